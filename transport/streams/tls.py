@@ -27,8 +27,9 @@ from flowengine.transport.streams.tcp import TcpListener, open_listener, open_so
 from flowengine.transport.wire.placing import place
 from flowengine.transport.wire.prefix import TLS_HANDSHAKE, TLS_REFUSAL
 
-#: Decrypted at a time; a TLS record holds 16 KiB.
-_RECEIVE_BYTES: Final = 256 * 1024
+#: Decrypted at a time: what a record of TLS holds, and no call gives more. Room for 256 KiB, cut down to what
+#: a small message takes, left holes in the memory of the process: 170 bytes a step over tasks.
+_RECEIVE_BYTES: Final = 16 * 1024
 _SEND_BYTES: Final = 256 * 1024
 
 #: From the first byte of TLS to the last of its handshake.
