@@ -5,37 +5,72 @@ A place is {"name/seed/seed2": "key:counter"} in hexadecimal digits: what msgpac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.ir.graph import NodeGraph
+from flowengine.ir.attrs import FuncAttr
+from flowengine.ir.graph import Node, NodeGraph
+from flowengine.ir.proto import AttrValue
 from flowengine.kernels.common.philox import CONTAINER, Generator
 from flowengine.resources.container import ResourceManager
 
+#: What the nodes of a call that is opened lie beneath, under the call's name.
+_OPENED: Final = "called"
 _LOW: Final = (1 << 64) - 1
 
 
 def random_sequences(graph: NodeGraph) -> list[str]:
-    """The sequences of the nodes that draw from one of their own, in the bodies of functions, too."""
+    """The sequences of the nodes that draw from one of their own, in the bodies of functions, too.
+
+    Of a call that is opened the nodes have names of their own, beneath the call's: "call/called" is all of
+    them, "node/seed/seed2" one.
+    """
     keys = {
         _key(node.name, node.attrs["seed"], node.attrs["seed2"])
         for node in graph
         if "seed" in node.attrs and "seed2" in node.attrs
     }
-    for function in getattr(graph.library, "function", ()):
+    functions = getattr(graph.library, "function", ())
+    named = {function.signature.name for function in functions}
+    if named:
+        keys |= {f"{node.name}/{_OPENED}" for node in graph if node.op in named or _names_function(node)}
+    for function in functions:
         for node in function.node_def:
             if "seed" in node.attr and "seed2" in node.attr:
                 keys.add(_key(node.name, node.attr["seed"].i, node.attr["seed2"].i))
+            if node.op in named or any(_is_function(value) for value in node.attr.values()):
+                keys.add(f"{node.name}/{_OPENED}")
     return sorted(keys)
+
+
+def _names_function(node: Node) -> bool:
+    values = node.attrs.values()
+    return any(isinstance(each, FuncAttr) for value in values for each in _listed(value))
+
+
+def _listed(value: object) -> Iterable[object]:
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+def _is_function(value: AttrValue) -> bool:
+    return value.HasField("func") or bool(value.list.func)
+
+
+def _drawn(resources: ResourceManager, sequences: Iterable[str]) -> Iterator[tuple[str, Generator]]:
+    """Those of the sequences that anything was drawn from."""
+    for key in sequences:
+        if key.endswith(f"/{_OPENED}"):
+            held = resources.all_of(CONTAINER, Generator).items()
+            yield from ((name, generator) for name, generator in held if name.startswith(key))
+        elif (generator := resources.find(CONTAINER, key, Generator)) is not None:
+            yield key, generator
 
 
 def places_of(resources: ResourceManager, sequences: Iterable[str]) -> dict[str, str]:
     """Where these sequences stand, as far as anything was drawn from them."""
     return {
-        key: f"{generator.key:x}:{_counter(generator):x}"
-        for key in sequences
-        if (generator := resources.find(CONTAINER, key, Generator)) is not None
+        key: f"{generator.key:x}:{_counter(generator):x}" for key, generator in _drawn(resources, sequences)
     }
 
 
@@ -56,7 +91,7 @@ def set_places(resources: ResourceManager, sequences: Iterable[str], places: Map
     Raises InvalidArgumentError for what is no place.
     """
     parsed = {key: _parse(key, text) for key, text in places.items()}
-    for key in sequences:
+    for key in [key for key, _ in _drawn(resources, sequences)]:
         if resources.find(CONTAINER, key, Generator) is not None:
             resources.delete(CONTAINER, key, Generator)
     for key, (seed, counter) in parsed.items():

@@ -10,6 +10,7 @@ import pytest
 import trio
 
 import flowengine as fe
+from flowengine.core.files.access import Files
 from flowengine.kernels.io import files
 
 
@@ -35,7 +36,7 @@ class Endless(io.BytesIO):
 
 async def test_reading_ends_with_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
     file = Endless()
-    monkeypatch.setattr(files, "open", lambda *_: file, raising=False)
+    monkeypatch.setattr(Files, "open", lambda *_: file)
     g = fe.Graph()
     g.ops.ReadFile(g.constant("endless"), name="read")
     async with fe.Session(g) as session:
