@@ -3,6 +3,7 @@
 #   make demo     train, evaluate and use a small classifier of handwritten digits from the command line
 #   make demo-cluster   the same over a parameter server and two workers, as processes of this machine; TLS=1 under TLS
 #   make test     the whole test suite            make lint      ruff, mypy, the floors
+#   make test-numpy   the kernels' tests without oneDNN
 #   make docs     the documentation, in site/      make bench     benchmarks
 #   make docs-shots   pictures of all its pages, looked over for what is cut off; needs Chromium
 #   make examples   the programs of docs/examples on each Python found, servers and notebook among them
@@ -40,6 +41,8 @@ OTHERS = $(shell for each in 3.11 3.12 3.13 3.14; do test "$$each" = "$(VERSION)
 
 # Arguments for pytest: make test ARGS='tests/core -x'
 ARGS ?=
+# How many processes the whole suite runs in.
+WORKERS ?= 2
 # Simulated clusters of make nightly, damaged inputs of make fuzz: how many, or from:to.
 SEEDS ?= 1000
 # A Python that has TensorFlow, for make bench to run the same graphs in both: make bench TENSORFLOW=/path/to/python
@@ -51,7 +54,7 @@ environment: $(TEST)/ready
 print-test-python:
 	@echo "$(TEST)/bin/python"
 
-.PHONY: help demo demo-cluster test lint generate docs docs-shots examples examples-servers bench nightly faults limits soak fuzz mutants clean
+.PHONY: help demo demo-cluster test test-numpy lint generate docs docs-shots examples examples-servers bench nightly faults limits soak fuzz mutants clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -84,8 +87,14 @@ demo: $(DEMO)/ready
 demo-cluster: $(DEMO)/ready
 	@PATH="$(CURDIR)/$(DEMO)/bin:$$PATH" bash tests/data/digits/demo_cluster.sh $(if $(TLS),--tls)
 
+# The whole suite in two processes, a file in one of them; a part of it, which ARGS names, in this one.
 test: $(TEST)/ready
-	$(TEST)/bin/python -m pytest $(ARGS)
+	$(TEST)/bin/python -m pytest $(or $(ARGS),-n $(WORKERS) --dist loadfile)
+
+# The kernels with NumPy alone: where oneDNN is there it serves some of them otherwise.
+test-numpy: $(TEST)/ready
+	FLOWENGINE_KERNEL_PROVIDER=numpy $(TEST)/bin/python -m pytest -q -n $(WORKERS) --dist loadfile \
+		tests/kernels tests/oprecords --ignore tests/kernels/onednn
 
 lint: $(TEST)/ready
 	$(TEST)/bin/ruff check .

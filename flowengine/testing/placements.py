@@ -36,10 +36,27 @@ class RandomPlacer:
             for index, name in enumerate(groups.names):
                 self._group[name] = first.setdefault(groups.find(index), name)
             self._version = self._graph.version
-        return {node.name: self.device_of(node.name) for node in graph}
+        made = self._groups_of_made(graph)
+        return {node.name: self.device_of(made.get(node.name, node.name)) for node in graph}
+
+    def _groups_of_made(self, graph: NodeGraph) -> dict[str, str]:
+        """{node that a pass has made: one that it is kept together with}."""
+        if all(node.name in self._group for node in graph):
+            return {}
+        groups = colocate(graph)
+        for a, b, _ in groups.preferred:
+            groups.join(a, b)
+        anchors: dict[int, str] = {}
+        for index, name in sorted(enumerate(groups.names), key=lambda each: each[1] not in self._group):
+            anchors.setdefault(groups.find(index), name)
+        return {
+            name: anchors[groups.find(index)]
+            for index, name in enumerate(groups.names)
+            if name not in self._group
+        }
 
     def device_of(self, name: str) -> str:
-        """The device of a node, or of one that a pass has made."""
+        """The device of a node, or of one that a pass has made and nothing is kept together with."""
         number = fingerprint64(f"{self._seed} {self._group.get(name, name)}".encode())
         return f"{LOCAL_TASK}/device:CPU:{number % self._devices}"
 

@@ -52,7 +52,7 @@ def serialized(features: dict[str, tuple[str, list[Any]]]) -> bytes:
         if kind:
             getattr(feature, kind).SetInParent()
             getattr(feature, kind).value.extend(values)
-    return example.SerializeToString()
+    return example.SerializeToString(deterministic=True)
 
 
 def strings(values: list[bytes]) -> Any:

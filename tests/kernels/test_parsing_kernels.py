@@ -146,7 +146,7 @@ def _example(**features: Any) -> bytes:
             feature.float_list.value.extend(values)
         else:
             feature.int64_list.value.extend(values)
-    return example.SerializeToString()
+    return example.SerializeToString(deterministic=True)
 
 
 def _parse(*data: bytes, shape: Any = (2,), default: Any = None) -> Any:

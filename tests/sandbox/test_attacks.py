@@ -138,12 +138,9 @@ async def test_graphs_that_ask_for_too_much_are_stopped() -> None:
             session._remote._deaths.clear()
             assert await session.run("one:0") == 1
     stopped = {"ResourceExhaustedError", "DeadlineExceededError", "PermissionDeniedError"}
-    # A window is clipped to its input, and a pattern never goes back on its steps: both may end in time.
-    assert {name for name, outcome in outcomes.items() if outcome not in stopped} <= {
-        "window",
-        "pattern",
-        "constant",
-    }
+    # What is bounded in itself may end in time, where the machine is fast enough.
+    bounded = {"batches", "constant", "folded", "pattern", "window"}
+    assert {name for name, outcome in outcomes.items() if outcome not in stopped} <= bounded
 
 
 async def test_names_cannot_move_a_cursor() -> None:

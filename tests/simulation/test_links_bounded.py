@@ -83,10 +83,10 @@ def test_a_link_that_takes_longer_than_silence_may_is_lost() -> None:
     async def main(world: World) -> None:
         async def client() -> None:
             begun = trio.current_time()
-            session = world.session(_TRAINING.graph(), "/job:worker/task:0")
-            with pytest.raises(OpError, match="task:0"):
-                await session.run([], targets=["init"])
-            assert trio.current_time() - begun < 3 * _BOUND
+            async with world.session(_TRAINING.graph(), "/job:worker/task:0") as session:
+                with pytest.raises(OpError, match="task:0"):
+                    await session.run([], targets=["init"])
+                assert trio.current_time() - begun < 3 * _BOUND
 
         world.network.models["worker0", "ps0"] = LinkModel(latency_seconds=2 * _SILENCE)
         await world.run_client("client", client)

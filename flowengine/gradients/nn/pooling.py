@@ -91,7 +91,12 @@ def avg_pool(b: Backward, op: Operation, grad: Tensor) -> Results:
 
 @gradient("AvgPoolGrad")
 def avg_pool_grad(b: Backward, op: Operation, grad: Tensor) -> Results:
-    return [None, b.ops.AvgPool(grad, **same(op, *WINDOWS))]
+    pooled, given = b.ops.AvgPool(grad, **same(op, *WINDOWS)), op.inputs[1]
+    if given.shape.is_fully_defined and given.shape == pooled.shape:
+        return [None, pooled]
+    # It may have fewer rows than what was pooled; the others count as zeros.
+    begin = b.ops.ZerosLike(b.shape(given))
+    return [None, b.ops.Slice(pooled, begin, b.shape(given))]
 
 
 @gradient("MaxPool3D")

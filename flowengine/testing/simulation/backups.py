@@ -147,28 +147,28 @@ def train_replicas(model: BackupReplicas, *, steps: int = 20, seed: object = 0) 
             task, chance = f"/job:worker/task:{worker}", world.random("replica", worker)
 
             async def body() -> None:
-                session = world.session(model.graph(worker), task)
                 await initialised.wait()
-                step = 0
-                while True:
-                    await session.run([], targets=["fetch"])
-                    await trio.sleep(model.compute.draw(chance))
-                    feeds = {"local_step:0": np.int64(step)}
-                    token, now = await session.run(["hand_in:0", "hand_in_step:0"], feeds)
-                    while token < now:
-                        token, now = await session.run(["next:0", "next_step:0"])
-                    step = int(token)
+                async with world.session(model.graph(worker), task) as session:
+                    step = 0
+                    while True:
+                        await session.run([], targets=["fetch"])
+                        await trio.sleep(model.compute.draw(chance))
+                        feeds = {"local_step:0": np.int64(step)}
+                        token, now = await session.run(["hand_in:0", "hand_in_step:0"], feeds)
+                        while token < now:
+                            token, now = await session.run(["next:0", "next_step:0"])
+                        step = int(token)
 
             await world.on(task, body)
 
         async def chief() -> None:
-            session = world.session(model.graph(0), _CHIEF)
-            await session.run([], targets=["init"])
-            initialised.set()
-            for _ in range(steps + 2):
-                await session.run([], targets=["chief"])
-                begun.append(trio.current_time())
-            moved.append(float((await session.run("shard0:0"))[0]) / len(begun))
+            async with world.session(model.graph(0), _CHIEF) as session:
+                await session.run([], targets=["init"])
+                initialised.set()
+                for _ in range(steps + 2):
+                    await session.run([], targets=["chief"])
+                    begun.append(trio.current_time())
+                moved.append(float((await session.run("shard0:0"))[0]) / len(begun))
 
         async with trio.open_nursery() as nursery:
             for worker in range(model.replicas):
