@@ -102,8 +102,9 @@ def batch_normalized(
     (unbiased) variance; for the gradient the mean and the (biased) variance; in V3 one reserved number
     more. An empty batch has NaN for mean and variance, given ones or not.
 
-    With an `exponential_avg_factor` f below 1 mean and variance are moving ones: 1 - f of the given ones and
-    f of those of the batch; y and what the gradient gets are as without it.
+    With an `exponential_avg_factor` f below 1, which graphs of TensorFlow 2 may have, mean and variance are
+    moving ones: 1 - f of the given ones and f of those of the batch; y and what the gradient gets are as
+    without it.
     """
     attrs = node.attrs
     first = is_channels_first(attrs["data_format"])

@@ -48,7 +48,6 @@ def global_norm_grad(c: ShapeContext) -> Shapes:
     "-> y, batch_mean, batch_variance, reserve_space_1, reserve_space_2: T",
     "T: {float}",
     BATCH_NORM,
-    "exponential_avg_factor: float = 1.0",
     When("is_training", False, Normalises("x", "mean", "variance", "offset", "scale", "epsilon")),
     NetworkLayer(),
 )
@@ -57,7 +56,6 @@ def global_norm_grad(c: ShapeContext) -> Shapes:
     "-> y: T, batch_mean, batch_variance, reserve_space_1, reserve_space_2: U",
     "T: {half, bfloat16, float}; U: {float}",
     BATCH_NORM,
-    "exponential_avg_factor: float = 1.0",
     When("is_training", False, Normalises("x", "mean", "variance", "offset", "scale", "epsilon")),
     NetworkLayer(),
 )
@@ -66,7 +64,6 @@ def global_norm_grad(c: ShapeContext) -> Shapes:
     "-> y: T, batch_mean, batch_variance, reserve_space_1, reserve_space_2, reserve_space_3: U",
     "T: {half, bfloat16, float}; U: {float}",
     BATCH_NORM,
-    "exponential_avg_factor: float = 1.0",
     When("is_training", False, Normalises("x", "mean", "variance", "offset", "scale", "epsilon")),
     NetworkLayer(),
 )

@@ -48,10 +48,7 @@ def _top(shape: TensorShape, count: Dimension) -> Shapes:
     return [replace_dim(shape, -1, count)] * 2
 
 
-@define(
-    "TopKV2(input: T, k: Tk) -> values: T, indices: index_type",
-    "sorted: bool = true; T: realnumbertype; Tk, index_type: {int16, int32, int64} = int32",
-)
+@define("TopKV2(input: T, k: int32) -> values: T, indices: int32", "sorted: bool = true; T: realnumbertype")
 def top_k(c: ShapeContext) -> Shapes:
     return _top(ranked_at_least(c, 0, 1), dimension_value(c, 1))
 

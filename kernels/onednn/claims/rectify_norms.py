@@ -59,7 +59,7 @@ def _belongs(last: Node, norm: Node) -> bool:
         and last.device == norm.device
         and not last.control_inputs
         and bool(norm.attrs["is_training"])
-        and norm.attrs["exponential_avg_factor"] == 1
+        and norm.attrs.get("exponential_avg_factor", 1.0) == 1
         and norm.attrs["T"] is float32
     )
 
