@@ -30,6 +30,7 @@ from flowengine.ir.opdefproto import op_def_from_proto
 from flowengine.ir.proto import FunctionDefLibrary, GraphDef, NodeDef
 from flowengine.ir.proto import OpDef as OpDefProto
 from flowengine.ir.signature import SignatureCache
+from flowengine.ir.traits import Newer
 from flowengine.ir.validate import fault_error, graph_faults
 
 __all__ = ["graph_from_def", "graph_to_def", "parse_graph_def", "read_into", "write_node"]
@@ -217,7 +218,7 @@ def write_node(target: NodeDef, node: Node) -> None:
     origin = node.source if isinstance(node.source, _Origin) else None
     if origin is None:
         target.name, target.op, target.device = node.name, node.op, node.device
-        write_attrs(target.attr, node.attrs)
+        write_attrs(target.attr, _written(node))
     else:
         target.CopyFrom(origin.proto)
         if target.name != node.name or target.op != node.op or target.device != node.device:
@@ -229,6 +230,19 @@ def write_node(target: NodeDef, node: Node) -> None:
         target.ClearField("input")
     target.input.extend(port.node if port.slot == 0 else str(port) for port in node.inputs)
     target.input.extend(f"^{name}" for name in node.control_inputs)
+
+
+def _written(node: Node) -> Mapping[str, AttrValue]:
+    """The attributes of a node that was made here, as TensorFlow 1.15 knows them."""
+    newer = node.trait(Newer)
+    if newer is None or node.op_def is None:
+        return node.attrs
+    defaults = node.op_def.with_defaults({})
+    return {
+        name: value
+        for name, value in node.attrs.items()
+        if name not in newer.names or value != defaults.get(name)
+    }
 
 
 def _write_changed_attrs(target: NodeDef, node: Node, origin: _Origin) -> None:

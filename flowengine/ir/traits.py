@@ -330,6 +330,15 @@ class HandleOf(Trait):
     like: str = ""
 
 
+class Newer(Trait):
+    """Some attributes are unknown to TensorFlow 1.15: they are not written where they have their defaults.
+
+    names   of the attributes
+    """
+
+    names: tuple[str, ...]
+
+
 class Method(Trait):
     """It is a call of a method of the object that its first input names, if that `HandleOf` the type wanted.
 

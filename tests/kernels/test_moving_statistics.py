@@ -16,6 +16,7 @@ def _graph() -> fe.Graph:
     ones = np.ones(3, np.float32)
     g.ops.FusedBatchNormV3(x, ones, ones, ones * 4, ones * 9, is_training=True, name="norm")
     g.ops.TopKV2(x, 1, name="top")
+    g.ops.SparseSegmentSum(g.constant([[1.0]]), [0], [0], name="sums")
     return g
 
 
@@ -41,6 +42,7 @@ async def test_statistics_move_from_the_given_ones() -> None:
     [
         ("norm", {"T", "U", "data_format", "epsilon", "is_training"}),
         ("top", {"T", "sorted"}),
+        ("sums", {"T", "Tidx"}),
     ],
 )
 def test_what_is_written_has_no_attribute_that_tensorflow_1_lacks(name: str, known: set[str]) -> None:
