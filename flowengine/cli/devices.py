@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Final
 
@@ -10,12 +11,14 @@ import click
 
 from flowengine.cli.placement import config_of
 from flowengine.cli.results import dumps
+from flowengine.devices.cuda import CudaSearch, search
 
 HELP: Final = """\
 Show the devices that a session of this process has.
 
 For each: its name, how many bytes may be in its memory, how many kernels it has, and which libraries they
-call. Below, the libraries that were looked for.
+call. Below, the libraries that were looked for, and the GPUs that NVIDIA's driver tells of, or why there
+is none.
 """
 
 
@@ -50,8 +53,13 @@ class ProviderFacts:
 def command(device_counts: tuple[str, ...], as_json: bool, debug: bool) -> None:
     devices = found(device_counts)
     providers = libraries()
+    graphics = search()
     if as_json:
-        document = {"devices": [asdict(d) for d in devices], "providers": [asdict(p) for p in providers]}
+        document = {
+            "devices": [asdict(d) for d in devices],
+            "providers": [asdict(p) for p in providers],
+            "gpu": asdict(graphics),
+        }
         click.echo(dumps(document), nl=False)
         return
     for device in devices:
@@ -63,6 +71,28 @@ def command(device_counts: tuple[str, ...], as_json: bool, debug: bool) -> None:
     for provider in providers:
         state = f"version {provider.version}" if provider.available else f"not used: {provider.reason}"
         click.echo(f"{provider.name}: {state}")
+    for line in graphics_lines(graphics):
+        click.echo(line)
+
+
+def graphics_lines(found: CudaSearch) -> Iterator[str]:
+    """What is told of GPUs: each card and the libraries for it, or why there is none."""
+    if not found.cards:
+        yield f"GPU: none: {found.reason}"
+        return
+    assert found.cuda_version is not None
+    newest = "{}.{}".format(*found.cuda_version)
+    for card in found.cards:
+        yield (
+            f"GPU: {card.name}, {card.memory_bytes:,} bytes, {card.multiprocessors} multiprocessors, "
+            f"compute capability {card.capability[0]}.{card.capability[1]}; driver for CUDA {newest}"
+        )
+    for library in found.libraries:
+        if library.version:
+            yield f"    {library.name}: version {library.version}"
+        else:
+            yield f"    {library.name}: not installed; its distribution is {library.distribution}"
+    yield "    not used: this version of FlowEngine has no device for GPUs"
 
 
 def found(device_counts: tuple[str, ...]) -> list[DeviceFacts]:

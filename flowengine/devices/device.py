@@ -10,13 +10,16 @@ session.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from flowengine.core.arrays import Value
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.names import DeviceName
 from flowengine.devices.allocation import Ledger
+
+if TYPE_CHECKING:
+    from flowengine.devices.ordering import StreamEvent
 
 #: The task that a session without a cluster is.
 LOCAL_TASK: Final = "/job:localhost/replica:0/task:0"
@@ -69,6 +72,40 @@ class Device(Protocol):
 
     def synchronize(self) -> None:
         """Wait until everything launched on the device is done."""
+
+
+class IncomingValue(Protocol):
+    """A value on its way to host memory.
+
+    event   when it is there
+    """
+
+    @property
+    def event(self) -> StreamEvent: ...
+
+    def value(self) -> Value:
+        """The value, as a NumPy array or scalar. Only once the event has happened."""
+
+
+@runtime_checkable
+class StreamDevice(Device, Protocol):
+    """A device that is given its work and does it later, on streams of its own.
+
+    What brings values to the host is awaited by these, so that no event loop stands still. `wait` is called
+    on another thread, while the loop's own launches more.
+    """
+
+    def start_copy_out(self, value: Value) -> IncomingValue | None:
+        """Launch the copy of a value to host memory; None for what is no array of this device."""
+
+    def is_done(self, event: StreamEvent) -> bool:
+        """Whether an event has happened. Raises what went wrong before it."""
+
+    def wait(self, event: StreamEvent) -> None:
+        """Stand still until an event has happened. Raises what went wrong before it."""
+
+    def unfinished(self) -> Sequence[StreamEvent]:
+        """The ends of all that was given to the device and is not known to be done."""
 
 
 #: Makes one device: from its complete name and the limit of its memory in bytes.

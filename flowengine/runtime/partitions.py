@@ -26,6 +26,7 @@ from flowengine.passes import explain
 from flowengine.passes.context import PassContext
 from flowengine.passes.cut.partition import PartitionedGraph, Transfer
 from flowengine.resources.container import ResourceManager, StepContainer
+from flowengine.runtime.completion import brought_out
 from flowengine.runtime.executor import Executor
 from flowengine.runtime.failures import first_of
 from flowengine.runtime.memory import MemoryMeter
@@ -162,6 +163,7 @@ class PartitionRunner:
         As `StepRunner.run` for everything else.
         """
         started = perf_counter()
+        results: list[Any] = []
         await trio.lowlevel.checkpoint()
         step = _Step(
             self, plan, feeds, compiles=self._compiles, counting=run_metadata is not None, joint=joint
@@ -171,12 +173,13 @@ class PartitionRunner:
         try:
             if timeout_seconds is None:
                 await step.run()
+                results = await step.results()
             else:
                 with trio.move_on_after(timeout_seconds - waited) as scope:
                     await step.run()
+                    results = await step.results()
                 if scope.cancelled_caught:
                     raise DeadlineExceededError(f"the step did not end within {timeout_seconds:g} s")
-            results = step.results()
         finally:
             step.close()
             for executor in step.executors:
@@ -255,6 +258,7 @@ class _Step:
         self._error: OpError | None = None
         self._interrupt: BaseException | None = None
         self._is_joint = joint is not None
+        self._uses_threads = runner.uses_threads
         #: How many have not come to their end.
         self._parts_left = len(plan.parts)
         rendezvous = runner.new_rendezvous() if joint is None else joint.rendezvous
@@ -341,13 +345,13 @@ class _Step:
         elif error is not first:
             first.add_note(f"also: {type(error).__name__}: {error}")
 
-    def results(self) -> list[Any]:
+    async def results(self) -> list[Any]:
+        """The fetched values in host memory; waits for devices with streams of their own."""
         values: list[Any] = [None] * self._plan.fetches
         for part, executor in zip(self._plan.parts, self.executors, strict=True):
             found = executor.results()
             if not part.device.shares_host_memory:
-                part.device.synchronize()
-                found = [part.device.copy_out(value) for value in found]
+                found = await brought_out(part.device, found, uses_threads=self._uses_threads)
             found.reverse()
             for index in part.fetches:
                 values[index] = found.pop()  # popped, so that the caller's list alone holds it

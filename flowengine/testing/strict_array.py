@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
@@ -27,6 +28,8 @@ READING: Final = _words("""
     setdiff1d setxor1d trim_zeros union1d unique unique_all unique_counts unique_inverse unique_values
     unravel_index
     """)
+#: Methods that change the array.
+_WRITING: Final = _words("fill partition put sort")
 
 
 def check_call(name: str, parameters: tuple[str, ...], args: tuple[Any, ...], keywords: Any) -> None:
@@ -173,48 +176,43 @@ class StrictArray:
         )
 
     def get(self) -> Array:
-        self._module.note_read("get")
-        return self._data.copy()
+        return self._seen("get").copy()
+
+    def _seen(self, what: str) -> Array:
+        """The values, for somebody of the host who looks at them."""
+        self._module.note_read(what)
+        values: Array = self._module.fetched(self._data)
+        return values
 
     def __bool__(self) -> bool:
-        self._module.note_read("bool")
-        return bool(self._data)
+        return bool(self._seen("bool"))
 
     def __int__(self) -> int:
-        self._module.note_read("int")
-        return int(self._data)
+        return int(self._seen("int"))
 
     def __float__(self) -> float:
-        self._module.note_read("float")
-        return float(self._data)
+        return float(self._seen("float"))
 
     def __complex__(self) -> complex:
-        self._module.note_read("complex")
-        return complex(self._data)
+        return complex(self._seen("complex"))
 
     def item(self) -> Any:
-        self._module.note_read("item")
-        return self._data.item()
+        return self._seen("item").item()
 
     def tolist(self) -> Any:
-        self._module.note_read("tolist")
-        return self._data.tolist()
+        return self._seen("tolist").tolist()
 
     def tobytes(self) -> bytes:
-        self._module.note_read("tobytes")
-        return self._data.tobytes()
+        return self._seen("tobytes").tobytes()
 
     def __repr__(self) -> str:
-        self._module.note_read("repr")
-        return f"StrictArray({self._data!r})"
+        return f"StrictArray({self._seen('repr')!r})"
 
     def __str__(self) -> str:
-        self._module.note_read("str")
-        return str(self._data)
+        return str(self._seen("str"))
 
     def __format__(self, spec: str) -> str:
-        self._module.note_read("format")
-        return format(self._data if self.ndim else self._data[()], spec)
+        return format(self._seen("format")[() if self.ndim == 0 else ...], spec)
 
     def __iter__(self) -> Iterator[StrictArray]:
         if not self.ndim:
@@ -224,49 +222,56 @@ class StrictArray:
     # -- elements -----------------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> StrictArray:
-        found: StrictArray = self._module.wrapped(self._data[plain_index(self, index)])
+        found: StrictArray = self._module.run(operator.getitem, self._data, plain_index(self, index))
         return found
 
     def __setitem__(self, index: Any, value: Operand) -> None:
         several = isinstance(value, StrictArray) and value.ndim > 0
-        self._data[plain_index(self, index, writing=not several)] = plain_operand(value)
+        where = plain_index(self, index, writing=not several)
+        self._module.run(operator.setitem, self._data, where, plain_operand(value), writes=(self._data,))
 
     @property
     def T(self) -> StrictArray:
-        return StrictArray(self._data.T, self._module)
+        return self._run(np.ndarray.transpose)
 
     @property
     def real(self) -> StrictArray:
-        return StrictArray(self._data.real, self._module)
+        return self._run(np.real)
 
     @real.setter
     def real(self, value: Operand) -> None:
-        self._data.real = plain_operand(value)
+        operand = plain_operand(value)
+        self._module.run(setattr, self._data, "real", operand, writes=(self._data,))
 
     @property
     def imag(self) -> StrictArray:
-        return StrictArray(self._data.imag, self._module)
+        return self._run(np.imag)
 
     @imag.setter
     def imag(self, value: Operand) -> None:
-        self._data.imag = plain_operand(value)
+        operand = plain_operand(value)
+        self._module.run(setattr, self._data, "imag", operand, writes=(self._data,))
 
     def view(self, dtype: Any = None) -> StrictArray:
         check_dtype(dtype)
-        return StrictArray(self._data.view(dtype), self._module)
+        return self._run(np.ndarray.view, dtype)
 
     def transpose(self, *axes: Any) -> StrictArray:
-        return StrictArray(self._data.transpose(*axes), self._module)
+        return self._run(np.ndarray.transpose, *axes)
 
     def reshape(self, *shape: Any, order: Any = "C") -> StrictArray:
-        return StrictArray(self._data.reshape(*shape, order=order), self._module)
+        return self._run(np.ndarray.reshape, *shape, order=order)
+
+    def _run(self, function: Callable[..., Any], *values: Any, **named: Any) -> StrictArray:
+        result: StrictArray = self._module.run(function, self._data, *values, **named)
+        return result
 
     def __getattr__(self, name: str) -> Any:
         parameters = cupy_names.METHODS.get(name)
         if parameters is None:
             raise AttributeError(f"arrays of CuPy have no {name!r}")
-        function: Any = getattr(self._data, name)
-        module = self._module
+        function: Any = getattr(np.ndarray, name)
+        data, module = self._data, self._module
 
         def call(*args: Any, **keywords: Any) -> Any:
             check_call(name, parameters, args, keywords)
@@ -279,15 +284,13 @@ class StrictArray:
                 taken["mode"] = "wrap"
             if name == "sort":
                 taken["kind"] = "stable"
-            return module.wrapped(_by_position(name, function, taken))
+            written = (data if name in _WRITING else None, taken.get("out"))
+            writes = tuple(w for w in written if w is not None)
+            if name in ("swapaxes", "fill", "dot"):
+                return module.run(function, data, *taken.values(), writes=writes)
+            return module.run(function, data, writes=writes, **taken)
 
         return call
-
-
-def _by_position(name: str, function: Any, given: dict[str, Any]) -> Any:
-    if name in ("swapaxes", "fill", "dot"):
-        return function(*given.values())
-    return function(**given)
 
 
 def _operator(name: str) -> Callable[..., Any]:
@@ -302,9 +305,9 @@ def _operator(name: str) -> Callable[..., Any]:
                 raise
             return NotImplemented
         if is_inplace:
-            method(self._data, *operands)
+            self._module.run(method, self._data, *operands, writes=(self._data,))
             return self
-        return self._module.wrapped(method(self._data, *operands))
+        return self._module.run(method, self._data, *operands)
 
     apply.__name__ = name
     return apply

@@ -50,6 +50,8 @@ _OF_SEVERAL: Final = FROM_HOST | _words("""
 #: ufuncs of which CuPy has these methods.
 _REDUCING: Final = frozenset(["add", "multiply"])
 _AT: Final = _words("add bitwise_and bitwise_or bitwise_xor maximum minimum subtract")
+#: Functions that change their first argument.
+_WRITING: Final = _words("copyto fill_diagonal place put putmask")
 #: What an atomic operation of a device takes.
 _ATOMIC: Final = frozenset("idfeFDIQL")
 #: Names of NumPy that CuPy hands on as they are.
@@ -59,10 +61,6 @@ _BORROWED: Final = cupy_names.DTYPES | _words("""
 """)
 
 
-#: The files of the stand-in: who looks at a value is somebody else.
-_OWN: Final = frozenset([__file__, strict_array.__file__])
-
-
 class StrictModule:
     """The array module: `xp` of a kernel.
 
@@ -70,6 +68,8 @@ class StrictModule:
     """
 
     __name__ = "strict"
+    #: The files of the stand-in: who looks at a value is somebody else.
+    _own_files: frozenset[str] = frozenset([__file__, strict_array.__file__])
 
     def __init__(self) -> None:
         self.reads: list[str] = []
@@ -101,10 +101,20 @@ class StrictModule:
         """A copy in host memory, rank 0 as a scalar; not counted."""
         return value._data.copy()[()] if isinstance(value, StrictArray) else value
 
+    def run(
+        self, function: Callable[..., Any], *values: Any, writes: tuple[Any, ...] = (), **named: Any
+    ) -> Any:
+        """Compute something of NumPy's arrays behind those here; it may change those in `writes`."""
+        return self.wrapped(function(*values, **named))
+
+    def fetched(self, data: Any) -> Any:
+        """The values of NumPy's array behind one here."""
+        return data
+
     def note_read(self, what: str) -> None:
         """Somebody looks at a value."""
         frame = sys._getframe(1)
-        while frame.f_back is not None and frame.f_code.co_filename in _OWN:
+        while frame.f_back is not None and frame.f_code.co_filename in self._own_files:
             frame = frame.f_back
         self.reads.append(f"{what} at {frame.f_code.co_filename}:{frame.f_lineno}")
 
@@ -157,13 +167,16 @@ class StrictModule:
             check_dtype(named.get("dtype"))
             if name == "take":
                 named["mode"] = "wrap"
-            return self.wrapped(function(*values, **named))
+            given = dict(zip(parameters, values, strict=False)) | named
+            written = (values[0] if name in _WRITING else None, given.get("out"))
+            return self.run(function, *values, writes=tuple(w for w in written if w is not None), **named)
 
         call.__name__ = name
         return call
 
     def _as_strided(self, x: StrictArray, shape: Any = None, strides: Any = None) -> StrictArray:
-        return StrictArray(np.lib.stride_tricks.as_strided(x._data, shape, strides), self)
+        result: StrictArray = self.run(np.lib.stride_tricks.as_strided, x._data, shape, strides)
+        return result
 
 
 class StrictUfunc:
@@ -193,8 +206,8 @@ class StrictUfunc:
         if self.__name__ in ("power", "pow") and np.result_type(*operands).kind in "iu":
             # A device looks at no exponent, so it cannot refuse a negative one.
             operands[1] = np.maximum(operands[1], 0)
-        value = self._ufunc(*operands, **keywords)
-        return results[0] if len(results) == 1 else self._module.wrapped(value)
+        value = self._module.run(self._ufunc, *operands, writes=keywords.get("out", ()), **keywords)
+        return results[0] if len(results) == 1 else value
 
     def _method(self, method: str, allowed: frozenset[str]) -> Any:
         if self.__name__ not in allowed:
@@ -206,18 +219,21 @@ class StrictUfunc:
     ) -> Any:
         method = self._method("reduce", _REDUCING)
         check_array("reduce", (array,), {})
-        out = None if out is None else out._data
-        return self._module.wrapped(method(array._data, axis, dtype, out, keepdims))
+        return self._to(out, method, array._data, axis, dtype, None if out is None else out._data, keepdims)
+
+    def _to(self, out: Any, method: Any, *values: Any) -> Any:
+        """What a method computes, into an array if one is given."""
+        return self._module.run(method, *values, writes=() if out is None else (out._data,))
 
     def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         method = self._method("accumulate", _REDUCING)
         check_array("accumulate", (array,), {})
-        return self._module.wrapped(method(array._data, axis, dtype, None if out is None else out._data))
+        return self._to(out, method, array._data, axis, dtype, None if out is None else out._data)
 
     def reduceat(self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         method = self._method("reduceat", _REDUCING)
         check_array("reduceat", (array,), {})
-        return self._module.wrapped(method(array._data, plain(indices), axis, dtype))
+        return self._module.run(method, array._data, plain(indices), axis, dtype)
 
     def at(self, a: Any, indices: Any, b: Any = None) -> None:
         method = self._method("at", _AT)
@@ -225,10 +241,10 @@ class StrictUfunc:
         index = plain_index(a, indices)
         if a.dtype.char not in _ATOMIC or (self.__name__ != "add" and a.dtype.kind == "c"):
             raise TypeError(f"at() of cupy_{self.__name__} does not support {a.dtype}")
-        method(a._data, index, plain_operand(b))
+        self._module.run(method, a._data, index, plain_operand(b), writes=(a._data,))
 
     def outer(self, a: Any, b: Any, **keywords: Any) -> Any:
-        return self._module.wrapped(self._ufunc.outer(plain_operand(a), plain_operand(b), **keywords))
+        return self._module.run(self._ufunc.outer, plain_operand(a), plain_operand(b), **keywords)
 
 
 __all__ = ["StrictArray", "StrictModule", "StrictUfunc"]

@@ -11,6 +11,7 @@ import pytest
 import flowengine as fe
 from flowengine.cli import failure
 from flowengine.cli.main import main
+from flowengine.devices.cuda import CudaCard, CudaLibrary, CudaSearch
 
 Output = pytest.CaptureFixture[str]
 
@@ -52,6 +53,27 @@ def test_devices_as_a_document(capsys: Output, monkeypatch: pytest.MonkeyPatch) 
     assert first["name"] == "/job:localhost/replica:0/task:0/device:CPU:0"
     assert first["kernels"] == sum(first["providers"].values()) >= first["ops"] > 500
     assert {p["name"] for p in document["providers"]} >= {"numpy"}
+
+
+def test_gpus_or_why_there_is_none(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    reason = "the driver sees no card"
+    nothing = CudaSearch((), None, (), reason)
+    card = CudaCard("NVIDIA H200", 150_000_000_000, (9, 0), 132)
+    libraries = (
+        CudaLibrary("nvrtc", "13.5.37", "/lib/libnvrtc.so.13", "nvidia-cuda-nvrtc"),
+        CudaLibrary("cudnn", "", "", "nvidia-cudnn-cu13"),
+    )
+    for found in (nothing, CudaSearch((card,), (13, 0), libraries, "")):
+        monkeypatch.setattr("flowengine.cli.devices.search", lambda found=found: found)
+        assert main(["devices"]) == 0
+        assert main(["devices", "--json"]) == 0
+    shown = capsys.readouterr().out
+    assert f"GPU: none: {reason}\n" in shown
+    assert "GPU: NVIDIA H200, 150,000,000,000 bytes, 132 multiprocessors, compute capability 9.0" in shown
+    assert "; driver for CUDA 13.0\n    nvrtc: version 13.5.37\n" in shown
+    assert "    cudnn: not installed; its distribution is nvidia-cudnn-cu13\n    not used: " in shown
+    assert '"cuda_version": [' in shown
+    assert f'"reason": "{reason}"' in shown
 
 
 def test_run_on_several_devices_by_pattern(linear: str, capsys: Output) -> None:

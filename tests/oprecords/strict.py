@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from flowengine.kernels.registry import Kernel
 from flowengine.resources.container import ResourceManager, StepContainer
 from flowengine.testing.cupy_names import DTYPES
 from flowengine.testing.strict_arrays import StrictArray, StrictModule
-from tests.oprecords.record import TOLERANCE, BadSample, Built, OpRecord, Sample
+from tests.oprecords.record import TOLERANCE, BadSample, Built, OpRecord, Sample, wanted_attrs
 
 #: A device type that nobody has written kernels for: what it finds are those for any device.
 STRICT = "STRICT"
@@ -45,7 +46,15 @@ class StrictRun:
     findings   what does not hold of a kernel for any device
     """
 
-    def __init__(self, record: OpRecord, each: Sample | BadSample, types: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        record: OpRecord,
+        each: Sample | BadSample,
+        types: Mapping[str, str],
+        xp: StrictModule | None = None,
+    ) -> None:
+        """`xp` is the array module, with memory of its own; a new one unless given."""
+        self._xp = StrictModule() if xp is None else xp
         self.built = Built(fe.Graph(), record, each, types, "known", "node")
         self.record = record
         self.findings: list[str] = []
@@ -64,7 +73,7 @@ class StrictRun:
         return [tuple(v) if isinstance(v, list) else v for v in self.built.inputs]
 
     def _run(self, kernel: Kernel) -> None:
-        xp = StrictModule()
+        xp = self._xp
         definition = self.record.definition
         moved = [
             value if arg.name in kernel.host else _map(xp.moved_in, value)
@@ -91,6 +100,30 @@ class StrictRun:
         with np.errstate(all="ignore"):
             result = bound(kernel, node, np)(*self._inputs())
         return tuple(map(to_array, result)) if isinstance(result, tuple) else (to_array(result),)
+
+
+def findings(
+    record: OpRecord, new_module: Callable[[], StrictModule] = StrictModule, types_max: int | None = None
+) -> list[str]:
+    """What of a record does not hold on strict arrays.
+
+    new_module   makes the array module of each sample
+    types_max    so many of its types at most
+    """
+    found: list[str] = []
+    for types in islice(held_types(record), types_max):
+        for each in record.samples:
+            run = StrictRun(record, each, types, new_module())
+            found += run.findings
+            if run.findings or not run.outputs:
+                continue
+            if record.check is not None:
+                node = run.built.node
+                record.check(list(run.outputs), run.built.inputs, **wanted_attrs(record.check, node))
+            if not record.random:
+                pairs = zip(run.outputs, run.near(), strict=True)
+                found += [different for far, near in pairs if (different := differences(record, far, near))]
+    return found
 
 
 def _is_held(value: Any) -> bool:

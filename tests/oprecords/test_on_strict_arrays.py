@@ -12,8 +12,8 @@ import pytest
 
 import flowengine as fe
 from tests.oprecords.found import RECORDS
-from tests.oprecords.record import BadSample, OpRecord, wanted_attrs
-from tests.oprecords.strict import StrictRun, differences, held_types, is_of_numbers
+from tests.oprecords.record import BadSample, OpRecord
+from tests.oprecords.strict import StrictRun, findings, held_types, is_of_numbers
 
 #: {why an op cannot: ops}. Exact: an op that runs on a device is taken off.
 NOT_ON_A_DEVICE: Final = {
@@ -68,12 +68,12 @@ NOT_ON_A_DEVICE: Final = {
         NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4
     """,
 }
-_EXCUSED: Final = frozenset(op for ops in NOT_ON_A_DEVICE.values() for op in ops.split())
-_OF_NUMBERS: Final = [record for record in RECORDS if is_of_numbers(record)]
+EXCUSED: Final = frozenset(op for ops in NOT_ON_A_DEVICE.values() for op in ops.split())
+OF_NUMBERS: Final = [record for record in RECORDS if is_of_numbers(record)]
 _BAD: Final = [
     (record, each)
-    for record in _OF_NUMBERS
-    if record.op not in _EXCUSED
+    for record in OF_NUMBERS
+    if record.op not in EXCUSED
     for each in record.bad
     if any(held_types(record))
 ]
@@ -81,28 +81,10 @@ _BAD: Final = [
 _ENOUGH: Final = 260
 
 
-def _findings(record: OpRecord) -> list[str]:
-    """What of a record does not hold on strict arrays."""
-    found: list[str] = []
-    for types in held_types(record):
-        for each in record.samples:
-            run = StrictRun(record, each, types)
-            found += run.findings
-            if run.findings or not run.outputs:
-                continue
-            if record.check is not None:
-                node = run.built.node
-                record.check(list(run.outputs), run.built.inputs, **wanted_attrs(record.check, node))
-            if not record.random:
-                pairs = zip(run.outputs, run.near(), strict=True)
-                found += [different for far, near in pairs if (different := differences(record, far, near))]
-    return found
-
-
-@pytest.mark.parametrize("record", _OF_NUMBERS, ids=lambda record: record.op)
+@pytest.mark.parametrize("record", OF_NUMBERS, ids=lambda record: record.op)
 def test_has_the_values_of_the_cpu_and_nobody_looks(record: OpRecord) -> None:
-    found = _findings(record)
-    if record.op in _EXCUSED:
+    found = findings(record)
+    if record.op in EXCUSED:
         assert found, "it runs on a device now: take it off NOT_ON_A_DEVICE"
     else:
         assert found == []
@@ -118,5 +100,5 @@ def test_refuses_on_a_device_what_it_refuses_on_a_cpu(record: OpRecord, each: Ba
 def test_the_list_is_exact_and_short() -> None:
     ops = [op for listed in NOT_ON_A_DEVICE.values() for op in listed.split()]
     assert len(ops) == len(set(ops))
-    assert set(ops) <= {record.op for record in _OF_NUMBERS}
-    assert len(_OF_NUMBERS) - len(ops) >= _ENOUGH
+    assert set(ops) <= {record.op for record in OF_NUMBERS}
+    assert len(OF_NUMBERS) - len(ops) >= _ENOUGH

@@ -1,0 +1,86 @@
+"""Waiting for what a device with streams of its own has been given to do, while the event loop goes on.
+
+An event is looked at for a moment, since most are near. After that one thread for each device stands still
+for it and hands back through the inbox, as heavy kernels do. Without worker threads the task that waits looks
+again each time the loop comes round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from flowengine.devices.device import Device, StreamDevice
+from flowengine.runtime.threads import Job, ThreadPool, current_inbox
+
+if TYPE_CHECKING:
+    from flowengine.devices.ordering import StreamEvent
+
+#: A thread's answer takes some 60 us; what is nearer is cheaper to look for.
+_LOOK_SECONDS: Final = 50e-6
+
+#: {name of a device: the thread that waits for its events}
+_WAITERS: Final[dict[str, ThreadPool]] = {}
+
+
+async def brought_out(device: Device, values: Sequence[Any], *, uses_threads: bool) -> list[Any]:
+    """Values of a device in host memory, once all that it was given is done.
+
+    A device without streams makes the event loop stand still for that. Cancelled: copies that were begun go
+    on, and nobody takes them.
+    """
+    if not isinstance(device, StreamDevice):
+        device.synchronize()
+        return [device.copy_out(value) for value in values]
+    copies = [device.start_copy_out(value) for value in values]
+    await wait_reached(device, device.unfinished(), uses_threads=uses_threads)
+    return [value if copy is None else copy.value() for value, copy in zip(values, copies, strict=True)]
+
+
+async def wait_reached(device: StreamDevice, events: Sequence[StreamEvent], *, uses_threads: bool) -> None:
+    """Return when all of the events have happened. Raises what the device raises for work that failed.
+
+    Cancelled: a thread may stand still a little longer for what nobody asks for any more.
+    """
+    left = list(events)
+    ends = perf_counter() + _LOOK_SECONDS
+    while left:
+        left = [event for event in left if not device.is_done(event)]
+        if not uses_threads:
+            await trio.lowlevel.checkpoint()
+        elif perf_counter() >= ends:
+            break
+    if left:
+        await _wait_on_thread(device, left)
+
+
+async def _wait_on_thread(device: StreamDevice, events: Sequence[StreamEvent]) -> None:
+    waiter = _WAITERS.get(device.name)
+    if waiter is None:
+        waiter = _WAITERS[device.name] = ThreadPool(1)
+    task = trio.lowlevel.current_task()
+
+    def done(job: Job) -> None:
+        if not job.is_given_up:
+            trio.lowlevel.reschedule(task)
+
+    def give_up(_: Any) -> trio.lowlevel.Abort:
+        job.is_given_up = True
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    job = Job(_wait_for, (device, events), {}, done, current_inbox())
+    waiter.submit(job)
+    await trio.lowlevel.wait_task_rescheduled(give_up)
+    if job.error is not None:
+        raise job.error
+
+
+def _wait_for(device: StreamDevice, events: Sequence[StreamEvent]) -> None:
+    for event in events:
+        device.wait(event)
+
+
+__all__ = ["brought_out", "wait_reached"]

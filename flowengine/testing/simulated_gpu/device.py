@@ -1,0 +1,394 @@
+"""The simulated GPU itself: a device whose work runs late on streams, in memory of its own.
+
+    gpu = SimulatedGpu("/job:localhost/replica:0/task:0/device:GPU:0", seed=3)
+    x = gpu.copy_in(np.arange(4.0))
+    with gpu.on(1):                                  # another stream; the waits are the device's to make
+        y = gpu.xp.exp(x)
+    assert gpu.copy_out(y).shape == (4,)
+    gpu.check()
+
+A fault is planted by `leaves_out`: waits for which it is true are not made.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import trio
+
+from flowengine.core.arrays import Array, Value
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import FailedPreconditionError
+from flowengine.devices.allocation import Ledger
+from flowengine.devices.ordering import Ordering, StreamEvent
+from flowengine.testing import cupy_names
+from flowengine.testing.simulated_gpu.accesses import Access, AccessCheck, Finding
+from flowengine.testing.simulated_gpu.module import (
+    GpuModule,
+    arrays_in,
+    as_arrays,
+    offset_in,
+    replaced,
+    root_of,
+)
+from flowengine.testing.simulated_gpu.pool import POISON, Chunk, MemoryBlock, MemoryPool
+from flowengine.testing.simulated_gpu.streams import LateStreams
+from flowengine.testing.strict_arrays import StrictArray
+
+#: The streams that a device begins with; others are any other numbers.
+COMPUTE: Final = 0
+COPY_IN: Final = 1
+COPY_OUT: Final = 2
+
+
+class HostCopy:
+    """A value on its way to host memory.
+
+    event   when it is there
+    """
+
+    __slots__ = ("_check", "_data", "_written", "event")
+
+    def __init__(self, event: StreamEvent, data: Array, written: Access, check: AccessCheck) -> None:
+        self.event = event
+        self._data = data
+        self._written = written
+        self._check = check
+
+    def value(self) -> Value:
+        """What is in host memory now, rank 0 as a scalar; a finding if nobody has waited for the event."""
+        self._check.host_reads(self._written)
+        return self._data.copy()[()]
+
+
+class SimulatedGpu:
+    """Keeps `flowengine.devices.device.Device`.
+
+    ordering     who waits for whom, as a real device goes by it
+    leaves_out   (kind, event) -> whether a wait is not made. Kinds: "copy in" (work on what is copied in),
+                 "launch" (work on what another stream uses), "copy out" and "reuse" (memory that comes back)
+    waits        {kind: how many waits were asked for}
+    stops        how often an event loop has stood still for the device
+    """
+
+    def __init__(
+        self, name: str, memory_limit: int | None = None, *, seed: int = 0, capacity_bytes: int | None = None
+    ) -> None:
+        self.name = name
+        self.type = "GPU"
+        self.incarnation = secrets.randbits(63)
+        self.ledger = Ledger(memory_limit, f"device_memory_limits, of {name}")
+        self.shares_host_memory = False
+        self.ordering = Ordering()
+        self.leaves_out: Callable[[str, StreamEvent], bool] = lambda kind, event: False
+        self.waits: dict[str, int] = {}
+        self.stops = 0
+        self.xp: Any = GpuModule(self)
+        self._accesses = AccessCheck()
+        self._streams = LateStreams(seed)
+        self.pool = MemoryPool(capacity_bytes, self._accesses.find)
+        self._stream = COMPUTE
+        self._is_in_step = False
+        #: A thread may wait while others launch.
+        self._lock = threading.RLock()
+        #: {id of an array that owns memory: (the array, its block)}
+        self._blocks: dict[int, tuple[weakref.ref[Array], MemoryBlock]] = {}
+        #: Blocks whose arrays are gone: whoever drops the last reference does no work.
+        self._dropped: deque[MemoryBlock] = deque()
+
+    # -- what a device does -------------------------------------------------------------------------
+
+    def holds(self, dtype: DType, listed: bool = False) -> bool:
+        """The types of CuPy's arrays."""
+        return dtype.name in cupy_names.DTYPES
+
+    def copy_in(self, value: Value) -> Value:
+        """A value of host memory in this device's; what is no array of numbers passes as it is."""
+        if isinstance(value, StrictArray) or not isinstance(value, np.ndarray | np.generic):
+            return value
+        if value.dtype.hasobject:
+            return value
+        staged, known = np.array(value), np.array(value)
+        with self._lock:
+            block = self._new_block(known, COPY_IN)
+            target = self._late(known)
+            self._launch("copy in", COPY_IN, lambda: np.copyto(target, staged), (), (block.chunk,), "copy in")
+        return StrictArray(known, self.xp)
+
+    def copy_out(self, value: Value) -> Value:
+        """A value of this device's memory as a NumPy array or scalar; the host stands still for it."""
+        if not isinstance(value, StrictArray):
+            return value
+        copy = self._start_copy(value._data)
+        self.wait(copy.event)
+        return copy.value()
+
+    def start_copy_out(self, value: Value) -> HostCopy | None:
+        """Launch the copy of a value to host memory; None for what is no array of this device."""
+        return self._start_copy(value._data) if isinstance(value, StrictArray) else None
+
+    def wait(self, event: StreamEvent) -> None:
+        """Stand still until an event has happened."""
+        self.stops += trio.lowlevel.in_trio_run()
+        while not self.is_done(event):
+            pass
+
+    def is_done(self, event: StreamEvent) -> bool:
+        """Look whether an event has happened; meanwhile the streams may come a little further."""
+        with self._lock:
+            self._streams.run_one()
+            if not self._streams.has_reached(event.stream, event.position):
+                return False
+            self._seen(event)
+            return True
+
+    def unfinished(self) -> Sequence[StreamEvent]:
+        """The ends of all that was given to the device and is not known to be done."""
+        with self._lock:
+            self._collect()
+            return self.ordering.unfinished()
+
+    def owner_of(self, value: Value) -> tuple[Any, int] | None:
+        """The array at the bottom of a chain of views."""
+        if not isinstance(value, StrictArray):
+            return None
+        root = root_of(value._data)
+        return root, root.nbytes
+
+    def synchronize(self) -> None:
+        """Stand still until everything launched is done."""
+        for event in self.unfinished():
+            self.wait(event)
+
+    # -- what a test does ---------------------------------------------------------------------------
+
+    @contextmanager
+    def on(self, stream: int) -> Iterator[None]:
+        """What is computed meanwhile is launched on another stream."""
+        before, self._stream = self._stream, stream
+        try:
+            yield
+        finally:
+            self._stream = before
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """No value may be looked at meanwhile; what was found is raised at the end, as by `check`."""
+        self._is_in_step = True
+        try:
+            yield
+        finally:
+            self._is_in_step = False
+        self.check()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was found since the last `check`."""
+        return tuple(self._accesses.findings)
+
+    def check(self) -> None:
+        """Let all work run to its end. AssertionError with all findings, which are then forgotten."""
+        with self._lock:
+            self._collect()
+            self._streams.run_all()
+        findings = self.findings
+        self._accesses.findings.clear()
+        if findings:
+            raise AssertionError(
+                "\n".join([f"{len(findings)} findings on {self.name}:", *map(str, findings)])
+            )
+
+    def give_back(self, value: StrictArray) -> None:
+        """Free the memory of an array, whoever still has it: using that array again is a finding."""
+        with self._lock:
+            _, block = self._blocks[id(root_of(value._data))]
+            self._free(block)
+
+    def __repr__(self) -> str:
+        return f"<SimulatedGpu {self.name}>"
+
+    # -- for the array module -----------------------------------------------------------------------
+
+    def call(
+        self,
+        function: Callable[..., Any],
+        values: tuple[Any, ...],
+        named: dict[str, Any],
+        writes: tuple[Any, ...],
+    ) -> Any:
+        """Call a function now for its shapes, and launch it; NumPy's result, in arrays of known memory."""
+        with self._lock:
+            return self._call(function, values, named, writes)
+
+    def _call(
+        self,
+        function: Callable[..., Any],
+        values: tuple[Any, ...],
+        named: dict[str, Any],
+        writes: tuple[Any, ...],
+    ) -> Any:
+        result = as_arrays(function(*values, **named))
+        made = [(i, a) for i, a in enumerate(arrays_in(result)) if self._block_of(a) is None]
+        if not made and not writes:
+            return result  # a view, or what is no array
+        name = getattr(function, "__name__", str(function))
+        # Their memory is given out before that of the results: a result never has that of an argument.
+        arrays = [*arrays_in(list(values)), *arrays_in(list(named.values()))]
+        reads = [block for a in arrays if (block := self._block_of(a)) is not None]
+        late_values = replaced(values, self._late)
+        late_named = {key: replaced(value, self._late) for key, value in named.items()}
+        changed = [block for a in writes if (block := self._block_of(a)) is not None]
+        for _, array in made:
+            if self._block_of(array) is None:
+                changed.append(self._new_block(root_of(array), self._stream))
+        targets = [(i, self._late(array)) for i, array in made]
+        for block in (*reads, *changed):
+            if not block.is_live:
+                self._accesses.find("use after free", f"'{name}' uses memory {block.chunk.number}")
+        work = partial(self._compute, name, function, late_values, late_named, targets)
+        read = dict.fromkeys(block.chunk for block in reads)
+        self._launch(name, self._stream, work, read, dict.fromkeys(b.chunk for b in changed), "launch")
+        return result
+
+    def note_read(self, what: str) -> None:
+        """Somebody on the host looks at a value."""
+        if self._is_in_step:
+            self._accesses.find("host read", what)
+            raise FailedPreconditionError(f"a value of {self.name} is looked at inside a step: {what}")
+
+    def fetched(self, data: Array) -> Array:
+        """The values of an array out of the device's memory, when they are there."""
+        copy = self._start_copy(data)
+        self.wait(copy.event)
+        return np.asarray(copy.value())
+
+    # -- within -------------------------------------------------------------------------------------
+
+    def _compute(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        values: Any,
+        named: dict[str, Any],
+        targets: Iterable[tuple[int, Array]],
+    ) -> None:
+        """Do a piece of work, at last."""
+        try:
+            with np.errstate(all="ignore"):
+                results = list(arrays_in(as_arrays(function(*values, **named))))
+            for index, target in targets:
+                np.copyto(target, results[index])
+        except Exception as error:
+            self._accesses.find("late failure", f"'{name}': {type(error).__name__}: {error}")
+
+    def _start_copy(self, data: Array) -> HostCopy:
+        with self._lock:
+            return self._copy(data)
+
+    def _copy(self, data: Array) -> HostCopy:
+        block = self._block_of(data)
+        assert block is not None, "an array that this device has not made"
+        if not block.is_live:
+            self._accesses.find("use after free", f"'copy out' uses memory {block.chunk.number}")
+        # What the host would read too early is no number that was computed.
+        target = np.frombuffer(bytearray([POISON]) * data.nbytes, data.dtype).reshape(data.shape)
+        source = self._late(data)
+        event, written = self._launch(
+            "copy out", COPY_OUT, lambda: np.copyto(target, source), (block.chunk,), (), "copy out"
+        )
+        return HostCopy(event, target, written, self._accesses)
+
+    def _launch(
+        self,
+        name: str,
+        stream: int,
+        work: Callable[[], None],
+        reads: Iterable[Chunk],
+        writes: Iterable[Chunk],
+        kind: str,
+    ) -> tuple[StreamEvent, Access]:
+        """Let a stream make the waits that the ordering asks for, and give it a piece of work."""
+        launch = self.ordering.launch(stream, [c.number for c in reads], [c.number for c in writes])
+        for event in launch.waits:
+            self._wait(stream, event, kind)
+        access = self._accesses.launched(stream, name, tuple(reads), tuple(writes))
+        self._streams.launch(stream, work)
+        return launch.event, access
+
+    def _wait(self, stream: int, event: StreamEvent, kind: str) -> None:
+        if kind == "launch" and event.stream == COPY_IN:
+            kind = "copy in"
+        self.waits[kind] = self.waits.get(kind, 0) + 1
+        if not self.leaves_out(kind, event):
+            self._accesses.waited(stream, event.stream, event.position)
+            self._streams.wait(stream, event.stream, event.position)
+
+    def _seen(self, event: StreamEvent) -> None:
+        self.ordering.complete(event)
+        self._accesses.host_waited(event.stream, event.position)
+
+    def _new_block(self, root: Array, stream: int) -> MemoryBlock:
+        """Memory for an array that owns its own, given back when that array goes."""
+        self._collect()
+        block = self.pool.allocate(root.nbytes, stream)
+        key = id(root)
+        self._blocks[key] = (weakref.ref(root, partial(self._drop, key, block)), block)
+        return block
+
+    def _drop(self, key: int, block: MemoryBlock, reference: object) -> None:
+        known = self._blocks.get(key)
+        if known is not None and known[0] is reference:
+            del self._blocks[key]
+        self._dropped.append(block)
+
+    def _collect(self) -> None:
+        """Give back the memory of arrays that are gone."""
+        while self._dropped:
+            block = self._dropped.popleft()
+            if block.is_live:
+                self._free(block)
+
+    def _free(self, block: MemoryBlock) -> None:
+        """Poison a block after all that uses it, on the stream whose pool it goes back to."""
+        chunk = block.chunk
+        for event in self.ordering.release(chunk.number, block.stream):
+            self.ordering.wait(block.stream, event)
+            self._wait(block.stream, event, "reuse")
+        self._launch("freed", block.stream, lambda: chunk.data.fill(POISON), (), (chunk,), "reuse")
+        self.pool.give_back(block)
+
+    def _block_of(self, array: Array) -> MemoryBlock | None:
+        root = root_of(array)
+        known = self._blocks.get(id(root))
+        return known[1] if known is not None and known[0]() is root else None
+
+    def _late(self, array: Array) -> Array:
+        """Where an array lies in the device's memory; what is of the host, as it is now."""
+        block = self._block_of(array)
+        if block is None:
+            return array.copy()
+        offset = offset_in(root_of(array), array)
+        return np.ndarray(array.shape, array.dtype, block.chunk.data, offset, array.strides)
+
+
+def simulated_gpus(
+    seed: int = 0, capacity_bytes: int | None = None
+) -> Callable[[str, int | None], SimulatedGpu]:
+    """What makes simulated GPUs of a registry: each draws its own order from the seed and its name."""
+
+    def make(name: str, memory_limit: int | None) -> SimulatedGpu:
+        index = int(name.rpartition(":")[2])
+        return SimulatedGpu(name, memory_limit, seed=seed * 1000 + index, capacity_bytes=capacity_bytes)
+
+    return make
+
+
+__all__ = ["COMPUTE", "COPY_IN", "COPY_OUT", "HostCopy", "SimulatedGpu", "simulated_gpus"]
