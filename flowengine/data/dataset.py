@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from flowengine.core import dtypes
-from flowengine.core.arrays import Value, to_array
+from flowengine.core.arrays import Value
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.data.elements import Elements
 from flowengine.data.functions import GraphFunction
-from flowengine.ir.attrs import FuncAttr
-from flowengine.kernels.common.file_access import translated
-from flowengine.resources.calling import FunctionCaller, NamedFunction
+from flowengine.data.origins import array_of, origin_of, paths_of, state_of, type_of, zero_of
 from flowengine.resources.container import ResourceManager
 from flowengine.resources.data.batches import BatchDataset, PaddedBatchDataset, UnbatchDataset
 from flowengine.resources.data.caching import CacheDataset
-from flowengine.resources.data.choosing import IgnoreErrorsDataset
+from flowengine.resources.data.choosing import (
+    AssertCardinalityDataset,
+    DirectedInterleaveDataset,
+    IgnoreErrorsDataset,
+    UniqueDataset,
+)
 from flowengine.resources.data.dataset import DatasetValue, Origin
-from flowengine.resources.data.files import text_line_dataset, tf_record_dataset
-from flowengine.resources.data.functional import FilterDataset, MapDataset
+from flowengine.resources.data.files import fixed_length_record_dataset, text_line_dataset, tf_record_dataset
+from flowengine.resources.data.functional import FilterDataset, MapDataset, ScanDataset, TakeWhileDataset
+from flowengine.resources.data.generators import YieldedDataset
 from flowengine.resources.data.interleaving import InterleaveDataset
 from flowengine.resources.data.ordering import (
     ConcatenateDataset,
@@ -35,20 +39,15 @@ from flowengine.resources.data.ordering import (
 )
 from flowengine.resources.data.parallel import ParallelMapDataset, PrefetchDataset
 from flowengine.resources.data.parallel_interleaving import ParallelInterleaveDatasetV2
+from flowengine.resources.data.saved.loading import LoadedDataset
+from flowengine.resources.data.saved.saving import SavedDataset
 from flowengine.resources.data.selecting import ShardDataset
 from flowengine.resources.data.shuffling import ShuffleDataset
-from flowengine.resources.data.sources import RangeDataset, TensorSliceDataset
+from flowengine.resources.data.sources import RandomDataset, RangeDataset, TensorDataset, TensorSliceDataset
+from flowengine.resources.data.windows import SlidingWindowDataset
 
 #: One value, or a tuple of them.
 Values: TypeAlias = Any
-
-
-def _opener(name: bytes) -> BinaryIO:
-    path = os.fsdecode(name)
-    try:
-        return open(path, "rb")
-    except OSError as error:
-        raise translated(error, path) from error
 
 
 class DatasetFunction:
@@ -64,7 +63,7 @@ class DatasetFunction:
         self._function = function
         sizes = [[size or 0 for size in shape.as_list()] if shape.rank else [] for shape in shapes]
         example = [
-            _zero(dtype) if not size else np.zeros(size, dtype.as_numpy_dtype)
+            zero_of(dtype) if not size else np.zeros(size, dtype.as_numpy_dtype)
             for dtype, size in zip(types, sizes, strict=True)
         ]
         made = self._made(example)
@@ -84,31 +83,6 @@ class DatasetFunction:
     def of_rows(self, count: int) -> None:
         """A dataset is made of one element."""
         return
-
-
-class _Caller:
-    """Gives a dataset the one function that it calls."""
-
-    def __init__(self, function: NamedFunction) -> None:
-        self.owner = ""
-        self.library: object = None
-        self._function = function
-
-    def function(self, function: FuncAttr) -> NamedFunction:
-        """The function, whatever it is called."""
-        return self._function
-
-    def of_library(self, library: object) -> FunctionCaller:
-        """The same: there is no library."""
-        return self
-
-
-def _origin(
-    types: Sequence[DType], shapes: Sequence[TensorShape], function: NamedFunction | None = None, **attrs: Any
-) -> Origin:
-    attrs.update(output_types=tuple(types), output_shapes=tuple(shapes), f=None, predicate=None)
-    caller = None if function is None else _Caller(function)
-    return Origin("", attrs, (), caller=caller, opener=_opener)
 
 
 class Dataset:
@@ -159,33 +133,104 @@ class Dataset:
         """int64 numbers, as Python's `range` counts."""
         numbers = range(*bounds)
         made = RangeDataset(
-            _origin([dtypes.int64], [TensorShape([])]), numbers.start, numbers.stop, numbers.step
+            origin_of([dtypes.int64], [TensorShape([])]), numbers.start, numbers.stop, numbers.step
         )
         return cls(made)
 
     @classmethod
     def from_slices(cls, *columns: Any) -> Dataset:
         """The rows of arrays that have as many; InvalidArgumentError where they have not."""
-        arrays = [_array(column) for column in columns]
-        types = [dtypes.string if each.dtype.hasobject else dtypes.as_dtype(each.dtype) for each in arrays]
+        arrays = [array_of(column) for column in columns]
+        types = list(map(type_of, arrays))
         return cls(
             TensorSliceDataset(
-                _origin(types, [TensorShape(each.shape[1:]) for each in arrays]), tuple(arrays)
+                origin_of(types, [TensorShape(each.shape[1:]) for each in arrays]), tuple(arrays)
             )
         )
 
     @classmethod
+    def from_tensors(cls, *components: Any) -> Dataset:
+        """One element: these arrays."""
+        arrays = [array_of(component) for component in components]
+        origin = origin_of(list(map(type_of, arrays)), [TensorShape(each.shape) for each in arrays])
+        return cls(TensorDataset(origin, tuple(arrays)))
+
+    @classmethod
+    def from_generator(
+        cls, make: Callable[[], Iterable[Any]], types: Sequence[Any], shapes: Sequence[Any] = ()
+    ) -> Dataset:
+        """What an iterable of Python gives: values, or tuples where there are several components.
+
+        make     makes the iterable, for each run through the dataset anew
+        types    of the components
+        shapes   of the components; unknown where none are given
+        The iterable is asked on a thread, one element at a time. InvalidArgumentError for an element that is
+        not of these types and shapes, UnknownError for what the iterable raises, each in its place. Where it
+        stands cannot be saved.
+        """
+        known = [TensorShape(each) for each in shapes] or [UNKNOWN_SHAPE] * len(types)
+        if len(known) != len(types):
+            raise InvalidArgumentError(f"{len(types)} types and {len(known)} shapes")
+        return cls(YieldedDataset(origin_of([dtypes.as_dtype(each) for each in types], known), make))
+
+    @classmethod
+    def random(cls, seed: int = 0) -> Dataset:
+        """Random numbers of 32 bits (int64, rank 0) without end, TensorFlow's for the seed; 0 draws one."""
+        first = 87654321 if seed else 0  # as for `shuffle`
+        origin = origin_of([dtypes.int64], [TensorShape([])])
+        return cls(RandomDataset(origin, np.int64(first), np.int64(seed)))
+
+    @classmethod
+    def fixed_length_records(
+        cls, paths: str | bytes | Iterable[str], record_bytes: int, *, header: int = 0, footer: int = 0
+    ) -> Dataset:
+        """Pieces of `record_bytes` (string, rank 0) of files, between a header and a footer of so many."""
+        sizes = (np.int64(header), np.int64(record_bytes), np.int64(footer), np.int64(0))
+        origin = origin_of([dtypes.string], [TensorShape([])])
+        return cls(fixed_length_record_dataset(origin, paths_of(paths), *sizes))
+
+    @classmethod
+    def choose_from(cls, datasets: Sequence[Dataset], choice: Dataset) -> Dataset:
+        """The next element of the dataset whose number (int64) `choice` says; empty ones are passed over.
+
+        All have elements of the same types.
+        """
+        if not datasets:
+            raise InvalidArgumentError("there is no dataset to choose from")
+        for each in datasets:
+            if each.types != datasets[0].types:
+                raise InvalidArgumentError(f"datasets of {datasets[0].types} and of {each.types}")
+        shapes = [UNKNOWN_SHAPE] * len(datasets[0].types)
+        origin = origin_of(datasets[0].types, shapes)
+        sources = tuple(each._source for each in datasets)
+        return cls(DirectedInterleaveDataset(origin, choice._source, sources))
+
+    @classmethod
     def tf_records(cls, paths: str | bytes | Iterable[str], *, compression: str = "") -> Dataset:
         """The records (string, rank 0) of TFRecord files; compression "", "ZLIB" or "GZIP"."""
-        names = _paths(paths)
-        origin = _origin([dtypes.string], [TensorShape([])])
+        names = paths_of(paths)
+        origin = origin_of([dtypes.string], [TensorShape([])])
         return cls(tf_record_dataset(origin, names, compression.encode(), np.int64(0)))
+
+    @classmethod
+    def load(
+        cls, path: str, types: Sequence[Any], shapes: Sequence[Any] = (), *, compression: str = ""
+    ) -> Dataset:
+        """The elements that `save`, here or in TensorFlow, kept in a folder, one shard after the other.
+
+        types, shapes   of the components; shapes are unknown where none are given
+        compression     that they were saved with: "", "ZLIB" or "GZIP"
+        NotFoundError in place of the first element where there is none, InvalidArgumentError for other types.
+        """
+        known = [TensorShape(each) for each in shapes] or [UNKNOWN_SHAPE] * len(types)
+        origin = origin_of([dtypes.as_dtype(each) for each in types], known, compression=compression.encode())
+        return cls(LoadedDataset(origin, os.fsencode(path)))
 
     @classmethod
     def text_lines(cls, paths: str | bytes | Iterable[str], *, compression: str = "") -> Dataset:
         """The lines (string, rank 0) of text files, without their ends."""
-        names = _paths(paths)
-        origin = _origin([dtypes.string], [TensorShape([])])
+        names = paths_of(paths)
+        origin = origin_of([dtypes.string], [TensorShape([])])
         return cls(text_line_dataset(origin, names, compression.encode(), np.int64(0)))
 
     @classmethod
@@ -193,12 +238,12 @@ class Dataset:
         """Elements of several datasets, their components one after the other, until one of them ends."""
         types = [dtype for each in datasets for dtype in each.types]
         shapes = [shape for each in datasets for shape in each.shapes]
-        return cls(ZipDataset(_origin(types, shapes), tuple(each._source for each in datasets)))
+        return cls(ZipDataset(origin_of(types, shapes), tuple(each._source for each in datasets)))
 
     # -- which elements, in which order -------------------------------------------------------------
 
     def _same(self) -> Origin:
-        return _origin(self.types, self.shapes)
+        return origin_of(self.types, self.shapes)
 
     def take(self, count: int) -> Dataset:
         """The first elements; all for -1."""
@@ -220,13 +265,25 @@ class Dataset:
         """The elements of this dataset, then those of another of the same types."""
         return Dataset(ConcatenateDataset(self._same(), self._source, following._source))
 
+    def enumerate(self, start: int = 0) -> Dataset:
+        """Elements with their number (int64) before them."""
+        return Dataset.zip(Dataset.range(start, np.iinfo(np.int64).max), self)
+
+    def unique(self) -> Dataset:
+        """The elements, each of one component, that have not come before; those are kept in memory."""
+        return Dataset(UniqueDataset(self._same(), self._source))
+
+    def assert_cardinality(self, count: int) -> Dataset:
+        """The same elements; FailedPreconditionError where they are not as many. `len` tells them."""
+        return Dataset(AssertCardinalityDataset(self._same(), self._source, np.int64(count)))
+
     def shuffle(self, buffer_size: int, seed: int = 0, *, reshuffles: bool = True) -> Dataset:
         """Elements drawn from a buffer of so many, in TensorFlow's order for the seed.
 
         seed        0 draws one from the system
         reshuffles  whether each repetition has an order of its own
         """
-        origin = _origin(self.types, self.shapes, reshuffle_each_iteration=reshuffles)
+        origin = origin_of(self.types, self.shapes, reshuffle_each_iteration=reshuffles)
         first = 87654321 if seed else 0  # what TensorFlow's client gives beside the seed of an op
         return Dataset(ShuffleDataset(origin, self._source, buffer_size, first, seed))
 
@@ -251,7 +308,7 @@ class Dataset:
         of them may run at a time (-1 leaves that to the engine). The order stays.
         """
         called = GraphFunction(function, self.types, self.shapes)
-        origin = _origin(called.types, called.shapes, called, preserve_cardinality=True)
+        origin = origin_of(called.types, called.shapes, called, preserve_cardinality=True)
         if parallel == 1:
             return Dataset(MapDataset(origin, self._source, ()))
         return Dataset(ParallelMapDataset(origin, self._source, (), parallel))
@@ -280,7 +337,7 @@ class Dataset:
         The order is the same for all of them.
         """
         called = DatasetFunction(function, self.types, self.shapes)
-        origin = _origin(called.types, called.shapes, called)
+        origin = origin_of(called.types, called.shapes, called)
         if parallel == 1:
             made: DatasetValue = InterleaveDataset(origin, self._source, (), cycle_length, block_length)
         else:
@@ -291,13 +348,77 @@ class Dataset:
     def filter(self, predicate: Callable[..., Any]) -> Dataset:
         """The elements of which a function of tensors says true (bool, rank 0)."""
         called = GraphFunction(predicate, self.types, self.shapes)
-        return Dataset(FilterDataset(_origin(self.types, self.shapes, called), self._source, ()))
+        return Dataset(FilterDataset(origin_of(self.types, self.shapes, called), self._source, ()))
+
+    def take_while(self, predicate: Callable[..., Any]) -> Dataset:
+        """The elements before the first of which a function of tensors says false (bool, rank 0)."""
+        called = GraphFunction(predicate, self.types, self.shapes)
+        return Dataset(TakeWhileDataset(origin_of(self.types, self.shapes, called), self._source, ()))
+
+    def scan(self, initial: Values, function: Callable[..., Any]) -> Dataset:
+        """What a function of tensors makes of a state and of each element: the next state, and an element.
+
+        initial    the first state: a value, or a tuple of values
+        function   given the state's tensors, then the element's; gives the next state's, then the results
+        """
+        state = state_of(initial)
+        called = self._with_state(state, function)
+        if len(called.types) <= len(state) or called.types[: len(state)] != tuple(map(type_of, state)):
+            raise InvalidArgumentError(f"'{called.name}' must return a state as the first, and a result")
+        origin = origin_of(
+            called.types[len(state) :], called.shapes[len(state) :], called, preserve_cardinality=True
+        )
+        return Dataset(ScanDataset(origin, self._source, state, ()))
+
+    async def reduce(self, initial: Values, function: Callable[..., Any]) -> Any:
+        """The state that a function of tensors makes of all elements, one after the other.
+
+        It is given the state's tensors, then the element's, and gives the next state's. Cancelled, the tasks
+        that work ahead have ended.
+        """
+        state: tuple[Any, ...] = state_of(initial)
+        called = self._with_state(state, function)
+        if called.types != tuple(map(type_of, state)):
+            raise InvalidArgumentError(f"'{called.name}' must return a state as the first")
+        sequences = ResourceManager()
+        async with self.elements() as elements:
+            async for element in elements:
+                values = element if len(self.types) > 1 else (element,)
+                state = await called((*state, *values), sequences)
+        return state[0] if len(state) == 1 else state
+
+    async def save(self, path: str, *, compression: str = "") -> None:
+        """Keep the elements in a folder, from which `load` and TensorFlow's `tf.data.Dataset.load` give them.
+
+        compression   "", "ZLIB" or "GZIP"
+        TensorFlow must be told the elements' types (`element_spec`). What was saved there before counts until
+        this is whole; cancelled or failed, it leaves nothing of its own.
+        """
+        origin = origin_of(self.types, self.shapes, compression=compression.encode(), use_shard_func=False)
+        saved = Dataset(SavedDataset(origin, self._source, os.fsencode(path)))
+        async with saved.elements() as elements:
+            async for _ in elements:
+                pass
+
+    def _with_state(self, state: Sequence[Any], function: Callable[..., Any]) -> GraphFunction:
+        types = (*map(type_of, state), *self.types)
+        return GraphFunction(function, types, (*(TensorShape(each.shape) for each in state), *self.shapes))
+
+    def apply(self, function: Callable[[Dataset], Dataset]) -> Dataset:
+        """What a function makes of this dataset: for steps that are written once and used often."""
+        return function(self)
+
+    def sliding_window(self, size: int, *, shift: int = 1, stride: int = 1) -> Dataset:
+        """Stacked windows of `size` elements, `stride` apart; each begins `shift` further. All are full."""
+        shapes = [TensorShape([size]).concatenate(shape) for shape in self.shapes]
+        sizes = (np.int64(size), np.int64(shift), np.int64(stride))
+        return Dataset(SlidingWindowDataset(origin_of(self.types, shapes), self._source, *sizes))
 
     def batch(self, batch_size: int, *, drop_remainder: bool = False) -> Dataset:
         """`batch_size` elements at a time, stacked along a new first axis; the last may have fewer."""
         rows = batch_size if drop_remainder else None
         shapes = [TensorShape([rows]).concatenate(shape) for shape in self.shapes]
-        made = BatchDataset(_origin(self.types, shapes), self._source, batch_size, drop_remainder)
+        made = BatchDataset(origin_of(self.types, shapes), self._source, batch_size, drop_remainder)
         return Dataset(made)
 
     def padded_batch(
@@ -307,13 +428,13 @@ class Dataset:
 
         padding_values   one for each component; zeros and empty strings where none are given
         """
-        values = tuple(padding_values) or tuple(_zero(dtype) for dtype in self.types)
+        values = tuple(padding_values) or tuple(zero_of(dtype) for dtype in self.types)
         shapes = [
             TensorShape([None, *(None if size < 0 else size for size in sizes)]) for sizes in padded_shapes
         ]
         sizes = tuple(np.array(each, np.int64) for each in padded_shapes)
         return Dataset(
-            PaddedBatchDataset(_origin(self.types, shapes), self._source, batch_size, sizes, values)
+            PaddedBatchDataset(origin_of(self.types, shapes), self._source, batch_size, sizes, values)
         )
 
     def unbatch(self) -> Dataset:
@@ -321,29 +442,7 @@ class Dataset:
         shapes = [
             UNKNOWN_SHAPE if shape.rank is None else TensorShape(shape.as_list()[1:]) for shape in self.shapes
         ]
-        return Dataset(UnbatchDataset(_origin(self.types, shapes), self._source))
-
-
-def _array(column: Any) -> Any:
-    """An array of a column: texts become bytes."""
-    array = np.asarray(column)
-    if array.dtype.kind not in "OSU":
-        return array
-    texts = [each.encode() if isinstance(each, str) else each for each in np.array(column, object).ravel()]
-    made = np.empty(len(texts), dtype=object)
-    made[:] = texts
-    return made.reshape(np.shape(np.array(column, object)))
-
-
-def _paths(paths: str | bytes | Iterable[str]) -> Any:
-    names = [paths] if isinstance(paths, str | bytes | os.PathLike) else list(paths)
-    if not names:
-        raise InvalidArgumentError("there is no file to read")
-    return _array([os.fspath(name) for name in names])
-
-
-def _zero(dtype: DType) -> Any:
-    return b"" if dtype is dtypes.string else to_array(dtype.as_numpy_dtype.type(0))[()]
+        return Dataset(UnbatchDataset(origin_of(self.types, shapes), self._source))
 
 
 __all__ = ["Dataset"]

@@ -21,6 +21,8 @@ from flowengine.resources.data.csv_files import CSVDataset
 from flowengine.resources.data.dataset import Iteration, Origin, checked_dataset, text
 from flowengine.resources.data.files import lmdb_dataset, tf_record_dataset
 from flowengine.resources.data.matching import MatchingFilesDataset
+from flowengine.resources.data.saved.loading import LoadedDataset
+from flowengine.resources.data.saved.saving import SavedDataset, save_all
 from flowengine.resources.data.sql import sql_dataset
 from flowengine.resources.data.writing import write_tf_records
 from flowengine.resources.elements import Element
@@ -86,6 +88,8 @@ register_datasets(
     {
         "CSVDataset CSVDatasetV2 ExperimentalCSVDataset": csv_dataset,
         "ExperimentalLMDBDataset LMDBDataset": lmdb_dataset,
+        "LoadDataset": LoadedDataset,
+        "SaveDatasetV2": SavedDataset,
         "ExperimentalSqlDataset SqlDataset": sql_dataset,
         "TFRecordDatasetV2": tf_record_dataset,
     }
@@ -128,5 +132,24 @@ async def dataset_to_tf_record(
         await write_tf_records(found, iteration, path, compression, ctx.files)
     except OSError as error:
         raise translated(error, path) from error
+    finally:
+        iteration.tasks.cancel()
+
+
+@kernel("SaveDataset", heavy=False)
+async def save_dataset(
+    input_dataset: Any, path: Any, shard_func_other_args: tuple[Any, ...], *, ctx: KernelContext, node: Node
+) -> None:
+    """Save the elements of a dataset in a folder (string, rank 0), as TensorFlow loads them.
+
+    Raises PermissionDeniedError where writing is forbidden, and an error of the dataset as it comes; nothing
+    of the run is left then, and what was saved before stays.
+    """
+    made = SavedDataset(origin_of(ctx, node, (input_dataset,)), input_dataset, path, shard_func_other_args)
+    iteration = Iteration(ctx.resources.services)
+    try:
+        await save_all(made, iteration)
+    except OSError as error:
+        raise translated(error, made.path) from error
     finally:
         iteration.tasks.cancel()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,7 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.core.errors import DataLossError, InvalidArgumentError, NotFoundError
+from flowengine.core.errors import (
+    DataLossError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+)
 
 
 async def _all(dataset: fe.data.Dataset) -> list[Any]:
@@ -133,3 +141,99 @@ async def test_lines_of_several_files_in_turns(tmp_path: Path) -> None:
     assert lines.types == (fe.dtypes.string,)
     with pytest.raises(InvalidArgumentError, match="must return a dataset, not a int"):
         paths.flat_map(cast("Any", len))
+
+
+@given(st.lists(st.integers(-3, 3), max_size=12), st.integers(1, 3), st.integers(1, 3), st.integers(1, 3))
+def test_what_python_makes_of_lists(numbers: list[int], size: int, shift: int, stride: int) -> None:
+    source = fe.data.Dataset.from_slices(np.array(numbers, np.int64))
+    assert trio.run(_all, source.unique()) == list(dict.fromkeys(numbers))
+    assert trio.run(_all, source.take_while(lambda x: x < 2)) == list(takewhile(lambda x: x < 2, numbers))
+    sums = source.scan(np.int64(1), lambda state, x: (state + x, state * x))
+    before = list(accumulate(numbers, initial=1))
+    assert trio.run(_all, sums) == [s * x for s, x in zip(before, numbers, strict=False)]
+    assert trio.run(source.reduce, np.int64(1), lambda state, x: state + x) == before[-1]
+    windows = trio.run(_all, source.sliding_window(size, shift=shift, stride=stride))
+    ends = range(0, len(numbers) - (size - 1) * stride, shift)
+    assert windows == [numbers[at : at + size * stride : stride] for at in ends]
+
+
+async def test_numbered_and_chosen_elements() -> None:
+    letters = fe.data.Dataset.from_slices(["a", "b", "c"])
+    assert [(int(n), s) async for n, s in letters.enumerate(5)] == [(5, b"a"), (6, b"b"), (7, b"c")]
+    choice = fe.data.Dataset.from_slices(np.array([1, 0, 0, 1, 1], np.int64))
+    chosen = fe.data.Dataset.choose_from([fe.data.Dataset.range(2), fe.data.Dataset.range(7, 9)], choice)
+    assert await _all(chosen) == [7, 0, 1, 8]
+    assert await _all(fe.data.Dataset.from_tensors([1, 2]).apply(lambda each: each.repeat(2))) == [[1, 2]] * 2
+    with pytest.raises(InvalidArgumentError, match=r"datasets of .* and of"):
+        fe.data.Dataset.choose_from([letters, choice], choice)
+    with pytest.raises(FailedPreconditionError):
+        await _all(letters.assert_cardinality(2))
+
+
+async def test_random_numbers_are_the_same_for_a_seed() -> None:
+    numbers = await _all(fe.data.Dataset.random(3).take(9))
+    assert numbers == await _all(fe.data.Dataset.random(3).take(9))
+    assert len(set(numbers)) == 9
+    assert all(0 <= number < 2**32 for number in numbers)
+
+
+async def test_records_of_one_size(tmp_path: Path) -> None:
+    path = tmp_path / "records"
+    path.write_bytes(b"HHabcdefF")
+    records = fe.data.Dataset.fixed_length_records(str(path), 3, header=2, footer=1)
+    assert [record async for record in records] == [b"abc", b"def"]
+
+
+async def test_a_generator_is_made_for_each_run_and_ends_with_it() -> None:
+    ended: list[int] = []
+
+    def numbered() -> Iterator[tuple[int, str]]:
+        try:
+            for number in range(100):
+                yield number, str(number)
+        finally:
+            ended.append(number)
+
+    dataset = fe.data.Dataset.from_generator(numbered, ["int32", "string"], [[], []])
+    assert ended == []
+    assert [(int(n), s) async for n, s in dataset.take(2)] == [(0, b"0"), (1, b"1")]
+    assert len([each async for each in dataset.prefetch(3)]) == 100
+    async with dataset.prefetch(2).elements() as elements:
+        await elements.__anext__()
+    assert len(ended) == 3
+    assert ended[1] == 99
+
+
+async def test_what_is_wrong_with_a_generator_is_raised_in_its_place() -> None:
+    def numbers() -> Iterator[Any]:
+        yield 1
+        yield "text"
+        yield [1, 2]
+        yield (1, 2)
+        raise KeyError("gone")
+
+    found: list[Any] = []
+    async with fe.data.Dataset.from_generator(numbers, ["int64"], [[]]).elements() as elements:
+        while True:
+            try:
+                found.append(int(await elements.__anext__()))
+            except OpError as error:
+                found.append(error.message)
+            except StopAsyncIteration:
+                break
+    number, text, shape, several, gone = found
+    assert number == 1
+    assert "'text', which is no int64" in text
+    assert "the shape [2]" in shape
+    assert "gave 2" in several
+    assert "KeyError: 'gone'" in gone
+
+
+async def test_a_state_is_as_the_first() -> None:
+    numbers = fe.data.Dataset.range(3)
+    with pytest.raises(InvalidArgumentError, match="must return a state"):
+        numbers.scan(np.int64(0), lambda state, x: state + x)
+    with pytest.raises(InvalidArgumentError, match="must return a state"):
+        await numbers.reduce(np.int64(0), lambda state, x: (state, x))
+    sums = await numbers.reduce((np.int64(0), np.int64(1)), lambda a, b, x: (a + x, b * 2))
+    assert [int(each) for each in sums] == [3, 8]

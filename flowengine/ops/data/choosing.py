@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowengine.ir.traits import NotDifferentiable
+from flowengine.ir.traits import Newer, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars
 
@@ -26,6 +26,7 @@ define(
     "-> handle: variant",
     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; N: int >= 1; "
     "stop_on_empty_dataset: bool = false",
+    Newer(("stop_on_empty_dataset",)),
     NotDifferentiable(),
     shape=scalars,
 )

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from flowengine.ir.traits import NotDifferentiable, Uses
+from flowengine.ir.traits import Newer, NotDifferentiable, Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars
 
 #: The tensors of an element.
 ELEMENTS: Final = "output_types: list(type) >= 1; output_shapes: list(shape) >= 1"
+#: Names for profiles, as TensorFlow 2 writes them.
+_METADATA: Final = ("metadata: string = ''", Newer(("metadata",)))
 
 define(
     "BatchDataset(input_dataset: variant, batch_size: int64) -> handle: variant",
     ELEMENTS,
+    *_METADATA,
     NotDifferentiable(),
     shape=scalars,
 )
@@ -21,12 +24,14 @@ define(
     "BatchDatasetV2(input_dataset: variant, batch_size: int64, drop_remainder: bool) -> handle: variant",
     "parallel_copy: bool = false",
     ELEMENTS,
+    *_METADATA,
     NotDifferentiable(),
     shape=scalars,
 )
 define(
     "CacheDataset(input_dataset: variant, filename: string) -> handle: variant",
     ELEMENTS,
+    *_METADATA,
     NotDifferentiable(),
     shape=scalars,
 )
@@ -34,6 +39,7 @@ define(
     "CacheDatasetV2(input_dataset: variant, filename: string, cache: resource) -> handle: variant",
     "stateful",
     ELEMENTS,
+    *_METADATA,
     Uses("cache"),
     NotDifferentiable(),
     shape=scalars,
@@ -41,6 +47,7 @@ define(
 define(
     "ConcatenateDataset(input_dataset, another_dataset: variant) -> handle: variant",
     ELEMENTS,
+    *_METADATA,
     NotDifferentiable(),
     shape=scalars,
 )
@@ -54,6 +61,7 @@ define(
     "FilterDataset(input_dataset: variant, other_arguments: Targuments) -> handle: variant",
     "predicate: func; Targuments: list(type) >= 0",
     ELEMENTS,
+    *_METADATA,
     NotDifferentiable(),
     shape=scalars,
 )
@@ -61,6 +69,7 @@ define(
     "FixedLengthRecordDataset(filenames: string, header_bytes, record_bytes, footer_bytes, "
     "buffer_size: int64) -> handle: variant",
     "stateful",
+    *_METADATA,
     NotDifferentiable(),
     shape=scalars,
 )
@@ -68,6 +77,7 @@ define(
     "FixedLengthRecordDatasetV2(filenames: string, header_bytes, record_bytes, footer_bytes, "
     "buffer_size: int64, compression_type: string) -> handle: variant",
     "stateful",
+    *_METADATA,
     NotDifferentiable(),
     shape=scalars,
 )
@@ -75,6 +85,7 @@ define(
     "FlatMapDataset(input_dataset: variant, other_arguments: Targuments) -> handle: variant",
     "f: func; Targuments: list(type) >= 0",
     ELEMENTS,
+    *_METADATA,
     NotDifferentiable(),
     shape=scalars,
 )
@@ -84,6 +95,7 @@ define(
     "stateful; init_func, next_func, finalize_func: func",
     "Tinit_func_args, Tnext_func_args, Tfinalize_func_args: list(type) >= 0",
     ELEMENTS,
+    *_METADATA,
     NotDifferentiable(),
     shape=scalars,
 )
@@ -92,6 +104,7 @@ define(
     "block_length: int64) -> handle: variant",
     "f: func; Targuments: list(type) >= 0",
     ELEMENTS,
+    *_METADATA,
     NotDifferentiable(),
     shape=scalars,
 )
@@ -100,6 +113,9 @@ define(
     "f: func; Targuments: list(type) >= 0",
     ELEMENTS,
     "use_inter_op_parallelism: bool = true; preserve_cardinality: bool = false",
+    "force_synchronous: bool = false",
+    "metadata: string = ''",
+    Newer(("force_synchronous", "metadata")),
     NotDifferentiable(),
     shape=scalars,
 )
@@ -107,6 +123,8 @@ define(
     "ModelDataset(input_dataset: variant) -> handle: variant",
     "algorithm, cpu_budget: int = 0",
     ELEMENTS,
+    "ram_budget: int = 0",
+    Newer(("ram_budget",)),
     NotDifferentiable(),
     shape=scalars,
 )
@@ -121,6 +139,7 @@ define(
     "PaddedBatchDataset(input_dataset: variant, batch_size: int64, padded_shapes: N * int64, "
     "padding_values: Toutput_types) -> handle: variant",
     "Toutput_types: list(type) >= 1; output_shapes: list(shape) >= 1; N: int >= 1",
+    *_METADATA,
     NotDifferentiable(),
     shape=scalars,
 )
@@ -129,6 +148,7 @@ define(
     "padding_values: Toutput_types, drop_remainder: bool) -> handle: variant",
     "parallel_copy: bool = false; Toutput_types: list(type) >= 1; output_shapes: list(shape) >= 1",
     "N: int >= 1",
+    *_METADATA,
     NotDifferentiable(),
     shape=scalars,
 )
@@ -138,6 +158,7 @@ define(
     "f: func; Targuments: list(type) >= 0",
     ELEMENTS,
     "sloppy: bool = false",
+    *_METADATA,
     NotDifferentiable(),
     shape=scalars,
 )
@@ -147,6 +168,7 @@ define(
     "f: func; Targuments: list(type) >= 0",
     ELEMENTS,
     "use_inter_op_parallelism: bool = true; sloppy, preserve_cardinality: bool = false",
+    *_METADATA,
     NotDifferentiable(),
     shape=scalars,
 )
@@ -154,6 +176,9 @@ define(
     "PrefetchDataset(input_dataset: variant, buffer_size: int64) -> handle: variant",
     ELEMENTS,
     "slack_period: int = 0; legacy_autotune: bool = true",
+    "buffer_size_min: int = 0",
+    "metadata: string = ''",
+    Newer(("buffer_size_min", "metadata")),
     NotDifferentiable(),
     shape=scalars,
 )
@@ -161,12 +186,16 @@ define(
     "RangeDataset(start, stop, step: int64) -> handle: variant",
     "stateful",
     ELEMENTS,
+    "metadata: string = ''",
+    "replicate_on_split: bool = false",
+    Newer(("metadata", "replicate_on_split")),
     NotDifferentiable(),
     shape=scalars,
 )
 define(
     "RepeatDataset(input_dataset: variant, count: int64) -> handle: variant",
     ELEMENTS,
+    *_METADATA,
     NotDifferentiable(),
     shape=scalars,
 )
@@ -174,6 +203,7 @@ define(
     "ShardDataset(input_dataset: variant, num_shards, index: int64) -> handle: variant",
     "require_non_empty: bool = false",
     ELEMENTS,
+    *_METADATA,
     NotDifferentiable(),
     shape=scalars,
 )
@@ -181,6 +211,7 @@ define(
     "ShuffleAndRepeatDataset(input_dataset: variant, buffer_size, seed, seed2, count: int64) "
     "-> handle: variant",
     ELEMENTS,
+    *_METADATA,
     NotDifferentiable(),
     shape=scalars,
 )
@@ -188,6 +219,7 @@ define(
     "ShuffleDataset(input_dataset: variant, buffer_size, seed, seed2: int64) -> handle: variant",
     "reshuffle_each_iteration: bool = true",
     ELEMENTS,
+    *_METADATA,
     NotDifferentiable(),
     shape=scalars,
 )
@@ -196,6 +228,7 @@ define(
     "-> handle: variant",
     "stateful",
     ELEMENTS,
+    *_METADATA,
     Uses("seed_generator"),
     NotDifferentiable(),
     shape=scalars,
@@ -203,6 +236,7 @@ define(
 define(
     "SkipDataset(input_dataset: variant, count: int64) -> handle: variant",
     ELEMENTS,
+    *_METADATA,
     NotDifferentiable(),
     shape=scalars,
 )
@@ -216,23 +250,40 @@ define(
     "TFRecordDataset, "
     "TextLineDataset(filenames, compression_type: string, buffer_size: int64) -> handle: variant",
     "stateful",
+    *_METADATA,
     NotDifferentiable(),
     shape=scalars,
 )
 define(
     "TakeDataset(input_dataset: variant, count: int64) -> handle: variant",
     ELEMENTS,
+    *_METADATA,
     NotDifferentiable(),
     shape=scalars,
 )
 define(
-    "TensorDataset, TensorSliceDataset(components: Toutput_types) -> handle: variant",
+    "TensorDataset(components: Toutput_types) -> handle: variant",
     "stateful; Toutput_types: list(type) >= 1; output_shapes: list(shape) >= 1",
+    *_METADATA,
     NotDifferentiable(),
     shape=scalars,
 )
 define(
-    "UnbatchDataset(input_dataset: variant) -> handle: variant", ELEMENTS, NotDifferentiable(), shape=scalars
+    "TensorSliceDataset(components: Toutput_types) -> handle: variant",
+    "stateful; Toutput_types: list(type) >= 1; output_shapes: list(shape) >= 1",
+    "metadata: string = ''",
+    "is_files: bool = false",
+    "replicate_on_split: bool = false",
+    Newer(("metadata", "is_files", "replicate_on_split")),
+    NotDifferentiable(),
+    shape=scalars,
+)
+define(
+    "UnbatchDataset(input_dataset: variant) -> handle: variant",
+    ELEMENTS,
+    *_METADATA,
+    NotDifferentiable(),
+    shape=scalars,
 )
 define(
     "UnwrapDatasetVariant(input_handle: variant) -> output_handle: variant",
@@ -243,6 +294,7 @@ define(
     "WindowDataset(input_dataset: variant, size, shift, stride: int64, drop_remainder: bool) "
     "-> handle: variant",
     ELEMENTS,
+    *_METADATA,
     NotDifferentiable(),
     shape=scalars,
 )
@@ -253,6 +305,7 @@ define(
     "ZipDataset(input_datasets: N * variant) -> handle: variant",
     ELEMENTS,
     "N: int >= 1",
+    *_METADATA,
     NotDifferentiable(),
     shape=scalars,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowengine.ir.traits import NotDifferentiable
+from flowengine.ir.traits import Newer, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars
 
@@ -56,6 +56,7 @@ define(
     "pending_snapshot_expiry_seconds: int = 86400; num_reader_threads, reader_buffer_size, "
     "num_writer_threads, writer_buffer_size: int = 1; shuffle_on_read: bool = false; seed, "
     "seed2: int = 0; mode: string = 'auto'; snapshot_name: string = ''",
+    Newer(("shuffle_on_read", "seed", "seed2", "mode", "snapshot_name")),
     NotDifferentiable(),
     shape=scalars,
 )

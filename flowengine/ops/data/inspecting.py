@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowengine.ir.traits import NotDifferentiable, Uses
+from flowengine.ir.traits import Newer, NotDifferentiable, Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars
 
@@ -21,6 +21,7 @@ define(
 define(
     "DatasetCardinality(input_dataset: variant) -> cardinality: int64",
     "cardinality_options: string = ''",
+    Newer(("cardinality_options",)),
     NotDifferentiable(),
     shape=scalars,
 )

@@ -6,7 +6,7 @@ from typing import Final
 
 from flowengine.core.shapes import Dimension
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import NotDifferentiable, Uses
+from flowengine.ir.traits import Newer, NotDifferentiable, Uses
 from flowengine.ops.data.optional import components
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import merge_dims, ranked_at_least, scalars, vector
@@ -29,6 +29,8 @@ define(
     "DatasetToSingleElement(dataset: variant) -> components: output_types",
     "stateful",
     ELEMENTS,
+    "metadata: string = ''",
+    Newer(("metadata",)),
     NotDifferentiable(),
     shape=components,
 )
@@ -38,6 +40,8 @@ define(
     "stateful; f: func; Tstate: list(type) >= 1; Targuments: list(type) >= 0",
     ELEMENTS,
     "use_inter_op_parallelism: bool = true",
+    "metadata: string = ''",
+    Newer(("metadata",)),
     NotDifferentiable(),
     shape=components,
 )

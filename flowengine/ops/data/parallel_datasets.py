@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowengine.ir.traits import NotDifferentiable
+from flowengine.ir.traits import Newer, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars
 
@@ -11,6 +11,7 @@ define(
     "num_parallel_calls: int64, drop_remainder: bool) -> handle: variant",
     "f: func; Targuments: list(type) >= 0; output_types: list(type) >= 1; output_shapes: list(shape) "
     ">= 1; preserve_cardinality: bool = false; metadata: string = ''",
+    Newer(("metadata",)),
     NotDifferentiable(),
     shape=scalars,
 )
@@ -26,6 +27,7 @@ define(
     "ExperimentalMapDataset(input_dataset: variant, other_arguments: Targuments) -> handle: variant",
     "f: func; Targuments: list(type) >= 0; output_types: list(type) >= 1; output_shapes: list(shape) "
     ">= 1; use_inter_op_parallelism: bool = true; preserve_cardinality, force_synchronous: bool = false",
+    Newer(("force_synchronous",)),
     NotDifferentiable(),
     shape=scalars,
 )
@@ -51,6 +53,7 @@ define(
     "-> handle: variant",
     "f: func; Targuments: list(type) >= 0; output_types: list(type) >= 1; output_shapes: list(shape) "
     ">= 1; metadata: string = ''",
+    Newer(("metadata",)),
     NotDifferentiable(),
     shape=scalars,
 )
@@ -105,6 +108,7 @@ define(
     "sloppy: bool = false; ragged_keys: list(string) >= 0 = []; "
     "ragged_value_types: list({float, int64, string}) >= 0 = []; "
     "ragged_split_types: list({int32, int64}) >= 0 = []",
+    Newer(("ragged_keys", "ragged_value_types", "ragged_split_types")),
     NotDifferentiable(),
     shape=scalars,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowengine.ir.traits import NotDifferentiable, Uses
+from flowengine.ir.traits import Newer, NotDifferentiable, Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars
 
@@ -29,12 +29,14 @@ define(
     "AutoShardDataset(input_dataset: variant, num_workers, index: int64) -> handle: variant",
     "auto_shard_policy: int = 0; output_types: list(type) >= 1; output_shapes: list(shape) >= 1; "
     "num_replicas: int = 0",
+    Newer(("auto_shard_policy", "num_replicas")),
     NotDifferentiable(),
     shape=scalars,
 )
 define(
     "ExperimentalAutoShardDataset(input_dataset: variant, num_workers, index: int64) -> handle: variant",
     "auto_shard_policy: int = 0; output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
+    Newer(("auto_shard_policy",)),
     NotDifferentiable(),
     shape=scalars,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from flowengine.ir.traits import NotDifferentiable, Uses
+from flowengine.ir.traits import Newer, NotDifferentiable, Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars
 
@@ -14,6 +14,9 @@ ELEMENTS: Final = "output_types: list(type) >= 1; output_shapes: list(shape) >= 
 define(
     "DatasetToGraph(input_dataset: variant) -> graph: string",
     "stateful_whitelist: list(string) >= 0 = []",
+    "allow_stateful: bool = false",
+    "strip_device_assignment: bool = false",
+    Newer(("allow_stateful", "strip_device_assignment")),
     NotDifferentiable(),
     shape=scalars,
 )
@@ -26,6 +29,8 @@ define(
 define(
     "SerializeIterator(resource_handle: resource) -> serialized: variant",
     "stateful",
+    "external_state_policy: int = 0",
+    Newer(("external_state_policy",)),
     Uses("resource_handle"),
     NotDifferentiable(),
 )

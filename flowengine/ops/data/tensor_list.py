@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import NotDifferentiable
+from flowengine.ir.traits import Newer, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import of_rank, scalars
 
@@ -23,6 +23,7 @@ define(
 define(
     "TensorListSetItem(input_handle: variant, index: int32, item: element_dtype) -> output_handle: variant",
     "element_dtype: type; resize_if_index_out_of_bounds: bool = false",
+    Newer(("resize_if_index_out_of_bounds",)),
     shape=scalars,
 )
 define(
@@ -59,8 +60,9 @@ def element_shape(c: ShapeContext) -> Shapes:
 
 
 @define(
-    "TensorListGetItem(input_handle: variant, index, element_shape: int32) -> item: element_dtype",
-    "element_dtype: type",
+    "TensorListGetItem(input_handle: variant, index: int32, element_shape: Tshape) -> item: element_dtype",
+    "element_dtype: type; Tshape: indextype = int32",
+    Newer(("Tshape",)),
 )
 def get_item(c: ShapeContext) -> Shapes:
     return [c.input_as_shape(2)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowengine.ir.traits import NotDifferentiable, Uses
+from flowengine.ir.traits import Newer, NotDifferentiable, Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars
 
@@ -43,6 +43,7 @@ define(
     "key_func, reduce_func, window_size_func: func; Tkey_func_other_arguments, "
     "Treduce_func_other_arguments, Twindow_size_func_other_arguments: list(type) >= 0; "
     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''",
+    Newer(("metadata",)),
     NotDifferentiable(),
     shape=scalars,
 )
@@ -60,6 +61,7 @@ define(
 define(
     "IgnoreErrorsDataset, ExperimentalIgnoreErrorsDataset(input_dataset: variant) -> handle: variant",
     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; log_warning: bool = false",
+    Newer(("log_warning",)),
     NotDifferentiable(),
     shape=scalars,
 )
@@ -74,6 +76,7 @@ define(
 define(
     "RandomDataset(seed, seed2: int64) -> handle: variant",
     "stateful; output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''",
+    Newer(("metadata",)),
     NotDifferentiable(),
     shape=scalars,
 )
@@ -116,6 +119,7 @@ define(
     "f: func; Tstate: list(type) >= 1; Targuments: list(type) >= 0; output_types: list(type) >= 1; "
     "output_shapes: list(shape) >= 1; preserve_cardinality: bool = false; "
     "use_default_device: bool = true; metadata: string = ''",
+    Newer(("use_default_device", "metadata")),
     NotDifferentiable(),
     shape=scalars,
 )
@@ -156,6 +160,7 @@ define(
     "SlidingWindowDataset(input_dataset: variant, window_size, window_shift, window_stride: int64) "
     "-> handle: variant",
     "drop_remainder: bool = true; output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
+    Newer(("drop_remainder",)),
     NotDifferentiable(),
     shape=scalars,
 )
@@ -170,6 +175,7 @@ define(
     "TakeWhileDataset(input_dataset: variant, other_arguments: Targuments) -> handle: variant",
     "predicate: func; Targuments: list(type) >= 0; output_types: list(type) >= 1; "
     "output_shapes: list(shape) >= 1; metadata: string = ''",
+    Newer(("metadata",)),
     NotDifferentiable(),
     shape=scalars,
 )
@@ -183,6 +189,7 @@ define(
 define(
     "UniqueDataset(input_dataset: variant) -> handle: variant",
     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''",
+    Newer(("metadata",)),
     NotDifferentiable(),
     shape=scalars,
 )

@@ -19,7 +19,7 @@ from flowengine.resources.event_files import framed
 
 #: Bytes of records that wait until a thread writes them.
 _PIECE: Final = 256 * 1024
-_WINDOWS: Final = {"ZLIB": 15, "GZIP": 31}
+WINDOWS: Final = {"ZLIB": 15, "GZIP": 31}
 
 
 async def write_tf_records(
@@ -36,7 +36,7 @@ async def write_tf_records(
         raise InvalidArgumentError(f"records are written of elements that are one string, not of ({shown})")
     aside = f"{path}.{secrets.token_hex(8)}.writing"
     source = made.iterator(iteration)
-    machine = zlib.compressobj(wbits=_WINDOWS[compression]) if compression else None
+    machine = zlib.compressobj(wbits=WINDOWS[compression]) if compression else None
 
     def write(file: BinaryIO, records: list[bytes], *, is_last: bool) -> None:
         data = b"".join([framed(record) for record in records])

@@ -9,8 +9,8 @@ EXCUSED: Final = {
     "their value is an object, not a tensor: tests/resources/data, tests/conformance": """
         CSVDataset CSVDatasetV2 DatasetToTFRecord ExperimentalDatasetToTFRecord
         ExperimentalCSVDataset ExperimentalLMDBDataset
-        ExperimentalMatchingFilesDataset ExperimentalSqlDataset LMDBDataset MatchingFilesDataset
-        SqlDataset
+        ExperimentalMatchingFilesDataset ExperimentalSqlDataset LMDBDataset LoadDataset
+        MatchingFilesDataset SaveDataset SaveDatasetV2 SqlDataset
         TFRecordDatasetV2
     """,
 }

@@ -1,0 +1,256 @@
+"""Datasets that were saved on disk, in the form of TensorFlow's `tf.data.Dataset.save`.
+
+A folder holds `snapshot.metadata`, which names a run, and the run's folder: one folder for each shard, in it
+TFRecord files whose records are the components of elements, one after the other, as TensorProtos.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import trio
+
+from flowengine.core import dtypes
+from flowengine.core.arrays import Value
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
+from flowengine.core.shapes import TensorShape
+from flowengine.ir.proto.tensor_pb2 import TensorProto
+from flowengine.ir.tensorproto import decode_tensor
+from flowengine.resources.data.dataset import DataIterator, DatasetValue, Iteration, Origin, text
+from flowengine.resources.data.files import tf_record_dataset
+from flowengine.resources.data.functional import Captured
+from flowengine.resources.data.interleaving import opened
+from flowengine.resources.data.sources import variant_of
+from flowengine.resources.data.windows import dataset_of
+from flowengine.resources.elements import Element
+from flowengine.resources.records import checked_compression
+
+METADATA: Final = "snapshot.metadata"
+VERSION: Final = 2
+#: Fields of the metadata's message.
+RUN_FIELD: Final = 2
+TIME_FIELD: Final = 3
+VERSION_FIELD: Final = 4
+TYPES_FIELD: Final = 5
+COUNT_FIELD: Final = 6
+FINAL_FIELD: Final = 1000
+#: Bytes of an element that a thread decodes.
+_LARGE: Final = 1 << 20
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    """(number, value) of the fields of a message: integers and bytes."""
+    at = 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        value: Any
+        value, at = _varint(data, at)
+        if tag & 7 == 2:
+            if at + value > len(data):
+                raise IndexError("a field is longer than its message")
+            value, at = data[at : at + value], at + value
+        elif tag & 7:
+            raise ValueError(f"a field of kind {tag & 7}")
+        yield tag >> 3, value
+
+
+@dataclass(frozen=True, slots=True)
+class SavedRun:
+    """What the metadata of a saved dataset says.
+
+    name    of the run's folder
+    types   of the components of an element
+    """
+
+    name: str
+    types: tuple[DType, ...]
+
+
+def run_of(data: bytes, path: str) -> SavedRun:
+    """The run that metadata names.
+
+    DataLossError where it is damaged, FailedPreconditionError for a run that is not whole, or of another
+    form.
+    """
+    found: dict[int, Any] = {}
+    codes: list[int] = []
+    try:
+        for number, value in _fields(data):
+            found[number] = value
+            if number == TYPES_FIELD:
+                at = 0
+                while isinstance(value, bytes) and at < len(value):
+                    code, at = _varint(value, at)
+                    codes.append(code)
+                codes += [value] if isinstance(value, int) else []
+        name = found[RUN_FIELD].decode()
+        types = tuple(dtypes.as_dtype(code) for code in codes)
+    except (IndexError, KeyError, TypeError, ValueError, AttributeError, InvalidArgumentError) as error:
+        raise DataLossError(f"{path}: damaged metadata of a saved dataset: {error}") from error
+    if not name.isdigit():
+        raise DataLossError(f"{path}: damaged metadata of a saved dataset: a run called {name!r:.80}")
+    if found.get(VERSION_FIELD, 0) != VERSION:
+        raise FailedPreconditionError(
+            f"{path}: a saved dataset of version {found.get(VERSION_FIELD, 0)}, not {VERSION}"
+        )
+    if not found.get(FINAL_FIELD):
+        raise FailedPreconditionError(f"{path}: the dataset was not saved to its end")
+    return SavedRun(name, types)
+
+
+def read_run(origin: Origin, path: str) -> SavedRun:
+    """The run of a saved dataset; NotFoundError where there is none. May block."""
+    if origin.opener is None:
+        raise FailedPreconditionError(f"{origin.op} reads files, and nobody has said how")
+    name = os.path.join(path, METADATA)
+    try:
+        file = origin.opener(os.fsencode(name))
+    except NotFoundError as error:
+        raise NotFoundError(f"{path} holds no saved dataset: {error.message}") from error
+    with closing(file):
+        return run_of(file.read(), name)
+
+
+class LoadedDataset(DatasetValue):
+    """The elements of a dataset that was saved, in the order in which a function goes through its shards.
+
+    The function is given a dataset of datasets, one for each shard. Without one, shards follow one another.
+    """
+
+    __slots__ = ("call", "compression", "path")
+
+    def __init__(self, origin: Origin, path: Value, reader_func_other_args: tuple[Value, ...] = ()) -> None:
+        super().__init__(origin)
+        self.path = os.fsdecode(text(path, "path"))
+        self.compression = checked_compression(origin.attrs.get("compression") or b"")
+        self.call: Captured | None = None
+        if origin.attrs.get("reader_func") is not None:
+            self.call = Captured(origin.function("reader_func"), reader_func_other_args)
+
+    def iterator(self, iteration: Iteration) -> DataIterator:
+        return _LoadedIterator(iteration, self)
+
+    def shards(self) -> list[list[bytes]]:
+        """The files of each shard. May block; raises as `run_of`, InvalidArgumentError for other types."""
+        files = self.origin.files
+        run = read_run(self.origin, self.path)
+        if run.types != self.types:
+            shown = [", ".join(each.name for each in types) for types in (run.types, self.types)]
+            raise InvalidArgumentError(f"{self.path} holds elements of ({shown[0]}), not of ({shown[1]})")
+        folder = os.path.join(self.path, run.name)
+        found: list[list[bytes]] = []
+        for shard in sorted(files.names(folder)):
+            inside = os.path.join(folder, shard)
+            names = sorted(name for name in files.names(inside) if name.endswith(".snapshot"))
+            found.append([os.fsencode(os.path.join(inside, name)) for name in names])
+        return found
+
+
+class _LoadedIterator(DataIterator):
+    __slots__ = ("_dataset", "input")
+
+    def __init__(self, iteration: Iteration, made: LoadedDataset) -> None:
+        super().__init__(iteration)
+        self._dataset = made
+        self.input: DataIterator | None = None
+
+    async def _begun(self) -> DataIterator:
+        if self.input is None:
+            made = self._dataset
+            shards = await trio.to_thread.run_sync(made.shards, abandon_on_cancel=True)
+            if made.call is None:
+                whole = SavedShardDataset(made.origin, [name for shard in shards for name in shard])
+                self.input = whole.iterator(self.iteration)
+            else:
+                each = [(variant_of(SavedShardDataset(made.origin, names)),) for names in shards]
+                given = variant_of(dataset_of(each, [dtypes.variant], [TensorShape([])]))
+                self.input = await opened(made.call, self.iteration, (given,))
+        return self.input
+
+    async def next(self) -> Element | None:
+        return await (await self._begun()).next()
+
+    async def take(self, count: int) -> list[Element]:
+        return await (await self._begun()).take(count)
+
+    def close(self) -> None:
+        if self.input is not None:
+            self.input.close()
+
+    async def state(self) -> dict[str, Any]:
+        return {"input": None if self.input is None else await self.input.state()}
+
+    async def restore(self, state: dict[str, Any]) -> None:
+        if state["input"] is not None:
+            await (await self._begun()).restore(state["input"])
+
+
+class SavedShardDataset(DatasetValue):
+    """The elements of files of one shard, of the types of the dataset that was saved."""
+
+    __slots__ = ("records",)
+
+    def __init__(self, origin: Origin, names: list[bytes]) -> None:
+        super().__init__(origin)
+        files = np.empty(len(names), object)
+        files[:] = names
+        compression = checked_compression(origin.attrs.get("compression") or b"")
+        plain = replace(origin, attrs={}, inputs=())
+        self.records = tf_record_dataset(plain, files, compression.encode(), np.int64(0))
+
+    def iterator(self, iteration: Iteration) -> DataIterator:
+        return _ShardElements(iteration, self)
+
+    def element(self, records: list[Element]) -> Element:
+        """The element whose components these records are; DataLossError where they are not."""
+        values: list[Value] = []
+        for (record,), dtype in zip(records, self.types, strict=True):
+            try:
+                proto = TensorProto.FromString(record)
+                value: Any = decode_tensor(proto)
+            except Exception as error:
+                raise DataLossError(f"a record of a saved dataset is no tensor: {error}") from error
+            if proto.dtype != dtype.base.number:
+                raise DataLossError(f"a saved element holds a tensor that is no {dtype.name}")
+            is_scalar = isinstance(value, np.ndarray) and not value.ndim and dtype is not dtypes.variant
+            values.append(value[()] if is_scalar else value)
+        return tuple(values)
+
+
+class _ShardElements(DataIterator):
+    __slots__ = ("_dataset", "input")
+
+    CHILDREN = ("input",)
+
+    def __init__(self, iteration: Iteration, made: SavedShardDataset) -> None:
+        super().__init__(iteration)
+        self._dataset = made
+        self.input: DataIterator = made.records.iterator(iteration)
+
+    async def next(self) -> Element | None:
+        made = self._dataset
+        records = await self.input.take(len(made.types))
+        if not records:
+            return None
+        if len(records) < len(made.types):
+            raise DataLossError("a saved dataset ends in the middle of an element")
+        if sum(len(record[0]) for record in records) < _LARGE:
+            return made.element(records)
+        return await trio.to_thread.run_sync(made.element, records)
