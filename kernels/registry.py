@@ -70,6 +70,7 @@ class Kernel:
                None: judged by the bytes of the inputs
     inline     an expression of NumPy scalars with the same result, to the last bit, that generated code may
                write instead of a call: `{0}`, `{1}` are the operands, `{f}` the bound function
+    inline_any_rank  whether `inline` holds of arrays as well, so that no rank has to be known
     nowait     see the module
     maker      makes a provider's kernel of a node; what `function` is for the others
     needs      raises where something is missing that it cannot do without; asked when a node is planned
@@ -98,6 +99,7 @@ class Kernel:
     xp: Any = np
     is_foreign: bool = False
     checks_shapes: bool = False
+    inline_any_rank: bool = False
 
     def serves(self, node: Node) -> bool:
         """Whether it can compute this node, by its types and attributes."""
@@ -332,6 +334,7 @@ class KernelRegistry:
         fresh: bool = False,
         heavy: CostEstimate | bool | None = None,
         inline: str | None = None,
+        inline_any_rank: bool = False,
         nowait: Callable[..., Any] | None = None,
         needs: Callable[[], None] | None = None,
     ) -> Callable[[KernelFunction], KernelFunction]:
@@ -365,6 +368,7 @@ class KernelRegistry:
                         fresh=fresh,
                         heavy=heavy,
                         inline=inline,
+                        inline_any_rank=inline_any_rank,
                         nowait=nowait,
                         takes_xp=takes_xp,
                         takes_context="ctx" in keywords,

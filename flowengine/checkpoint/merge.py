@@ -15,13 +15,25 @@ from flowengine.core.errors import InvalidArgumentError, NotFoundError
 
 
 def merge_bundles(
-    prefixes: Sequence[str], destination: str, *, sync: bool = True, files: FileLayer = DISK
+    prefixes: Sequence[str],
+    destination: str,
+    *,
+    sync: bool = True,
+    files: FileLayer = DISK,
+    missing: bool = False,
 ) -> None:
     """The checkpoints under `prefixes` become one under `destination`, and are gone.
 
     Slices of one tensor may lie in several of them. Raises InvalidArgumentError for a tensor that is in
-    two, NotFoundError where one is missing.
+    two, NotFoundError where one is missing, unless `missing` says that all but one may.
     """
+    if missing:
+        there = [prefix for prefix in prefixes if files.allowed.exists(index_path(prefix))]
+        if prefixes and not there:
+            raise InvalidArgumentError(
+                f"At least one prefix checkpoint must exist, but none of {prefixes} does"
+            )
+        prefixes = there
     if not prefixes:
         raise InvalidArgumentError("there is no checkpoint to merge")
     entries: dict[bytes, BundleEntry] = {}

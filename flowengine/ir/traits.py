@@ -107,6 +107,12 @@ class HandsOn(Trait):
     output: str
 
 
+class HandsOnEach(Trait):
+    """Each output is the input in the same place as it is, and the node does nothing else."""
+
+    IS_OF_VALUES = True
+
+
 class Constant(Trait):
     """The output is the value of an attribute, the same in every step."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.dtypes import DType
-from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
+from flowengine.core.shapes import RANK_MAX, UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.attrs import AttrValue
 from flowengine.ir.graph import Node
 
@@ -36,7 +36,12 @@ class ConcreteInputs:
         return self._values[index]
 
     def input_as_shape(self, index: int) -> TensorShape:
-        return TensorShape(to_array(self._values[index]).tolist())
+        """As in `ShapeContext`; ValueError for what is no vector, or longer than any shape."""
+        sizes = to_array(self._values[index])
+        # Before the list is made: rows of nothing are a list as well, of as many as there are.
+        if sizes.ndim != 1 or sizes.size > RANK_MAX:
+            raise ValueError(f"a shape is a vector of at most {RANK_MAX} sizes, not of shape {sizes.shape}")
+        return TensorShape(sizes.tolist())
 
     def handle_shape(self, index: int) -> TensorShape:
         shape = getattr(self._values[index], "shape", None)

@@ -47,7 +47,6 @@ LEFT_OUT: Final[dict[str, str]] = {
     "datasets kept on disk, in files of TensorFlow's own form: not built yet": """
         SnapshotDataset SnapshotDatasetV2 SnapshotDatasetReader SnapshotChunkDataset
         SnapshotNestedDatasetReader ListSnapshotChunksDataset
-        LoadDataset SaveDataset SaveDatasetV2
     """,
     "elements of a dataset by their number: not built yet": """
         GetElementAtIndex GlobalShuffleDataset IndexFlatMapDataset

@@ -14,6 +14,7 @@ import numpy as np
 from flowengine.core.arrays import Array, Value, in_host_memory, to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets, integer
+from flowengine.kernels.common.bad_indices import inside, passes_over
 from flowengine.kernels.common.checks import refuse
 from flowengine.kernels.common.indices import check_indices, first_true, in_range, pick
 from flowengine.kernels.registry import kernel
@@ -149,12 +150,13 @@ def _nd_cost(params: Value, indices: Array) -> float:
 
 
 @kernel("GatherNd", heavy=_nd_cost)
-def gather_nd(xp: Any, params: Value, indices: Array) -> Any:
+def gather_nd(xp: Any, params: Value, indices: Array, *, bad_indices_policy: bytes = b"") -> Any:
     """params[indices[..., 0], indices[..., 1], ...].
 
     params    (D_0, ..., D_k-1, S...)
     indices   (I..., K)   int32 or int64
     returns   (I..., S...)
+    An index outside is an InvalidArgumentError; with the `bad_indices_policy` IGNORE its slice is zero.
     """
     array, indices = to_array(params), to_array(indices)
     if not array.ndim:
@@ -172,7 +174,13 @@ def gather_nd(xp: Any, params: Value, indices: Array) -> Any:
         raise InvalidArgumentError(
             f"Requested more than 0 entries, but params is empty. Params shape: {brackets(array.shape)}"
         )
+    kept = inside(indices, lead) if passes_over(bad_indices_policy) else None
+    if kept is not None:
+        indices = xp.where(kept[..., None], indices, xp.zeros_like(indices))
     positions = flat_positions(xp, indices, lead, "params of shape")
     if not array.size or not positions.size:
         return xp.empty((*outer, *inner), array.dtype)
-    return pick(array.reshape((math.prod(lead), *inner)), positions)
+    picked = pick(array.reshape((math.prod(lead), *inner)), positions)
+    if kept is None:
+        return picked
+    return xp.where(kept.reshape((*outer, *[1] * len(inner))), picked, xp.zeros_like(picked))

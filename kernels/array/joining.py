@@ -78,7 +78,7 @@ def parallel_concat(xp: Any, values: tuple[Array, ...]) -> Any:
 
 @kernel("ConcatOffset", device=None, heavy=False, host=("concat_dim", "shape", "offset"))
 def concat_offset(concat_dim: Value, shapes: tuple[Array, ...]) -> Value:
-    """Where each of the tensors with these shapes begins in their concatenation, as int32 vectors."""
+    """Where each of the tensors with these shapes begins in their concatenation, in the shapes' type."""
     dims = [integers(s, f"shape[{i}]") for i, s in enumerate(shapes)]
     rank = len(dims[0])
     axis = resolve_axis(scalar(concat_dim, "concat_dim"), rank, "concat_dim")
@@ -93,7 +93,7 @@ def concat_offset(concat_dim: Value, shapes: tuple[Array, ...]) -> Value:
                     f"All dimensions except {axis} must match: input {i} is {brackets(each)}, "
                     f"input 0 is {brackets(dims[0])}"
                 )
-        result.append(one_number(rank, axis, offset, np.int32))
+        result.append(one_number(rank, axis, offset, to_array(shapes[i]).dtype))
         offset += each[axis]
     return outputs(result)
 

@@ -6,8 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from flowengine.core.arrays import Value
+from flowengine.core.arrays import Array, Value
 from flowengine.kernels.registry import kernel
+
+
+@kernel(
+    "ToBool",
+    types={"T": ["bool"]},
+    heavy=False,
+    device="CPU",
+    inline="{f}({0}) if {0}.ndim else {0}",
+    inline_any_rank=True,
+)
+def to_bool_of_bool(x: Array) -> Any:
+    """A truth itself, which is what conditions nearly always are; of more than one, whether there are any."""
+    return np.bool_(x.size > 0) if x.ndim else x
 
 
 @kernel("ToBool", heavy=False, device="CPU")

@@ -19,7 +19,12 @@ async def remote_call(target: Any, args: tuple[Value, ...], *, ctx: KernelContex
     The call is a step of its own. Raises its error, and InvalidArgumentError for a target on another task: if
     that is a constant of the graph, the function has become nodes there.
     """
-    named = DeviceName.parse(to_array(target).item().decode("utf-8", "surrogateescape"))
+    name = to_array(target)
+    if name.ndim:
+        raise InvalidArgumentError(
+            f"the target is one device's name, a scalar, and not of shape {name.shape}"
+        )
+    named = DeviceName.parse(name.item().decode("utf-8", "surrogateescape"))
     here = DeviceName.parse(ctx.device)
     is_local = named.job in (None, "localhost") or (named.job, named.task or 0) == (here.job, here.task)
     if not is_local:

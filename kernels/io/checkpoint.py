@@ -150,18 +150,27 @@ def requested(reader: BundleReader | V1Reader, name: bytes, spec: str) -> Slice 
 
 @kernel("MergeV2Checkpoints")
 async def merge_v2_checkpoints(
-    checkpoint_prefixes: Value, destination_prefix: Value, *, ctx: KernelContext, delete_old_dirs: bool
+    checkpoint_prefixes: Value,
+    destination_prefix: Value,
+    *,
+    ctx: KernelContext,
+    delete_old_dirs: bool,
+    allow_missing_files: bool,
 ) -> None:
     """Make one checkpoint of several; what is left of their folders is removed if asked for and empty.
 
-    Raises InvalidArgumentError for a tensor that is in two of them and NotFoundError for a missing one.
+    Raises InvalidArgumentError for a tensor that is in two of them and NotFoundError for a missing one;
+    with `allow_missing_files` InvalidArgumentError where all are missing.
     """
     prefixes = [os.fsdecode(prefix) for prefix in to_array(checkpoint_prefixes).reshape(-1)]
     destination = single_path(destination_prefix, "destination_prefix")
     require_writing(ctx, destination)
 
     def work() -> None:
-        merge_bundles(prefixes, destination, sync=ctx.sync_checkpoints, files=FileLayer(ctx.files))
+        files = FileLayer(ctx.files)
+        merge_bundles(
+            prefixes, destination, sync=ctx.sync_checkpoints, files=files, missing=allow_missing_files
+        )
         if delete_old_dirs:
             kept = os.path.dirname(destination)
             for folder in sorted({os.path.dirname(prefix) for prefix in prefixes} - {kept, ""}):

@@ -354,7 +354,7 @@ def average_gradient(xp: Any, pool: Any, shape: Array, gradient: Array, attrs: M
             f"the gradient has spatial sizes {list(last.shape[1:-1])}, the pooling of {list(sizes)} "
             f"{list(geometry.out)}"
         )
-    if last.shape[0] > sizes[0] or (gradient.ndim == 5 and last.shape[0] != sizes[0]):
+    if last.shape[0] > sizes[0] or (gradient.ndim == 5 and len(last) not in (0, sizes[0])):
         raise InvalidArgumentError(
             f"Expected first dimension of orig_input_shape and grad to match, got {sizes[0]} and {len(last)}"
         )

@@ -54,8 +54,9 @@ def scalar_k(k: Any) -> int:
 
 @kernel("TopKV2", fresh=True, host=("k",))
 def top_k_v2(xp: Any, x: Array, k: Any, *, node: Node) -> Any:
-    """`TopK` with k as a tensor."""
-    return _top(xp, x, scalar_k(k))
+    """`TopK` with k as a tensor; the places are of the type that the node names."""
+    values, places = _top(xp, x, scalar_k(k))
+    return values, places.astype(node.attrs["index_type"].as_numpy_dtype, copy=False)
 
 
 @kernel("NthElement", fresh=True, host=("n",))

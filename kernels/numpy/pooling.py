@@ -53,7 +53,7 @@ def max_pool_grad_v2(
     x: Array, y: Array, g: Array, ksize: Array, strides: Array, *, padding: bytes, data_format: bytes
 ) -> Any:
     """`MaxPoolGrad` with window and strides as tensors of four numbers."""
-    window, steps = ksize.tolist(), strides.tolist()
+    window, steps = ksize.reshape(-1).tolist(), strides.reshape(-1).tolist()
     return plain.max_pooled_gradient(np, pool, x, y, g, window, steps, padding, data_format)
 
 

@@ -102,5 +102,6 @@ def top_k(x: Array, *, k: int, node: Node) -> Any:
 
 @kernel("TopKV2", device="CPU", fresh=True, host=("k",))
 def top_k_v2(x: Array, k: Any, *, node: Node) -> Any:
-    """`TopK` with k as a tensor."""
-    return _top(x, scalar_k(k), node.attrs["sorted"])
+    """`TopK` with k as a tensor; the places are of the type that the node names."""
+    values, places = _top(x, scalar_k(k), node.attrs["sorted"])
+    return values, places.astype(node.attrs["index_type"].as_numpy_dtype, copy=False)

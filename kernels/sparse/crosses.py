@@ -43,11 +43,12 @@ def _of_sparse(indices: Value, values: Value, shape: Value, number: int) -> Feat
             f"shape of input {number} should imply a 2D tensor, but got {brackets(dims)}"
         )
     rows = places[:, 0]
-    if len(rows) and int(rows.min()) < 0:
-        raise InvalidArgumentError(f"an index of input {number} names row {int(rows.min())}")
-    if len(rows) and int(rows.max()) >= dims[0]:
-        # Rows are read in order, and no more of them than there are.
-        rows, elements = rows[rows < dims[0]], elements[rows < dims[0]]
+    # Rows are read in order and once: what lies outside or behind the row before ends the reading.
+    stops = (rows < 0) | (rows >= dims[0])
+    stops[1:] |= rows[1:] < rows[:-1]
+    if stops.any():
+        rows = rows[: int(stops.argmax())]
+        elements = elements[: len(rows)]
     counts = np.bincount(rows, minlength=dims[0])
     return FeatureColumn(elements, np.cumsum(counts) - counts, counts)
 

@@ -68,8 +68,10 @@ def disable_copy_on_read(resource: Variable) -> None:
 
 
 @kernel("AssignVariableOp")
-def assign_variable_op(resource: Variable, value: Value, *, dtype: DType) -> None:
-    """Set the variable to `value`, of any shape; the type must be that of the value it has."""
+def assign_variable_op(
+    resource: Variable, value: Value, *, dtype: DType, validate_shape: bool = False
+) -> None:
+    """Set the variable to `value`, of the type that it has, and with `validate_shape` the shape."""
     variable = as_variable(resource)
     if variable.dtype is not dtype:
         if variable.is_initialized:
@@ -78,7 +80,7 @@ def assign_variable_op(resource: Variable, value: Value, *, dtype: DType) -> Non
                 f"(variable '{variable.name}')"
             )
         variable.dtype = dtype
-    variable.assign(value, validate_shape=False)
+    variable.assign(value, validate_shape=validate_shape and variable.is_initialized)
 
 
 @kernel("AssignAddVariableOp", device="CPU")

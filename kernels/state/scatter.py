@@ -14,6 +14,7 @@ import numpy as np
 from flowengine.core.arrays import Array, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.common.bad_indices import without_outside
 from flowengine.kernels.common.host_rows import SPARSE_KINDS, sum_rows
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.state.resource_variables import check_dtype, existing
@@ -178,13 +179,12 @@ def _apply(ufunc: Any, target: Array, rows: Array, updates: Array) -> None:
         _combine(ufunc, target, rows, updates)
 
 
-def scatter_slices(variable: Variable, indices: Any, updates: Any, ufunc: Any) -> None:
+def scatter_slices(variable: Variable, indices: Any, updates: Any, ufunc: Any, policy: bytes = b"") -> None:
     """Slices of a variable. indices: (..., K), each K coordinates of a slice; updates: (...) + slice."""
-    indices = to_array(indices)
-    updates = to_array(updates)
     shape = variable.value_shape
     if shape is None or not variable.is_initialized:
         raise variable.uninitialized()
+    indices, updates = without_outside(to_array(indices), to_array(updates), shape, policy)
     rows = nd_rows(indices, updates.shape, shape)
     depth = indices.shape[-1]
     outer = int(np.multiply.reduce(shape[:depth], dtype=np.int64))
@@ -273,23 +273,25 @@ def scatter_max(ref: Variable, indices: Any, updates: Any) -> Variable:
 
 
 @kernel("ScatterNdUpdate", heavy=scatter_cost)
-def scatter_nd_update(ref: Variable, indices: Any, updates: Any) -> Variable:
+def scatter_nd_update(
+    ref: Variable, indices: Any, updates: Any, *, bad_indices_policy: bytes = b""
+) -> Variable:
     """Set slices."""
-    scatter_slices(ref, indices, updates, None)
+    scatter_slices(ref, indices, updates, None, bad_indices_policy)
     return ref
 
 
 @kernel("ScatterNdAdd", heavy=scatter_cost)
-def scatter_nd_add(ref: Variable, indices: Any, updates: Any) -> Variable:
+def scatter_nd_add(ref: Variable, indices: Any, updates: Any, *, bad_indices_policy: bytes = b"") -> Variable:
     """Add to slices."""
-    scatter_slices(ref, indices, updates, np.add)
+    scatter_slices(ref, indices, updates, np.add, bad_indices_policy)
     return ref
 
 
 @kernel("ScatterNdSub", heavy=scatter_cost)
-def scatter_nd_sub(ref: Variable, indices: Any, updates: Any) -> Variable:
+def scatter_nd_sub(ref: Variable, indices: Any, updates: Any, *, bad_indices_policy: bytes = b"") -> Variable:
     """Subtract from slices."""
-    scatter_slices(ref, indices, updates, np.subtract)
+    scatter_slices(ref, indices, updates, np.subtract, bad_indices_policy)
     return ref
 
 
@@ -342,21 +344,23 @@ def resource_scatter_max(resource: Any, indices: Any, updates: Any, *, dtype: DT
 
 
 @kernel("ResourceScatterNdUpdate", heavy=scatter_cost)
-def resource_scatter_nd_update(ref: Any, indices: Any, updates: Any) -> None:
+def resource_scatter_nd_update(
+    ref: Any, indices: Any, updates: Any, *, bad_indices_policy: bytes = b""
+) -> None:
     """Set slices."""
-    scatter_slices(existing(ref), indices, updates, None)
+    scatter_slices(existing(ref), indices, updates, None, bad_indices_policy)
 
 
 @kernel("ResourceScatterNdAdd", heavy=scatter_cost)
-def resource_scatter_nd_add(ref: Any, indices: Any, updates: Any) -> None:
+def resource_scatter_nd_add(ref: Any, indices: Any, updates: Any, *, bad_indices_policy: bytes = b"") -> None:
     """Add to slices."""
-    scatter_slices(existing(ref), indices, updates, np.add)
+    scatter_slices(existing(ref), indices, updates, np.add, bad_indices_policy)
 
 
 @kernel("ResourceScatterNdSub", heavy=scatter_cost)
-def resource_scatter_nd_sub(ref: Any, indices: Any, updates: Any) -> None:
+def resource_scatter_nd_sub(ref: Any, indices: Any, updates: Any, *, bad_indices_policy: bytes = b"") -> None:
     """Subtract from slices."""
-    scatter_slices(existing(ref), indices, updates, np.subtract)
+    scatter_slices(existing(ref), indices, updates, np.subtract, bad_indices_policy)
 
 
 def _gather_cost(resource: Any, indices: Any) -> float:

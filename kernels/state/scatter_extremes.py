@@ -13,26 +13,26 @@ from flowengine.resources.variable import Variable
 
 
 @kernel("ScatterNdMax", heavy=scatter_cost)
-def scatter_nd_max(ref: Variable, indices: Any, updates: Any) -> Variable:
+def scatter_nd_max(ref: Variable, indices: Any, updates: Any, *, bad_indices_policy: bytes = b"") -> Variable:
     """Elementwise maximum of slices and updates."""
-    scatter_slices(ref, indices, updates, np.maximum)
+    scatter_slices(ref, indices, updates, np.maximum, bad_indices_policy)
     return ref
 
 
 @kernel("ScatterNdMin", heavy=scatter_cost)
-def scatter_nd_min(ref: Variable, indices: Any, updates: Any) -> Variable:
+def scatter_nd_min(ref: Variable, indices: Any, updates: Any, *, bad_indices_policy: bytes = b"") -> Variable:
     """Elementwise minimum of slices and updates."""
-    scatter_slices(ref, indices, updates, np.minimum)
+    scatter_slices(ref, indices, updates, np.minimum, bad_indices_policy)
     return ref
 
 
 @kernel("ResourceScatterNdMax", heavy=scatter_cost)
-def resource_scatter_nd_max(ref: Any, indices: Any, updates: Any) -> None:
+def resource_scatter_nd_max(ref: Any, indices: Any, updates: Any, *, bad_indices_policy: bytes = b"") -> None:
     """Elementwise maximum of slices and updates."""
-    scatter_slices(existing(ref), indices, updates, np.maximum)
+    scatter_slices(existing(ref), indices, updates, np.maximum, bad_indices_policy)
 
 
 @kernel("ResourceScatterNdMin", heavy=scatter_cost)
-def resource_scatter_nd_min(ref: Any, indices: Any, updates: Any) -> None:
+def resource_scatter_nd_min(ref: Any, indices: Any, updates: Any, *, bad_indices_policy: bytes = b"") -> None:
     """Elementwise minimum of slices and updates."""
-    scatter_slices(existing(ref), indices, updates, np.minimum)
+    scatter_slices(existing(ref), indices, updates, np.minimum, bad_indices_policy)

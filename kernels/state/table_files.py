@@ -54,9 +54,9 @@ def _converter(dtype: DType, path: str) -> Callable[[bytes, int], Any]:
     return convert
 
 
-def _column(index: int, dtype: DType, path: str) -> Callable[[bytes, list[bytes], int], Any]:
+def _column(index: int, dtype: DType, path: str, offset: int) -> Callable[[bytes, list[bytes], int], Any]:
     if index == _LINE_NUMBER:
-        return lambda line, tokens, number: number
+        return lambda line, tokens, number: number + offset
     convert = _converter(dtype, path)
     if index == _WHOLE_LINE:
         return lambda line, tokens, number: convert(line, number)
@@ -69,10 +69,11 @@ def _entries(
     delimiter: bytes,
     columns: tuple[int, int],
     types: tuple[DType, DType],
+    offset: int,
 ) -> Iterator[tuple[Any, Any]]:
     last = max(columns)
-    key_of = _column(columns[0], types[0], path)
-    value_of = _column(columns[1], types[1], path)
+    key_of = _column(columns[0], types[0], path, offset)
+    value_of = _column(columns[1], types[1], path, offset)
     for number, line in enumerate(lines):
         if not line:
             raise InvalidArgumentError(f"Invalid content in {path}: empty line found at line {number}.")
@@ -95,11 +96,13 @@ async def initialize_table_from_text_file(
     value_index: int,
     vocab_size: int,
     delimiter: bytes,
+    offset: int,
 ) -> None:
     """Fill a table from a file, a line an entry; nothing happens where it is filled already.
 
-    A column index of -1 stands for the line's number, of -2 for the whole line. `vocab_size` lines are
-    read, all of them for -1. Raises InvalidArgumentError for lines that do not fit, and as reading does.
+    A column index of -1 stands for the line's number plus `offset`, of -2 for the whole line. `vocab_size`
+    lines are read, all of them for -1. Raises InvalidArgumentError for lines that do not fit, and as
+    reading does.
     """
     table = as_hash_table(table_handle)
     _check_column(key_index, table.key_dtype, "Key")
@@ -117,4 +120,4 @@ async def initialize_table_from_text_file(
     if not table.is_initialized:
         columns = (key_index, value_index)
         types = (table.key_dtype, table.value_dtype)
-        table.initialize(_entries(lines, path, delimiter, columns, types), len(lines))
+        table.initialize(_entries(lines, path, delimiter, columns, types, offset), len(lines))

@@ -349,7 +349,7 @@ _OPTIMIZERS: Final = (
         "var accum linear",
         "grad lr l1 l2 lr_power",
         "grad indices lr l1 l2 lr_power",
-        "",
+        "multiply_linear_by_lr",
     ),
     (
         "FtrlV2",
@@ -357,7 +357,7 @@ _OPTIMIZERS: Final = (
         "var accum linear",
         "grad lr l1 l2 l2_shrinkage lr_power",
         "grad indices lr l1 l2 l2_shrinkage lr_power",
-        "",
+        "multiply_linear_by_lr",
     ),
     ("AddSign", optimizers.add_sign, "var m", "lr alpha sign_decay beta grad", "", ""),
     ("PowerSign", optimizers.power_sign, "var m", "lr logbase sign_decay beta grad", "", ""),

@@ -261,16 +261,22 @@ def ftrl(
     l2: Any,
     lr_power: Any,
     l2_shrinkage: Any = None,
+    multiply_linear_by_lr: bool,
 ) -> None:
+    """With `multiply_linear_by_lr` the slot `linear` is the rate times what it is without."""
     shrunk = grad if l2_shrinkage is None else grad + var * (l2_shrinkage + l2_shrinkage)
     total = accum + grad * grad
     if lr_power == -0.5:
         root, before = np.sqrt(total), np.sqrt(accum)
     else:
         root, before = np.power(total, -lr_power), np.power(accum, -lr_power)
-    linear += shrunk - (root - before) / lr * var
-    numerator = np.clip(linear, -l1, l1) - linear
-    np.divide(numerator, root / lr + (l2 + l2), out=var)
+    if multiply_linear_by_lr:
+        linear += shrunk * lr - (root - before) * var
+        bound, scale = l1 * lr, root + (l2 + l2) * lr
+    else:
+        linear += shrunk - (root - before) / lr * var
+        bound, scale = l1, root / lr + (l2 + l2)
+    np.divide(np.clip(linear, -bound, bound) - linear, scale, out=var)
     accum[...] = total
 
 

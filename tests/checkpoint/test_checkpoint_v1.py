@@ -116,3 +116,28 @@ def test_wrong_use_is_told(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="duplicate"):
         writer.add(b"a", one, dtypes.float32)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["text"]
+
+
+def test_what_a_file_does_not_hold_is_told() -> None:
+    with V1Reader(str(WRITTEN / "whole.v1")) as reader:
+        for ask in (reader.read, reader.dtype, reader.shape, reader.slices):
+            with pytest.raises(NotFoundError, match=r"gone.* not found in checkpoint files"):
+                ask(b"gone")
+
+
+def test_slices_that_do_not_fit_each_other_are_refused(tmp_path: Path) -> None:
+    two = np.zeros((2, 4), np.float32)
+    rest = ((2, 2), None)
+    writer = V1Writer(str(tmp_path / "m"), sync=False)
+    with pytest.raises(InvalidArgumentError, match=r"has shape \[2, 4\], its specification says \[3, 4\]"):
+        writer.add_slice(b"a", (4, 4), ((0, 3), None), two, dtypes.float32)
+    with pytest.raises(InvalidArgumentError, match="not float64"):
+        writer.add_slice(b"a", (4, 4), ((0, 2), None), two, dtypes.float64)
+    writer.add_slice(b"a", (4, 4), ((0, 2), None), two, dtypes.float32)
+    for shape, dtype in (((4, 4), dtypes.int32), ((5, 4), dtypes.float32), ((5, 4), dtypes.int32)):
+        with pytest.raises(InvalidArgumentError, match="different shapes or types"):
+            writer.add_slice(b"a", shape, rest, two.astype(dtype.as_numpy_dtype), dtype)
+    writer.add_slice(b"a", (4, 4), rest, two + 1, dtypes.float32)
+    writer.finish()
+    with V1Reader(str(tmp_path / "m")) as reader:
+        assert reader.read(b"a").tolist() == [[0] * 4] * 2 + [[1] * 4] * 2

@@ -272,3 +272,18 @@ def test_load_save_load(original: GraphDef) -> None:
             theirs.control_inputs,
             theirs.device,
         )
+
+
+@given(st.lists(st.dictionaries(words, attr_values, max_size=3), min_size=2, max_size=2))
+def test_attributes_that_change_are_written_as_they_are_now(both: list[dict[str, AttrValue]]) -> None:
+    """Nothing of what was read before is left: no key, no field, no element of a list."""
+    nodes = []
+    for attrs in both:
+        data = GraphDef()
+        node = data.node.add(name="n", op="Opaque")
+        for key, value in attrs.items():
+            node.attr[key].CopyFrom(value)
+        nodes.append((graph_from_def(data, REGISTRY, strict=False)["n"], node))
+    (first, _), (second, expected) = nodes
+    written = graph_to_def(NodeGraph([replace(first, attrs=dict(second.attrs))])).node[0]
+    assert written.SerializeToString(deterministic=True) == expected.SerializeToString(deterministic=True)

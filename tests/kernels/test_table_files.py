@@ -20,7 +20,13 @@ async def _fill(
     path: Path, key: dt.DType = dt.string, value: dt.DType = dt.int64, **changes: Any
 ) -> HashTable:
     table = HashTable("t", key, value)
-    attrs: dict[str, Any] = {"key_index": -2, "value_index": -1, "vocab_size": -1, "delimiter": b"\t"}
+    attrs: dict[str, Any] = {
+        "key_index": -2,
+        "value_index": -1,
+        "vocab_size": -1,
+        "delimiter": b"\t",
+        "offset": 0,
+    }
     attrs.update(changes)
     ctx = KernelContext(resources=ResourceManager(), step_container=StepContainer())
     await initialize_table_from_text_file(table, str(path).encode(), ctx=ctx, **attrs)

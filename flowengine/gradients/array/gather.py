@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from flowengine.core import dtypes
+from flowengine.gradients.attributes import same
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.rules import from_element, integer, integers, joined, known, rank, size
 from flowengine.gradients.values import Backward, IndexedSlices, Results
@@ -174,7 +175,8 @@ def gather_elements(b: Backward, op: Operation, grad: Tensor) -> Results:
     """Of rows slices; else the sum of g at each place"""
     params, indices = op.inputs
     dims = indices.shape.dims
-    if dims is not None and len(dims) == 2 and dims[1] == 1:
+    policy = same(op, "bad_indices_policy")
+    if dims is not None and len(dims) == 2 and dims[1] == 1 and policy["bad_indices_policy"] != b"IGNORE":
         flat = b.ops.Reshape(indices, integers(b, -1))
         return [IndexedSlices(grad, flat, b.shape(params)), None]
-    return [b.ops.ScatterNd(indices, grad, b.shape(params, indices.dtype.base)), None]
+    return [b.ops.ScatterNd(indices, grad, b.shape(params, indices.dtype.base), **policy), None]

@@ -10,8 +10,10 @@ from flowengine.graphs.tensor import Operation, Tensor
 @gradient("TopK", "TopKV2")
 def top_k(b: Backward, op: Operation, values: Tensor, _: Tensor) -> Results:
     """values, indices (..., k) -> input (..., n), zero but at the indices"""
-    x = op.inputs[0]
-    return [_spread(b, x, op.outputs[1], values), *[None] * (len(op.inputs) - 1)]
+    x, places = op.inputs[0], op.outputs[1]
+    if places.dtype.name != "int32":
+        places = b.ops.Cast(places, DstT="int32")
+    return [_spread(b, x, places, values), *[None] * (len(op.inputs) - 1)]
 
 
 @gradient("ApproxTopK")

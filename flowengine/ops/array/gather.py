@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import Newer
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import axis_of, prefix, ranked_at_least, scalar_value, suffix
+
+#: In TensorFlow 2: whether an index outside is refused or, with IGNORE, passed over.
+BAD_INDICES: Final = ("bad_indices_policy: string = ''", Newer(("bad_indices_policy",)))
 
 
 @define(
@@ -47,7 +53,9 @@ def gather(c: ShapeContext) -> Shapes:
 
 
 @define(
-    "GatherNd(params: Tparams, indices: Tindices) -> output: Tparams", "Tparams: type; Tindices: indextype"
+    "GatherNd(params: Tparams, indices: Tindices) -> output: Tparams",
+    "Tparams: type; Tindices: indextype",
+    *BAD_INDICES,
 )
 def gather_nd(c: ShapeContext) -> Shapes:
     """params, (outer..., k) -> (outer..., what k indices leave of params)"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import Checks, HandsOn, Impure, NotDifferentiable, Orders, Reads
+from flowengine.ir.traits import Checks, HandsOn, HandsOnEach, Impure, NotDifferentiable, Orders, Reads
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import each_unchanged, unchanged
 
@@ -40,7 +40,12 @@ define(
     shape=unchanged,
 )
 define("GuaranteeConst(input: T) -> output: T", "stateful; T: type", shape=unchanged)
-define("IdentityN(input: T) -> output: T", "T: list(type) >= 1", shape=each_unchanged)
+define(
+    "IdentityN(input: T) -> output: T",
+    "T: list(type) >= 1",
+    HandsOnEach(),
+    shape=each_unchanged,
+)
 
 
 @define("EnsureShape(input: T) -> output: T", "shape: shape; T: type", Checks())

@@ -8,7 +8,7 @@ from flowengine.core.arrays import to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, Dimension, TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import NetworkLayer, NotDifferentiable
+from flowengine.ir.traits import NetworkLayer, Newer, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import (
     add_dims,
@@ -71,8 +71,9 @@ def concat_last(c: ShapeContext) -> Shapes:
 
 
 @define(
-    "ConcatOffset(concat_dim: int32, shape: N * int32) -> offset: N * int32",
-    "N: int >= 2",
+    "ConcatOffset(concat_dim: int32, shape: N * shape_type) -> offset: N * shape_type",
+    "N: int >= 2; shape_type: indextype = int32",
+    Newer(("shape_type",)),
     NotDifferentiable(),
 )
 def concat_offset(c: ShapeContext) -> Shapes:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ops.array.gather import BAD_INDICES
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import prefix, ranked, suffix
 
 
 @define(
-    "ScatterNd(indices: Tindices, updates: T, shape: Tindices) -> output: T", "T: type; Tindices: indextype"
+    "ScatterNd(indices: Tindices, updates: T, shape: Tindices) -> output: T",
+    "T: type; Tindices: indextype",
+    *BAD_INDICES,
 )
 def scatter_nd(c: ShapeContext) -> Shapes:
     """(outer..., k), (outer..., rest...), shape -> shape"""
@@ -39,11 +42,13 @@ def check_scatter_nd(shape: TensorShape, indices: TensorShape, updates: TensorSh
 @define(
     "ScatterNdNonAliasingAdd(input: T, indices: Tindices, updates: T) -> output: T",
     "T: numberorbooltype; Tindices: indextype",
+    *BAD_INDICES,
 )
 @define(
     "TensorScatterAdd, TensorScatterMax, TensorScatterMin, TensorScatterSub, "
     "TensorScatterUpdate(tensor: T, indices: Tindices, updates: T) -> output: T",
     "T: type; Tindices: indextype",
+    *BAD_INDICES,
 )
 def scatter_into(c: ShapeContext) -> Shapes:
     check_scatter_nd(c.input(0), c.input(1), c.input(2))

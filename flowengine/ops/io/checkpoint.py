@@ -6,7 +6,7 @@ from flowengine.core.arrays import to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import Bookkeeping, NotDifferentiable
+from flowengine.ir.traits import Bookkeeping, Newer, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars
 
@@ -60,7 +60,8 @@ def sliced_shape(spec: bytes) -> TensorShape:
 
 define(
     "MergeV2Checkpoints(checkpoint_prefixes, destination_prefix: string)",
-    "stateful; delete_old_dirs: bool = true",
+    "stateful; delete_old_dirs: bool = true; allow_missing_files: bool = false",
+    Newer(("allow_missing_files",)),
     Bookkeeping(),
     NotDifferentiable(),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, Dimension, TensorShape, broadcast_shapes
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import Droppable, NetworkLayer, Product
+from flowengine.ir.traits import Droppable, NetworkLayer, Newer, Product
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import dims_of, merge, merge_dims, prefix, ranked, ranked_at_least
 
@@ -13,6 +13,8 @@ from flowengine.ops.shape_functions import dims_of, merge, merge_dims, prefix, r
 @define(
     "MatMul(a, b: T) -> product: T",
     "transpose_a, transpose_b: bool = false; T: signedtype",
+    "grad_a, grad_b: bool = false",
+    Newer(("grad_a", "grad_b")),
     Product("a", "b"),
     Droppable(),
     NetworkLayer(),
@@ -41,6 +43,8 @@ def _check_inner(a: Dimension, b: Dimension, c: ShapeContext) -> None:
 @define(
     "BatchMatMul(x, y: T) -> output: T",
     "T: signedtype; adj_x, adj_y: bool = false",
+    "grad_x, grad_y: bool = false",
+    Newer(("grad_x", "grad_y")),
     Product("x", "y"),
     Droppable(),
     NetworkLayer(),
@@ -63,6 +67,8 @@ def _batched(c: ShapeContext, a: TensorShape, b: TensorShape, batch: TensorShape
 @define(
     "BatchMatMulV2(x, y: T) -> output: T",
     "T: signedtype; adj_x, adj_y: bool = false",
+    "grad_x, grad_y: bool = false",
+    Newer(("grad_x", "grad_y")),
     Product("x", "y"),
     Droppable(),
     NetworkLayer(),

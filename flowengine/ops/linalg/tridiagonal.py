@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import Newer
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import like_input, merge_dims, ranked_at_least
 
@@ -11,6 +12,7 @@ from flowengine.ops.shape_functions import like_input, merge_dims, ranked_at_lea
     "TridiagonalSolve(diagonals, rhs: T) -> output: T",
     "partial_pivoting: bool = true; perturb_singular: bool = false",
     "T: {double, float, complex64, complex128}",
+    Newer(("perturb_singular",)),
 )
 def tridiagonal_solve(c: ShapeContext) -> Shapes:
     """Three diagonals (..., 3, M), (..., M, K) -> (..., M, K)"""

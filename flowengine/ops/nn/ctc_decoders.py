@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import NotDifferentiable
+from flowengine.ir.traits import Newer, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import VECTOR, merge_dims, ranked, vector
 
@@ -13,6 +13,7 @@ from flowengine.ops.shape_functions import VECTOR, merge_dims, ranked, vector
     "CTCGreedyDecoder(inputs: T, sequence_length: int32) "
     "-> decoded_indices, decoded_values, decoded_shape: int64, log_probability: T",
     "merge_repeated: bool = false; T: {float, double} = float; blank_index: int = -1",
+    Newer(("blank_index",)),
     NotDifferentiable(),
 )
 def greedy_decoder(c: ShapeContext) -> Shapes:

@@ -6,7 +6,7 @@ from typing import Final
 
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import Droppable, NetworkLayer, Normalises, When
+from flowengine.ir.traits import Droppable, NetworkLayer, Newer, Normalises, When
 from flowengine.ops.nn.data_format import join_layout, split_layout
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import dims_of, merge, merge_dims, of_rank, ranked, replace_dim, vector
@@ -48,6 +48,8 @@ def global_norm_grad(c: ShapeContext) -> Shapes:
     "-> y, batch_mean, batch_variance, reserve_space_1, reserve_space_2: T",
     "T: {float}",
     BATCH_NORM,
+    "exponential_avg_factor: float = 1.0",
+    Newer(("exponential_avg_factor",)),
     When("is_training", False, Normalises("x", "mean", "variance", "offset", "scale", "epsilon")),
     NetworkLayer(),
 )
@@ -56,6 +58,8 @@ def global_norm_grad(c: ShapeContext) -> Shapes:
     "-> y: T, batch_mean, batch_variance, reserve_space_1, reserve_space_2: U",
     "T: {half, bfloat16, float}; U: {float}",
     BATCH_NORM,
+    "exponential_avg_factor: float = 1.0",
+    Newer(("exponential_avg_factor",)),
     When("is_training", False, Normalises("x", "mean", "variance", "offset", "scale", "epsilon")),
     NetworkLayer(),
 )
@@ -64,6 +68,8 @@ def global_norm_grad(c: ShapeContext) -> Shapes:
     "-> y: T, batch_mean, batch_variance, reserve_space_1, reserve_space_2, reserve_space_3: U",
     "T: {half, bfloat16, float}; U: {float}",
     BATCH_NORM,
+    "exponential_avg_factor: float = 1.0",
+    Newer(("exponential_avg_factor",)),
     When("is_training", False, Normalises("x", "mean", "variance", "offset", "scale", "epsilon")),
     NetworkLayer(),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, Dimension, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import NotDifferentiable
+from flowengine.ir.traits import Newer, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import (
     dimension_value,
@@ -48,7 +48,11 @@ def _top(shape: TensorShape, count: Dimension) -> Shapes:
     return [replace_dim(shape, -1, count)] * 2
 
 
-@define("TopKV2(input: T, k: int32) -> values: T, indices: int32", "sorted: bool = true; T: realnumbertype")
+@define(
+    "TopKV2(input: T, k: Tk) -> values: T, indices: index_type",
+    "sorted: bool = true; T: realnumbertype; Tk, index_type: {int16, int32, int64} = int32",
+    Newer(("Tk", "index_type")),
+)
 def top_k(c: ShapeContext) -> Shapes:
     return _top(ranked_at_least(c, 0, 1), dimension_value(c, 1))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import SCALAR
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import NotDifferentiable
+from flowengine.ir.traits import Newer, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import (
     check_scalars,
@@ -21,6 +21,7 @@ from flowengine.ops.shape_functions import (
     "Dequantize(input: T, min_range, max_range: float) -> output: dtype",
     "T: quantizedtype; mode: {'MIN_COMBINED', 'MIN_FIRST', 'SCALED'} = 'MIN_COMBINED'",
     "narrow_range: bool = false; axis: int = -1; dtype: {bfloat16, float} = float",
+    Newer(("narrow_range", "axis", "dtype")),
     NotDifferentiable(),
 )
 def dequantized(c: ShapeContext) -> Shapes:
@@ -35,6 +36,7 @@ def dequantized(c: ShapeContext) -> Shapes:
     "T: quantizedtype; mode: {'MIN_COMBINED', 'MIN_FIRST', 'SCALED'} = 'MIN_COMBINED'",
     "round_mode: {'HALF_AWAY_FROM_ZERO', 'HALF_TO_EVEN'} = 'HALF_AWAY_FROM_ZERO'",
     "narrow_range: bool = false; axis: int = -1; ensure_minimum_range: float = 0.01",
+    Newer(("narrow_range", "axis", "ensure_minimum_range")),
     NotDifferentiable(),
 )
 def quantize(c: ShapeContext) -> Shapes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import Newer
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import merge, unchanged
 
@@ -17,11 +18,13 @@ define(
     "signed_input: bool = true; num_bits: int = 8; range_given: bool = false; T: floattype",
     "round_mode: {'HALF_TO_EVEN', 'HALF_UP'} = 'HALF_TO_EVEN'; narrow_range: bool = false",
     "axis: int = -1",
+    Newer(("axis",)),
     shape=unchanged,
 )
 define(
     "QuantizeAndDequantizeV3(input, input_min, input_max: T, num_bits: int32) -> output: T",
     "signed_input, range_given: bool = true; T: floattype; narrow_range: bool = false; axis: int = -1",
+    Newer(("axis",)),
     shape=unchanged,
 )
 define(

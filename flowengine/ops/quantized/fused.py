@@ -7,7 +7,7 @@ from typing import Final
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import SCALAR, Dimension, TensorShape
 from flowengine.ir.opdef import ShapeContext, ShapeFunction, Shapes
-from flowengine.ir.traits import NotDifferentiable
+from flowengine.ir.traits import Newer, NotDifferentiable
 from flowengine.ops.nn.convolution import windows
 from flowengine.ops.quantized.convolution import WINDOWS
 from flowengine.ops.registry import define
@@ -137,6 +137,7 @@ define(
     "QuantizedDepthwiseConv2DWithBiasAndRelu(input: Tinput, filter: Tfilter, bias, min_input, "
     "max_input, min_filter, max_filter: float) -> output: out_type, min_output, max_output: float",
     f"{_CODES} = qint32; {WINDOWS}; {_PADDING}",
+    Newer(("padding_list",)),
     NotDifferentiable(),
     shape=_convolved(True, False, depthwise=True),
 )
@@ -145,6 +146,7 @@ define(
     "min_input, max_input, min_filter, max_filter, min_freezed_output, max_freezed_output: float) -> "
     "output: out_type, min_output, max_output: float",
     f"Tbias: {{float, qint32}}; {_CODES} = quint8; {WINDOWS}; {_PADDING}",
+    Newer(("padding_list",)),
     NotDifferentiable(),
     shape=_convolved(True, True, depthwise=True),
 )

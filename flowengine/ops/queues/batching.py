@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import Newer
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import ranked_at_least, replace_dim
 
@@ -50,4 +51,15 @@ define(
     "batch_padding_policy: {'PAD_UP', 'BATCH_DOWN', 'MINIMIZE_TPU_COST_PER_REQUEST'} = 'PAD_UP'",
     "Tin: list(type) >= 1; Tcaptured: list(type) >= 0; Tout: list(type) >= 1",
     "enable_large_batch_splitting: bool = false",
+    Newer(
+        (
+            "low_priority_max_batch_size",
+            "low_priority_batch_timeout_micros",
+            "low_priority_allowed_batch_sizes",
+            "low_priority_max_enqueued_batches",
+            "mixed_priority_policy",
+            "batch_padding_policy",
+            "enable_large_batch_splitting",
+        )
+    ),
 )

@@ -6,6 +6,7 @@ from typing import Final
 
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, ShapeFunction, Shapes
+from flowengine.ir.traits import Newer
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import at_least, dims_of, merge_dims, ranked, ranked_at_least
 
@@ -41,25 +42,40 @@ def real_transform(axes: int, *, halved: bool) -> ShapeFunction:
 
 #: What holds of the types is checked by the kernel.
 _REAL: Final = "Treal: {float, double} = float; Tcomplex: complextype = complex64"
+_NEWER: Final = Newer(("Treal", "Tcomplex"))
 define(
-    "RFFT(input: Treal, fft_length: int32) -> output: Tcomplex", _REAL, shape=real_transform(1, halved=True)
+    "RFFT(input: Treal, fft_length: int32) -> output: Tcomplex",
+    _REAL,
+    _NEWER,
+    shape=real_transform(1, halved=True),
 )
 define(
-    "RFFT2D(input: Treal, fft_length: int32) -> output: Tcomplex", _REAL, shape=real_transform(2, halved=True)
+    "RFFT2D(input: Treal, fft_length: int32) -> output: Tcomplex",
+    _REAL,
+    _NEWER,
+    shape=real_transform(2, halved=True),
 )
 define(
-    "RFFT3D(input: Treal, fft_length: int32) -> output: Tcomplex", _REAL, shape=real_transform(3, halved=True)
+    "RFFT3D(input: Treal, fft_length: int32) -> output: Tcomplex",
+    _REAL,
+    _NEWER,
+    shape=real_transform(3, halved=True),
 )
 define(
-    "IRFFT(input: Tcomplex, fft_length: int32) -> output: Treal", _REAL, shape=real_transform(1, halved=False)
+    "IRFFT(input: Tcomplex, fft_length: int32) -> output: Treal",
+    _REAL,
+    _NEWER,
+    shape=real_transform(1, halved=False),
 )
 define(
     "IRFFT2D(input: Tcomplex, fft_length: int32) -> output: Treal",
     _REAL,
+    _NEWER,
     shape=real_transform(2, halved=False),
 )
 define(
     "IRFFT3D(input: Tcomplex, fft_length: int32) -> output: Treal",
     _REAL,
+    _NEWER,
     shape=real_transform(3, halved=False),
 )

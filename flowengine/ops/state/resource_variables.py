@@ -9,6 +9,7 @@ from flowengine.ir.traits import (
     GivesVariable,
     HandleOf,
     Method,
+    Newer,
     NotDifferentiable,
     Reads,
     ValueOf,
@@ -30,6 +31,9 @@ def resource_count_up_to(c: ShapeContext) -> Shapes:
 define(
     "VarHandleOp() -> resource: resource",
     "stateful; container, shared_name: string = ''; dtype: type; shape: shape",
+    "debug_name: string = ''",
+    "allowed_devices: list(string) = []",
+    Newer(("debug_name", "allowed_devices")),
     GivesVariable("dtype"),
     HandleOf("variable", "dtype"),
     NotDifferentiable(),
@@ -87,7 +91,8 @@ define("AssignSubVariableOp(resource: resource, value: dtype)", "stateful; dtype
 
 @define(
     "AssignVariableOp(resource: resource, value: dtype)",
-    "stateful; dtype: type",
+    "stateful; dtype: type; validate_shape: bool = false",
+    Newer(("validate_shape",)),
     Bookkeeping(),
     NotDifferentiable(),
 )

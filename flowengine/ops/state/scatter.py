@@ -8,6 +8,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import NotDifferentiable, Reads
+from flowengine.ops.array.gather import BAD_INDICES
 from flowengine.ops.array.scatter_values import check_scatter_nd
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import prefix, ranked_at_least, suffix
@@ -58,16 +59,19 @@ def check_scatter(ref: TensorShape, indices: TensorShape, updates: TensorShape) 
 @define(
     "ScatterNdAdd(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)",
     ROWS,
+    *BAD_INDICES,
     NotDifferentiable(),
 )
 @define(
     "ScatterNdSub(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)",
     ROWS,
+    *BAD_INDICES,
     NotDifferentiable(),
 )
 @define(
     "ScatterNdUpdate(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)",
     "T: type; Tindices: indextype; use_locking: bool = true",
+    *BAD_INDICES,
     NotDifferentiable(),
 )
 def scatter_nd_ref(c: ShapeContext) -> Shapes:
@@ -79,6 +83,7 @@ define(
     "ResourceScatterNdAdd, ResourceScatterNdSub, "
     "ResourceScatterNdUpdate(ref: resource, indices: Tindices, updates: T)",
     "stateful; T: type; Tindices: indextype; use_locking: bool = true",
+    *BAD_INDICES,
     NotDifferentiable(),
 )
 

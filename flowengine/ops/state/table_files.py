@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from flowengine.ir.traits import NotDifferentiable, Uses
+from flowengine.ir.traits import Newer, NotDifferentiable, Uses
 from flowengine.ops.registry import define
 
 define(
     "InitializeTableFromTextFile(table_handle: Ref(string), filename: string)",
-    "key_index, value_index: int >= -2; vocab_size: int >= -1 = -1; delimiter: string = '\\t'",
+    "key_index, value_index: int >= -2; vocab_size: int >= -1 = -1; delimiter: string = '\\t'; "
+    "offset: int = 0",
+    Newer(("offset",)),
     NotDifferentiable(),
 )
 define(
     "InitializeTableFromTextFileV2(table_handle: resource, filename: string)",
-    "stateful; key_index, value_index: int >= -2; vocab_size: int >= -1 = -1; delimiter: string = '\\t'",
+    "stateful; key_index, value_index: int >= -2; vocab_size: int >= -1 = -1; delimiter: string = '\\t'; "
+    "offset: int = 0",
+    Newer(("offset",)),
     Uses("table_handle"),
     NotDifferentiable(),
 )

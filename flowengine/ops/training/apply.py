@@ -7,7 +7,7 @@ from typing import Final
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import NotDifferentiable
+from flowengine.ir.traits import Newer, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import check_scalars, merge, merge_dims, ranked, ranked_at_least, suffix
 
@@ -15,6 +15,10 @@ from flowengine.ops.shape_functions import check_scalars, merge, merge_dims, ran
 ROWS: Final = "T: numbertype; Tindices: indextype; use_locking: bool = false"
 #: Of updates of whole variables.
 DENSE: Final = "T: numbertype; use_locking: bool = false"
+
+
+#: In TensorFlow 2: `linear` holds its sum times the rate, which may then be 0.
+_BY_RATE: Final = ("multiply_linear_by_lr: bool = false", Newer(("multiply_linear_by_lr",)))
 
 
 @define("ApplyGradientDescent(var: Ref(T), alpha, delta: T) -> out: Ref(T)", DENSE, NotDifferentiable())
@@ -122,11 +126,13 @@ def three_slots_gradient_last(c: ShapeContext) -> Shapes:
 @define(
     "ApplyFtrl(var, accum, linear: Ref(T), grad, lr, l1, l2, lr_power: T) -> out: Ref(T)",
     DENSE,
+    *_BY_RATE,
     NotDifferentiable(),
 )
 @define(
     "ApplyFtrlV2(var, accum, linear: Ref(T), grad, lr, l1, l2, l2_shrinkage, lr_power: T) -> out: Ref(T)",
     DENSE,
+    *_BY_RATE,
     NotDifferentiable(),
 )
 def two_slots_gradient_fourth(c: ShapeContext) -> Shapes:
@@ -196,12 +202,14 @@ define(
     "ResourceApplyFtrl(var, accum, linear: resource, grad, lr, l1, l2, lr_power: T)",
     "stateful",
     DENSE,
+    *_BY_RATE,
     NotDifferentiable(),
 )
 define(
     "ResourceApplyFtrlV2(var, accum, linear: resource, grad, lr, l1, l2, l2_shrinkage, lr_power: T)",
     "stateful",
     DENSE,
+    *_BY_RATE,
     NotDifferentiable(),
 )
 define("ResourceApplyGradientDescent(var: resource, alpha, delta: T)", "stateful", DENSE, NotDifferentiable())
@@ -308,12 +316,14 @@ def sparse_proximal_descent(c: ShapeContext) -> Shapes:
     "SparseApplyFtrl(var, accum, linear: Ref(T), grad: T, indices: Tindices, lr, l1, l2, lr_power: T) "
     "-> out: Ref(T)",
     ROWS,
+    *_BY_RATE,
     NotDifferentiable(),
 )
 @define(
     "SparseApplyFtrlV2(var, accum, linear: Ref(T), grad: T, indices: Tindices, lr, l1, l2, "
     "l2_shrinkage, lr_power: T) -> out: Ref(T)",
     ROWS,
+    *_BY_RATE,
     NotDifferentiable(),
 )
 def sparse_two_slots(c: ShapeContext) -> Shapes:
@@ -391,6 +401,7 @@ define(
     "lr_power: T)",
     "stateful",
     ROWS,
+    *_BY_RATE,
     NotDifferentiable(),
 )
 define(
@@ -398,6 +409,7 @@ define(
     "l2_shrinkage, lr_power: T)",
     "stateful",
     ROWS,
+    *_BY_RATE,
     NotDifferentiable(),
 )
 define(

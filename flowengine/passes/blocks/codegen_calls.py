@@ -5,7 +5,8 @@
     t0 = k1(t1, a0, t1)      an elementwise function of a small array that nobody else will ever see
 
 An operator is written only where the kernel gives one (`Kernel.inline`), every operand is known to be of
-rank 0, and its type is one that NumPy's own scalars have: tests compare operator and function bit by bit.
+rank 0 or the kernel says that any rank will do, and its type is one that NumPy's own scalars have: tests
+compare operator and function bit by bit.
 
 A buffer is written to again only if a ufunc made it in this region, it dies here, every use of it was a
 kernel that keeps nothing and gives new memory, and its dtype and shape are certain to be the result's.
@@ -113,7 +114,7 @@ class CallWriting(StackWriting):
         if any(arg.is_list for arg in op_def.inputs):
             lengths = [len(arg.types(node.attrs)) if arg.is_list else None for arg in op_def.inputs]
             arguments = _grouped(parts, lengths)
-        if scalar and kernel.inline is not None and _is_inline(node):
+        if kernel.inline is not None and (scalar or kernel.inline_any_rank) and _is_inline(node):
             function = self._function(kernel, node) if "{f}" in kernel.inline else ""
             return kernel.inline.format(*parts, f=function), plain
         if dying and isinstance(kernel.function, np.ufunc) and kernel.function not in _NO_POSITIONAL_OUT:

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from flowengine.ir.frames import FramePath
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.ir.names import CONTROL_TRIGGER, MERGE_OPS, SWITCH_OPS
-from flowengine.ir.traits import HandsOn
+from flowengine.ir.traits import HandsOn, HandsOnEach
 
 #: {(the predicate's port, which output of the Switch)}
 Conditions: TypeAlias = frozenset[tuple[OutputPort, int]]
@@ -102,7 +102,9 @@ class Aliases:
         return node is not None and port.slot < len(node.output_types) and node.output_types[port.slot].is_ref
 
     def forwards(self, node: Node) -> bool:
-        """Whether the node's output is its input as it is: no reference is followed."""
+        """Whether each of the node's outputs is its input as it is: no reference is followed."""
+        if node.has(HandsOnEach):
+            return not any(self.is_reference(port) for port in node.inputs)
         return node.has(HandsOn) and (node.output_types[0].is_ref or not self.is_reference(node.inputs[0]))
 
     def source(self, port: OutputPort) -> OutputPort | None:
@@ -111,7 +113,9 @@ class Aliases:
         if known is not None:
             return known
         node = self._nodes.get(port.node)
-        return node.inputs[0] if node is not None and self.forwards(node) else None
+        if node is None or not self.forwards(node):
+            return None
+        return node.inputs[port.slot if node.has(HandsOnEach) else 0]
 
     def origin(self, port: OutputPort) -> OutputPort:
         """Where the value was made."""

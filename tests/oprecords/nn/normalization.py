@@ -98,6 +98,7 @@ _NORM = [
     sample(np.moveaxis(_PICTURE, -1, 1), *_PER_CHANNEL, *_MOMENTS, is_training=False, data_format="NCHW"),
     sample(_PICTURE[:0], *_PER_CHANNEL, *_MOMENTS, is_training=False),
     sample(_PICTURE[:0], *_PER_CHANNEL, _NONE, _NONE),
+    sample(_PICTURE, *_PER_CHANNEL, *_MOMENTS, exponential_avg_factor=0.25),
 ]
 _NORM_GRADS = [
     sample(np.cos(_PICTURE), _PICTURE, _PER_CHANNEL[0], *_MOMENTS, is_training=is_training, epsilon=0.01)
@@ -115,7 +116,15 @@ _NORM_GRADS = [
 ]
 
 
-def _norm_values(outputs: Any, inputs: Any, *, epsilon: float, data_format: bytes, is_training: bool) -> None:
+def _norm_values(
+    outputs: Any,
+    inputs: Any,
+    *,
+    epsilon: float,
+    data_format: bytes,
+    is_training: bool,
+    exponential_avg_factor: float,
+) -> None:
     """The five results with a meaning; a sixth is whatever the library keeps for itself."""
     wide = [np.asarray(i, np.float64) for i in inputs]
     if not inputs[0].size:
@@ -125,7 +134,10 @@ def _norm_values(outputs: Any, inputs: Any, *, epsilon: float, data_format: byte
         ]
         assert outputs[0].shape == inputs[0].shape
         return
-    wanted = _batch_norm(*wide, epsilon=epsilon, data_format=data_format, is_training=is_training)
+    wanted = list(_batch_norm(*wide, epsilon=epsilon, data_format=data_format, is_training=is_training))
+    if is_training and exponential_avg_factor != 1:
+        for place, old in ((1, wide[3]), (2, wide[4])):
+            wanted[place] = old + exponential_avg_factor * (wanted[place] - old)
     bound = 0.05 if outputs[0].dtype.itemsize == 2 else 1e-5
     for got, want in zip(outputs[:5], wanted, strict=True):
         np.testing.assert_allclose(np.asarray(got, np.float64), want, bound, bound)

@@ -31,6 +31,12 @@ RECORDS: Final = [
         ],
         _top_k,
         [bad("InvalidArgumentError", "3", [1.0, 2.0], 3), bad("InvalidArgumentError", "-1", [1.0, 2.0], -1)],
+        dtypes={
+            "T": ("float32", "float64"),
+            "Tk": ("int32", "int16"),
+            "index_type": ("int32", "int64", "int16"),
+        },
+        partial=True,
         differentiable=True,
     ),
     OpRecord(

@@ -46,7 +46,6 @@ def _ragged(values: Any, splits: Any, indices: Any, sparse: Any, shapes: Any, de
 
 
 #: An index that names a row before the first.
-_BELOW: Final = ([[-1, 0]], strings(b"a"), [2, 1])
 _BAD: Final = [
     bad(
         "InvalidArgumentError",
@@ -59,7 +58,6 @@ _BAD: Final = [
     ),
     bad("InvalidArgumentError", "rows", *_lists(_A), [_C[:1]], hash_key=0, num_buckets=0, **_TEXT),
     bad("InvalidArgumentError", "internal_type", *_lists(_A), [_D], hash_key=0, num_buckets=0, **_TEXT),
-    bad("InvalidArgumentError", "row -1", *_lists(_BELOW), [], hash_key=0, num_buckets=0, **_TEXT),
 ]
 
 RECORDS: Final = [

@@ -130,9 +130,11 @@ def _centered_rms_prop(s: Any) -> None:
 def _ftrl(s: Any) -> None:
     grad = s.grad + 2 * s.l2_shrinkage * s.var if hasattr(s, "l2_shrinkage") else s.grad
     accum = s.accum + s.grad**2
-    s.linear += grad - (accum**-s.lr_power - s.accum**-s.lr_power) / s.lr * s.var
-    quadratic = accum**-s.lr_power / s.lr + 2 * s.l2
-    s.var[:] = np.where(np.abs(s.linear) > s.l1, (np.sign(s.linear) * s.l1 - s.linear) / quadratic, 0)
+    rate = s.lr if s.multiply_linear_by_lr else 1
+    s.linear += rate * (grad - (accum**-s.lr_power - s.accum**-s.lr_power) / s.lr * s.var)
+    quadratic = rate * (accum**-s.lr_power / s.lr + 2 * s.l2)
+    bound = rate * s.l1
+    s.var[:] = np.where(np.abs(s.linear) > bound, (np.sign(s.linear) * bound - s.linear) / quadratic, 0)
     s.accum[:] = accum
 
 
@@ -144,6 +146,10 @@ def _add_sign(s: Any) -> None:
 def _power_sign(s: Any) -> None:
     s.m[:] = s.m * s.beta + s.grad * (1 - s.beta)
     s.var -= s.lr * np.exp(s.logbase * s.sign_decay * np.sign(s.grad) * np.sign(s.m)) * s.grad
+
+
+_FLAGS: Final = ("use_nesterov", "update_slots", "multiply_linear_by_lr")
+_BY_RATE: Final[Sequence[dict[str, bool]]] = ({}, {"multiply_linear_by_lr": True})
 
 
 class _State:
@@ -161,7 +167,7 @@ def _record(op: str, update: Callable[[Any], None], flags: Sequence[dict[str, bo
     definition = registry()[op]
     names = [arg.name for arg in definition.inputs]
     variables = [arg.name for arg in definition.inputs if arg.is_ref or str(arg.type) == "resource"]
-    flag_names = [a.name for a in definition.attrs if a.name in ("use_nesterov", "update_slots")]
+    flag_names = [a.name for a in definition.attrs if a.name in _FLAGS]
 
     def inputs(grad: Any, rows: Any) -> tuple[Any, ...]:
         known = {"var": _VAR, "grad": grad, "delta": grad, "indices": rows, **_SCALARS}
@@ -237,8 +243,8 @@ RECORDS: Final = [
     *_records("AdaMax", _ada_max),
     *_records("RMSProp", _rms_prop),
     *_records("CenteredRMSProp", _centered_rms_prop),
-    *_records("Ftrl", _ftrl),
-    *_records("FtrlV2", _ftrl),
+    *_records("Ftrl", _ftrl, _BY_RATE),
+    *_records("FtrlV2", _ftrl, _BY_RATE),
     *_records("AddSign", _add_sign),
     *_records("PowerSign", _power_sign),
 ]
