@@ -20,6 +20,7 @@ from flowengine.core.errors import CancelledError, OpError
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.container import StepContainer
 from flowengine.runtime.bodies import TURN
+from flowengine.runtime.delivery import take_results
 from flowengine.runtime.failures import cause_of
 from flowengine.runtime.frames import IterationState, root_frame
 from flowengine.runtime.heavy import is_worth_thread
@@ -28,7 +29,6 @@ from flowengine.runtime.member_calls import MemberCalls
 from flowengine.runtime.planning.items import Item
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.receives import EdgeRendezvous, Place
-from flowengine.runtime.results import take_results
 from flowengine.runtime.waiting import TurnCaller
 from flowengine.transport.tensors.routes import Route
 

@@ -8,6 +8,7 @@ others (`Outside`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from heapq import heappush
 from time import perf_counter
 from typing import Any, Final, Protocol
@@ -16,6 +17,7 @@ from flowengine.core.errors import OpError
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.variable import Variable
 from flowengine.runtime.bodies import DONE, PARKED, THREAD, Body, LoopBody, Outcome
+from flowengine.runtime.delivery import take_results
 from flowengine.runtime.failures import cause_of
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.lanes import ALONE_MICROSECONDS, HEAVY_MICROSECONDS
@@ -26,7 +28,6 @@ from flowengine.runtime.planning.functions import Done
 from flowengine.runtime.planning.items import Item, Kind
 from flowengine.runtime.planning.learned import NEVER_RAN
 from flowengine.runtime.planning.plan import Plan
-from flowengine.runtime.results import take_results
 from flowengine.runtime.state import ExecutorState
 from flowengine.runtime.stretches import LOOK_SECONDS, Stretch
 
@@ -96,9 +97,12 @@ class BlockRunner(MemberCalls):
         self.context = context
         self.meter = meter
         self.begun: dict[tuple[int, int], Body] = {}
+        #: {a call whose turn ended between two bodies: what goes on with it}
+        self.held: dict[tuple[int, int], Callable[[], None]] = {}
 
     def close(self) -> None:
         """Let go of what has begun: the step is over."""
+        self.held.clear()
         begun, self.begun = self.begun, {}
         for body in begun.values():
             body.close()
@@ -251,7 +255,13 @@ class BlockRunner(MemberCalls):
                 iteration,
                 lambda body: done(take_results(plan, body)),
             )
-            return None if body.outstanding else take_results(plan, body)
+            if body.outstanding:
+                return None
+            results = take_results(plan, body)
+            if self.stretch is None and self.is_over():
+                self._hold(item, iteration, partial(done, results))
+                return None
+            return results
 
         def finish(results: Sequence[Any]) -> None:
             outputs = results[0] if item.single else tuple(results)
@@ -261,6 +271,23 @@ class BlockRunner(MemberCalls):
             item.call.begin(run, args, finish)
         except Exception as error:
             raise self.failure(error, item, iteration, args) from cause_of(error)
+
+    def _hold(self, item: Item, iteration: IterationState, goes_on: Callable[[], None]) -> None:
+        """Give way within a call: bodies in which nothing is to do would else follow each other for ever."""
+        self.held[item.order, iteration.serial] = goes_on
+        heappush(self.state.ready, (item.order, iteration.serial, item, iteration))
+        self.spent = True
+
+    def resumes(self, item: Item, iteration: IterationState) -> bool:
+        """Go on with a call that gave way, if the item is one."""
+        goes_on = self.held.pop((item.order, iteration.serial), None)
+        if goes_on is None:
+            return False
+        try:
+            goes_on()
+        except Exception as error:
+            raise self.failure(error, item, iteration, None) from cause_of(error)
+        return True
 
 
 __all__ = ["CLOCK_SECONDS", "BlockRunner", "Outside"]

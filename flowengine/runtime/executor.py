@@ -15,12 +15,12 @@ import trio
 
 from flowengine.core.errors import CancelledError
 from flowengine.kernels.context import KernelContext
+from flowengine.runtime.delivery import take_results
 from flowengine.runtime.doors import StepDoors
 from flowengine.runtime.failures import cannot_go_on, first_of
 from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.receives import Receives
-from flowengine.runtime.results import take_results
 from flowengine.runtime.state import ExecutorState
 from flowengine.runtime.turn_line import Ticket
 from flowengine.runtime.turns import Turns, current_turns
@@ -84,7 +84,7 @@ class Executor(StepDoors):
         finally:
             if self._ticket is not None or self.offload is not None or self.parked:
                 await self._wind_up()
-            if self.loop.begun:
+            if self.loop.begun or self.loop.held:
                 self.loop.close()
             # An error knows the frames that it came through, and they know this step: as long as the step
             # knows the error, too, neither goes before the collector comes.

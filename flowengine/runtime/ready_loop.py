@@ -173,6 +173,8 @@ class ReadyLoop(BlockRunner):
             return
         if self.begun and self.goes_on(item, iteration):
             return
+        if self.held and self.resumes(item, iteration):
+            return
         if kind == Kind.BLOCK:
             self.run_block(item, iteration)
             return

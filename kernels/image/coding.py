@@ -26,6 +26,7 @@ from flowengine.core.errors import (
     ResourceExhaustedError,
 )
 from flowengine.ir.graph import Node
+from flowengine.kernels.image.frames import frames_counted
 from flowengine.kernels.registry import kernel
 
 #: Pixels of one image, over all of its frames.
@@ -92,6 +93,12 @@ def _opened(data: bytes, form: str | None = None) -> Any:
     try:
         image = pillow.open(io.BytesIO(data), formats=(form,))
         width, height = image.size
+        _bounded(width, height)
+        if image.format == "GIF":
+            # Pillow looks for all frames at once, however many there are.
+            for frames in frames_counted(data):
+                _bounded(width, height, frames)
+                ask_for(frames * width * height * 3)
         _bounded(width, height, getattr(image, "n_frames", 1))
     except (pillow.DecompressionBombError, pillow.DecompressionBombWarning) as error:
         raise ResourceExhaustedError(str(error)) from error

@@ -113,6 +113,9 @@ def _length(strings: Value) -> int:
     return sum(map(len, to_array(strings).reshape(-1).tolist()))
 
 
+#: A number is hardly ever written longer.
+_NUMBER_CHARACTERS: Final = 24
+
 #: Bytes within a quoted string that are written in another way.
 _ESCAPES: Final = [bytes([byte]).decode() if 0x20 <= byte < 0x7F else f"\\{byte:03o}" for byte in range(256)]
 for _byte, _text in ((10, "\\n"), (13, "\\r"), (9, "\\t"), (34, '\\"'), (39, "\\'"), (92, "\\\\")):
@@ -124,17 +127,41 @@ def string_format(inputs: tuple[Value, ...], *, template: bytes, placeholder: by
     """The template with each placeholder replaced by the next input, written out with brackets.
 
     summarize   elements shown at both ends of each dimension, with `...` between; below 0: all
-    Raises InvalidArgumentError unless there are as many placeholders as inputs.
+    Raises InvalidArgumentError unless there are as many placeholders as inputs, ResourceExhaustedError where
+    a step's limit does not hold the text.
     """
+    if placeholder:
+        ask_for((template.count(placeholder) + 1) * text_bytes(b"") + len(template))
     pieces = template.split(placeholder) if placeholder else [b""] * (len(template) + 1)
     if len(pieces) - 1 != len(inputs):
         raise InvalidArgumentError(
             f"num placeholders in template and num inputs must match: {len(pieces) - 1} vs. {len(inputs)}"
         )
     out = [pieces[0]]
+    made = len(template)
     for value, piece in zip(inputs, pieces[1:], strict=True):
-        out += [_summary(to_array(value), summarize).encode(), piece]
+        array = to_array(value)
+        ask_for(made + _summary_bytes(array, summarize))
+        out += [_summary(array, summarize).encode(), piece]
+        made += len(out[-2])
+    ask_for(2 * made)
     return b"".join(out)
+
+
+def _summary_bytes(array: Array, summarize: int) -> int:
+    """About what `_summary` takes: a text an element that is shown, and what they are joined to."""
+    if not is_asked():
+        return 0
+    ends = array.size if summarize < 0 else summarize
+    count = math.prod(min(size, 2 * ends + 1) for size in array.shape)
+    if not array.dtype.hasobject:
+        return count * (2 * text_bytes(b"") + 2 * _NUMBER_CHARACTERS)
+    shown = array
+    for axis, size in enumerate(array.shape):
+        if size > 2 * ends:
+            shown = np.take(shown, [*range(ends), *range(size - ends, size)], axis=axis)
+    # A byte is four characters where it is not printable.
+    return count * text_bytes(b"") + 8 * sum(map(len, shown.reshape(-1).tolist()))
 
 
 def _summary(array: Array, summarize: int) -> str:

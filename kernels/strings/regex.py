@@ -7,15 +7,18 @@ from typing import Any, Final
 
 import numpy as np
 
+from flowengine.core.accounting import REFERENCE_BYTES, ask_for, text_bytes
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.wanted import each
+from flowengine.core.wanted import check_wanted, each
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.strings.elements import mapped
 from flowengine.kernels.strings.patterns import check_library, compiled, matches
 
 #: So many strings are long enough a batch whatever they hold.
 _MANY: Final = 64
+#: A text that grows under replacement is asked for each time it has grown by so much.
+_BYTES_BETWEEN_LOOKS: Final = 1 << 16
 
 
 def _scalar(value: Value, what: str) -> bytes:
@@ -70,7 +73,8 @@ def replaced(strings: Value, pattern: bytes, rewrite: bytes, everywhere: bool) -
     """The strings with matches replaced.
 
     From an escape in `rewrite` that means nothing, the rest of it is dropped; where only the first match
-    is to be replaced, nothing is. A group that the pattern lacks is empty.
+    is to be replaced, nothing is. A group that the pattern lacks is empty. What the result takes is asked for
+    while it is made.
     """
     program = compiled(pattern)
     pieces, is_sound = _rewrite_pieces(rewrite)
@@ -78,17 +82,31 @@ def replaced(strings: Value, pattern: bytes, rewrite: bytes, everywhere: bool) -
     if not everywhere and not is_sound:
         return mapped(strings, lambda text: text)
 
+    made = 0
+
     def replace(text: bytes) -> bytes:
+        nonlocal made
         out: list[bytes] = []
-        copied = 0
+        copied = size = looked_at = 0
         for match in matches(program, text):
             begin, end = match.span()
-            out.append(text[copied:begin])
-            out.extend(p if isinstance(p, bytes) else match.group(p) or b"" for p in usable)
+            parts = [p if isinstance(p, bytes) else match.group(p) or b"" for p in usable]
+            out += [text[copied:begin], *parts]
+            size += begin - copied + sum(map(len, parts))
             copied = end
             if not everywhere:
                 break
-        return b"".join([*out, text[copied:]]) if out else text
+            if size + len(out) > looked_at:
+                check_wanted()
+                # The parts are there already, the text that they make comes beside them.
+                ask_for(made + size + REFERENCE_BYTES * len(out))
+                looked_at = size + len(out) + _BYTES_BETWEEN_LOOKS
+        if not out:
+            return text
+        size += len(text) - copied
+        ask_for(made + size + REFERENCE_BYTES * len(out))
+        made += text_bytes(b"") + size
+        return b"".join([*out, text[copied:]])
 
     return mapped(strings, replace)
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import flowengine as fe
 from flowengine.core import dtypes
+from flowengine.core.accounting import call_for
 from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError
 from flowengine.ir.graph import Node
 from flowengine.kernels.image import coding
@@ -179,6 +180,37 @@ def test_more_frames_than_pixels_are_allowed(monkeypatch: pytest.MonkeyPatch) ->
     assert coding.decode_gif(_gif((2, 2), (2, 2))).shape == (2, 2, 2, 3)
     with pytest.raises(ResourceExhaustedError, match=r"2 x 2 pixels in 3 frame\(s\)"):
         coding.decode_gif(_gif((2, 2), (2, 2), (2, 2)))
+
+
+def test_a_gif_is_refused_at_the_frame_that_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coding, "PIXELS_MAX", 8)
+    data = _gif(*[(2, 2)] * 500)
+    looked: list[int] = []
+    real = coding._bounded
+
+    def bounded(*sizes: int) -> None:
+        looked.append(sizes[-1])
+        real(*sizes)
+
+    monkeypatch.setattr(coding, "_bounded", bounded)
+    # Text and other blocks between the frames do not count, and what is in them is not taken for frames.
+    comment = b"!\xfe" + b"\x05,,,,," + b"\x00"
+    for file in (data, data[:19] + comment * 9 + data[19:]):
+        looked.clear()
+        with pytest.raises(ResourceExhaustedError, match=r"2 x 2 pixels in 3 frame\(s\)"):
+            coding.decode_gif(file)
+        assert len(looked) == 4
+    asked: list[int] = []
+
+    class OneFrame:
+        def check(self, wanted: int = 0) -> None:
+            asked.append(wanted)
+            if wanted > 2 * 2 * 3:
+                raise ResourceExhaustedError("enough")
+
+    with pytest.raises(ResourceExhaustedError, match="enough"):
+        call_for(OneFrame(), coding.decode_gif, _gif((2, 2), (2, 2)))  # type: ignore[arg-type]
+    assert asked == [12, 24]
 
 
 @settings(deadline=None, max_examples=300)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+import zlib
 from typing import Any
 
 import numpy as np
@@ -235,3 +237,27 @@ def test_it_can_be_switched_off() -> None:
     off = PassContext(fetches=(y.port,), kernels=KERNELS, fold_constants=False)
     assert prepare(g, off)["y"].op == "Neg"
     assert folded(g, y, kernels=None)["y"].op == "Neg"
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        lambda g: g.ops.AsString(g.constant([1, 2, 3]), width=20_000_000),
+        lambda g: g.ops.StaticRegexReplace(
+            g.constant(b"a" * 300), pattern="a", rewrite=b"b" * 100_000, replace_global=True
+        ),
+        lambda g: g.ops.DecodeCompressed(
+            g.constant(zlib.compress(bytes(30_000_000))), compression_type="ZLIB"
+        ),
+    ],
+)
+def test_a_kernel_that_asks_for_too_much_is_left_to_the_step(large: Any) -> None:
+    g = Graph()
+    y = large(g)
+    tracemalloc.start()
+    try:
+        kept = folded(g, y)
+        assert tracemalloc.get_traced_memory()[1] < 2 * FOLDED_BYTES_MAX
+    finally:
+        tracemalloc.stop()
+    assert kept[y.port.node].op != "Const"

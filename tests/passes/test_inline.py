@@ -16,7 +16,7 @@ from flowengine.kernels.load import registry
 from flowengine.kernels.registry import Kernel
 from flowengine.passes.blocks.codegen_calls import INLINE_TYPES
 
-_BOOLEAN = ("LogicalAnd", "LogicalOr", "LogicalNot")
+_BOOLEAN = ("LogicalAnd", "LogicalOr", "LogicalNot", "ToBool")
 _EITHER = ("Equal", "NotEqual")
 _INTEGER = ("BitwiseAnd", "BitwiseOr", "BitwiseXor")
 
@@ -51,6 +51,7 @@ def _inlined() -> list[Kernel]:
         "LogicalNot",
         "Neg",
         "Square",
+        "ToBool",
     ]
     return [k for op in ops for k in registered.candidates(op) if k.inline is not None]
 
@@ -111,6 +112,34 @@ def test_an_operator_gives_what_the_kernel_gives(kernel: Kernel, dtype: DType) -
                 assert np.asarray(got).dtype == expected.dtype
                 assert not np.ndim(got)
                 assert np.asarray(got).tobytes() == expected.tobytes(), (chosen, got, expected)
+
+
+@pytest.mark.parametrize("value", [True, False, [], [False], [[True, False]], np.zeros((0, 3), bool)])
+def test_a_truth_is_told_of_any_rank_where_its_own_is_not_known(value: Any) -> None:
+    fed = np.array(value, bool)
+    g = fe.Graph()
+    x = g.placeholder("bool", None, name="x")
+    g.ops.LogicalNot(g.ops.ToBool(g.ops.LogicalNot(x)), name="y")
+    with fe.blocking.Session(g) as session:
+        assert ".ndim else" in session.explain("y:0", [x], source=True)
+        for _ in range(12):
+            found = session.run("y:0", {x: fed})
+            assert not found.ndim
+            assert found == (fed.size == 0 if fed.ndim else fed)
+
+
+def test_what_stands_where_a_call_was_is_no_call() -> None:
+    g = fe.Graph()
+    x = g.placeholder("float32", [3], name="x")
+    y, z = g.ops.IdentityN([g.ops.Exp(x), g.ops.Neg(x)], T=["float32", "float32"])
+    total = g.ops.Sub(y, z, name="total")
+    feed = np.array([0.0, 1.0, 2.0], np.float32)
+    with fe.blocking.Session(g) as session:
+        assert "IdentityN" not in session.explain([total], [x], source=True)
+        for _ in range(12):
+            got = session.run([total, y, z], {x: feed})
+            for one, wanted in zip(got, (np.exp(feed) + feed, np.exp(feed), -feed), strict=True):
+                np.testing.assert_allclose(one, wanted, rtol=1e-6)
 
 
 def test_numbers_are_written_as_operators() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from flowengine.core.errors import NotFoundError
 from flowengine.core.names import parse_tensor_name
@@ -77,6 +78,32 @@ def test_nodes_are_shared_and_what_is_whole_is_returned(graph: Graph) -> None:
 def test_control_edges_out_of_a_fed_placeholder_vanish(graph: Graph) -> None:
     assert prune(graph, request(targets="after_p", feeds="p:0"))["after_p"].control_inputs == ()
     assert graph["after_p"].control_inputs == ("p",)
+
+
+@given(st.data())
+def test_feeding_takes_no_control_edge_but_those_of_fed_placeholders(data: st.DataObject) -> None:
+    g = Graph()
+    names: list[str] = []
+    for index in range(data.draw(st.integers(1, 8))):
+        before = data.draw(st.lists(st.sampled_from(names), unique=True)) if names else []
+        with g.control_dependencies(before):
+            if data.draw(st.booleans()):
+                g.placeholder("float32", [], name=f"n{index}")
+            else:
+                g.ops.VariableV2(shape=[], dtype="float32", name=f"n{index}")
+        names.append(f"n{index}")
+    fed = data.draw(st.lists(st.sampled_from(names), unique=True))
+    pruned = prune(g, request(feeds=" ".join(f"{name}:0" for name in fed), targets=names[-1]))
+    vanished = {name for name in fed if g[name].op == "Placeholder"}
+    waiting, kept = [names[-1]], set()
+    while waiting:
+        name = waiting.pop()
+        if name not in kept:
+            kept.add(name)
+            left = tuple(each for each in g[name].control_inputs if each not in vanished)
+            assert pruned[name].control_inputs == left
+            waiting += left
+    assert set(pruned.nodes) == kept
 
 
 def test_a_loop_is_kept_whole() -> None:

@@ -42,7 +42,7 @@ async def play(case: GraphCase, devices: int, seed: int, tier: str, late: bool =
         )
         placer = RandomPlacer(case.graph, devices, seed)
         async with fe.Session(case.graph, config=config, placer=placer) as session:
-            with trio.fail_after(20):
+            with trio.fail_after(120):
                 await session.run([], targets=case.setup)
                 return [
                     list(await session.run(list(fetches), feeds, targets=case.targets))

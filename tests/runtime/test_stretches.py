@@ -315,7 +315,7 @@ async def test_items_that_wait_sends_and_recvs_leave_a_stretch_through_the_outbo
             gate = products.gates[len(products.ran) + 1] = Gate()
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(run)
-                with trio.fail_after(20):
+                with trio.fail_after(120):
                     await gate.reached.wait()
                 gate.let.set()
             np.testing.assert_array_equal(found[0], -64 * EYE)

@@ -53,6 +53,20 @@ def _ngrams(g: fe.Graph) -> Any:
     return g.ops.StringNGrams(x, splits, separator=b"-" * 1000, preserve_short_sequences=False, **said)[0]
 
 
+def _replaced(g: fe.Graph) -> Any:
+    return g.ops.RegexReplace(g.placeholder("string", None, name="x"), ".", b"a" * 1_000_000)
+
+
+def _one_replaced(g: fe.Graph) -> Any:
+    x = g.placeholder("string", None, name="x")
+    return g.ops.StaticRegexReplace(x, pattern="t", rewrite=b"a" * 10_000_000, replace_global=False)
+
+
+def _formatted(g: fe.Graph) -> Any:
+    x = g.placeholder("string", None, name="x")
+    return g.ops.StringFormat([x] * 40, template="%s" * 40, placeholder="%s", summarize=3)
+
+
 _NUMBERS = np.array([b"%d" % n for n in range(200)], object)
 
 
@@ -60,7 +74,8 @@ _NUMBERS = np.array([b"%d" % n for n in range(200)], object)
     ("build", "value"),
     [
         *((build, _NUMBERS) for build in (_reduced, _segments, _no_segments, _ngrams)),
-        (_doubled, b"ten bytes!"),
+        *((build, b"ten bytes!") for build in (_doubled, _replaced, _one_replaced)),
+        (_formatted, bytes(100_000)),
         (_filled, b"ten bytes!"),
         (_many, _NUMBERS),
     ],

@@ -1,4 +1,4 @@
-"""`make soak`, or `python -m tests.soak [--steps 100000] [--seed 1]`: does a cluster stay as small as it was?
+"""`make soak`, or `python -m tests.soak [--steps 100000] [--seed 1] [--tls]`: does a cluster stay as it was?
 
 A client, a parameter server and two workers, each a process. Steps run side by side, and some are cancelled
 at drawn moments. For the first tenth the collector is off everywhere; then it says what it finds, which is to
@@ -88,10 +88,10 @@ class Soak:
                 nursery.start_soon(one_after_another)
 
 
-async def soak(steps: int, seed: int, folder: Path) -> bool:
-    """Run it, and say what is left; whether all is as it was."""
+async def soak(steps: int, seed: int, folder: Path, tls: bool = False) -> bool:
+    """Run it, under TLS if asked, and say what is left; whether all is as it was."""
     options = ["--import", "tests.soak.watched", "--log-level", "warning"]
-    async with local_cluster({"ps": 1, "worker": 2}, options=options) as cluster:
+    async with local_cluster({"ps": 1, "worker": 2}, options=options, tls=tls) as cluster:
         processes = {name: process.pid for name, process in cluster.processes.items()}
         everybody = {"client": os.getpid(), **processes}
         os.environ.update(cluster.environment())
@@ -118,9 +118,8 @@ async def soak(steps: int, seed: int, folder: Path) -> bool:
             f"descriptors {first['descriptors']} to {last['descriptors']}, "
             f"threads {first['threads']} to {last['threads']}, garbage {garbage[name] or 'none'}"
         )
-    print(
-        f"{steps} steps, {runs.cancelled} cancelled, seed {seed}; the last eight tenths took {seconds:.0f} s"
-    )
+    how = " under TLS" if tls else ""
+    print(f"{steps} steps{how}, {runs.cancelled} cancelled, seed {seed}; eight tenths took {seconds:.0f} s")
     return is_well
 
 
@@ -149,11 +148,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--steps", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--tls", action="store_true", help="the tasks speak under TLS")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="flowengine-soak-") as folder:
         os.environ["SOAK_FOLDER"] = folder
         os.environ["PYTHONPATH"] = os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])
-        return 0 if trio.run(soak, arguments.steps, arguments.seed, Path(folder)) else 1
+        return 0 if trio.run(soak, arguments.steps, arguments.seed, Path(folder), arguments.tls) else 1
 
 
 if __name__ == "__main__":

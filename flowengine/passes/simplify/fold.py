@@ -6,7 +6,8 @@ A node with several outputs becomes one Const an output, and its consumers are g
 that nothing needs any more are left for prune. Folding is never more than a saving: whatever it cannot
 do, because a kernel is missing, raises, or gives something else than its op promises, it leaves to the
 step. It works on what is small only: before a kernel is called, the op's shape function must know the
-shape of the result, so that a Fill of a terabyte is not tried.
+shape of the result, so that a Fill of a terabyte is not tried. A kernel that asks for more, such as one
+that writes text of a width that the graph gives, is stopped.
 
 Each node is looked at once, in topological order: linear time, kernels apart. A plan can be left between any
 two of them, and an op whose kernels turn out to take long is left to the step.
@@ -14,7 +15,7 @@ two of them, and an op whose kernels turn out to take long is left to the step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from time import thread_time
 from typing import Any, Final
@@ -22,15 +23,18 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core import dtypes
+from flowengine.core.accounting import call_for
 from flowengine.core.arrays import Value, to_array, unchangeable
 from flowengine.core.dtypes import DType
+from flowengine.core.errors import ResourceExhaustedError
 from flowengine.core.pieces import Pieces, at_once
-from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
+from flowengine.core.shapes import TensorShape
 from flowengine.ir import make, traverse
-from flowengine.ir.attrs import AttrValue, TensorAttr
+from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.traits import Constant
 from flowengine.kernels.registry import KernelRegistry
+from flowengine.ops.concrete import ConcreteInputs
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify.purity import Purity
@@ -181,6 +185,20 @@ class _Folding:
         return replace(node, inputs=tuple(self._moved.get(port, port) for port in node.inputs))
 
 
+class FoldingAccount:
+    """Asked by kernels that are folded, where no shape tells: no more than a folded node may take."""
+
+    def check(self, wanted: int = 0) -> None:
+        if wanted > FOLDED_BYTES_MAX:
+            raise ResourceExhaustedError(f"{wanted} bytes are too many to be folded")
+
+    def book(self, owner: Any, size: int, holder: str) -> None:
+        """What is made while folding is not kept by its kernel."""
+
+
+_FOLDING: Final = FoldingAccount()
+
+
 def _evaluate(
     node: Node, inputs: Sequence[TensorAttr], kernels: KernelRegistry, producer: int
 ) -> Sequence[Value] | None:
@@ -199,7 +217,7 @@ def _evaluate(
             sum(map(_stored_bytes, values)) > FOLDED_BYTES_MAX
         ):
             return None
-        shapes = shape_function(_ConstantInputs(node, values, producer))
+        shapes = shape_function(ConcreteInputs(node, values, producer))
     except Exception:
         return None
     if len(shapes) != len(node.output_types) or not shapes:
@@ -212,7 +230,7 @@ def _evaluate(
         if callable(kernel.heavy) and kernel.heavy(*arguments) > FOLDED_MICROSECONDS_MAX:
             return None
         with np.errstate(all="ignore"):
-            returned = kernel.bind(node)(*arguments)
+            returned = call_for(_FOLDING, kernel.bind(node), *arguments)
     except Exception:
         return None
     outputs = returned if len(shapes) != 1 and isinstance(returned, tuple) else (returned,)
@@ -262,30 +280,3 @@ def _stored_bytes(value: Value) -> int:
     if array.dtype.hasobject:
         return sum(8 + len(item) for item in array.ravel() if isinstance(item, bytes))
     return int(array.nbytes)
-
-
-class _ConstantInputs:
-    """What a shape function may ask (`ir.opdef.ShapeContext`), all inputs being known."""
-
-    def __init__(self, node: Node, values: Sequence[Value], producer: int) -> None:
-        self.attrs: Mapping[str, AttrValue] = node.attrs
-        self.num_inputs = len(values)
-        self.num_outputs = len(node.output_types)
-        self.output_types: Sequence[DType] = node.output_types
-        self.producer = producer
-        self._values = values
-
-    def input(self, index: int) -> TensorShape:
-        return TensorShape(to_array(self._values[index]).shape)
-
-    def input_value(self, index: int) -> Value:
-        return self._values[index]
-
-    def input_as_shape(self, index: int) -> TensorShape:
-        return TensorShape(to_array(self._values[index]).tolist())
-
-    def handle_shape(self, index: int) -> TensorShape:
-        return UNKNOWN_SHAPE
-
-    def handle_source(self, index: int) -> None:
-        return None

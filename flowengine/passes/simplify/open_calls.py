@@ -132,7 +132,10 @@ class _Opening:
         target = self.graph.constant_value(Tensor(self.graph, *port))
         if target is None or port in self.feeds or not self.graph[port.node].has(Constant):
             return node
-        device = DeviceName.parse(to_array(target).item().decode("utf-8", "surrogateescape"))
+        name = to_array(target)
+        if name.ndim:
+            return node  # the call itself says what is wrong
+        device = DeviceName.parse(name.item().decode("utf-8", "surrogateescape"))
         return called_on(self.graph, node, str(device))
 
     def _note_results(self, node: Node) -> None:

@@ -13,11 +13,24 @@ from flowengine.testing.fuzz.kinds import KINDS
 from flowengine.testing.fuzz.minimise import minimised
 
 _SHOWN = 20
+#: The arguments of an op are to be accepted so often, for its kernel to have been tried at all.
+_ACCEPTED = 10
 
 
 def _show(tally: CampaignTally) -> None:
     outcomes = ", ".join(f"{count} {name}" for name, count in tally.outcomes.most_common())
     print(f"up to seed {tally.at}: {outcomes}; {len(tally.findings)} findings", flush=True)
+
+
+def _show_groups(tally: CampaignTally) -> None:
+    """How often each op was played, and how often its arguments were accepted."""
+    if not tally.groups:
+        return
+    played = min(count for count, _ in tally.groups.values())
+    seldom = sorted((accepted, name) for name, (_, accepted) in tally.groups.items() if accepted < _ACCEPTED)
+    few = f", but for {len(seldom)}: " + ", ".join(f"{name} {count}" for count, name in seldom)
+    print(f"{len(tally.groups)} ops, each played at least {played} times")
+    print(f"arguments of each accepted at least {_ACCEPTED} times{few if seldom else ''}")
 
 
 def _is_same(kind: str, wanted: str, folder: Path, data: bytes) -> bool:
@@ -58,6 +71,7 @@ def main() -> None:
         _show(tally)
         for name, count in Counter(row["finding"] for row in tally.findings).most_common(_SHOWN):
             print(f"  {count} times: {name}")
+        _show_groups(tally)
         _make_smaller(given.folder, tally)
         found += len(tally.findings)
     sys.exit(1 if found else 0)

@@ -7,28 +7,54 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import IO, Any, Final
 
+from flowengine.testing.fuzz.given import GivenBases
+
 #: A play that says nothing for so long hangs: its own deadline is a second.
 HANG_SECONDS: Final = 20.0
 
 
+#: How an input ends whose arguments are refused, when the graph is read or when the step runs.
+_REFUSED: Final = frozenset(
+    {"ConstructionValueError", "ConstructionTypeError", "InvalidArgumentError", "UnimplementedError"}
+)
+
+
 @dataclass
 class CampaignTally:
-    """outcomes: {"value" or the class of an error: how often}; findings: one row each; at: the next seed."""
+    """What a campaign has come to.
+
+    at         the next seed
+    outcomes   {"value" or the class of an error: how often}
+    findings   one row each
+    groups     {group of the good inputs: [how often it was played, how often its arguments were accepted]}
+    """
 
     at: int
     outcomes: Counter[str] = field(default_factory=Counter)
     findings: list[dict[str, Any]] = field(default_factory=list)
+    groups: dict[str, list[int]] = field(default_factory=dict)
+
+    def count(self, told: Mapping[str, Any]) -> None:
+        """Take in what a child told of one input."""
+        self.outcomes[told["outcome"]] += 1
+        if "group" in told:
+            row = self.groups.setdefault(told["group"], [0, 0])
+            row[0] += 1
+            row[1] += told["outcome"] not in _REFUSED
 
 
 class Child:
     """A playing process and the lines that it says."""
+
+    #: Before its first play it imports, and reads what it begins with: on a busy machine that takes long.
+    _START_SECONDS: Final = 300.0
 
     def __init__(self, arguments: list[str], folder: Path) -> None:
         environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
@@ -53,14 +79,16 @@ class Child:
         self._lines.put(None)
 
     def told(self, hang_seconds: float) -> Iterator[dict[str, Any]]:
-        """What it says until it ends; TimeoutError where it says nothing for too long."""
+        """What it says until it ends; TimeoutError where it says nothing for too long, once it has begun."""
+        patience = self._START_SECONDS
         while True:
             try:
-                line = self._lines.get(timeout=hang_seconds)
+                line = self._lines.get(timeout=patience)
             except Empty:
                 raise TimeoutError from None
             if line is None:
                 return
+            patience = hang_seconds
             yield json.loads(line)
 
     def end(self) -> int:
@@ -105,7 +133,7 @@ def run(
                     playing = told["begin"]
                     continue
                 playing = None
-                tally.outcomes[told["outcome"]] += 1
+                tally.count(told)
                 if "finding" in told:
                     _keep(kind, told, folder, tally, bases)
                 tally.at = told["seed"] + 1
@@ -131,7 +159,7 @@ def run(
 def _keep(kind: str, told: dict[str, Any], folder: Path, tally: CampaignTally, bases: Path | None) -> None:
     from flowengine.testing.fuzz.kinds import made
 
-    good = () if bases is None else tuple(each.read_bytes() for each in sorted(bases.iterdir()))
+    good = () if bases is None else (GivenBases(bases).of(told["seed"])[1],)
     name = f"{kind}-{told['seed']}"
     (folder / f"{name}.bin").write_bytes(made(kind, told["seed"], good))
     row = {"kind": kind, "seed": told["seed"], "finding": told["finding"], "text": told["text"]}
@@ -143,12 +171,11 @@ def _resumed(state: Path, first: int) -> CampaignTally:
     if not state.is_file():
         return CampaignTally(first)
     table = json.loads(state.read_text())
-    return CampaignTally(table["at"], Counter(table["outcomes"]), table["findings"])
+    return CampaignTally(table["at"], Counter(table["outcomes"]), table["findings"], table["groups"])
 
 
 def _write(state: Path, tally: CampaignTally) -> None:
-    table = {"at": tally.at, "outcomes": dict(tally.outcomes), "findings": tally.findings}
-    state.write_text(json.dumps(table))
+    state.write_text(json.dumps(vars(tally)))
 
 
 def finding_of(kind: str, data: bytes, folder: Path, hang_seconds: float = HANG_SECONDS) -> str | None:

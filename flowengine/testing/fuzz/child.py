@@ -14,6 +14,7 @@ import traceback
 from pathlib import Path
 from typing import Any, Final
 
+from flowengine.testing.fuzz.given import GivenBases
 from flowengine.testing.fuzz.kinds import KINDS, made
 from flowengine.testing.fuzz.playing import MEMORY_LIMIT, play
 
@@ -89,10 +90,14 @@ def main() -> None:
         _say(seed=0, **report(given.kind, given.file.read_bytes()))
         return
     first, last = map(int, given.seeds.split(":"))
-    good = () if given.bases is None else tuple(p.read_bytes() for p in sorted(given.bases.iterdir()))
+    bases = None if given.bases is None else GivenBases(given.bases)
     for seed in range(first, last):
         _say(begin=seed)
-        _say(seed=seed, **report(given.kind, made(given.kind, seed, good)))
+        if bases is None:
+            _say(seed=seed, **report(given.kind, made(given.kind, seed)))
+        else:
+            group, good = bases.of(seed)
+            _say(seed=seed, group=group, **report(given.kind, made(given.kind, seed, (good,))))
 
 
 if __name__ == "__main__":

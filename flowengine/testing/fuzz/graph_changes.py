@@ -9,6 +9,9 @@ from typing import Any, Final
 from flowengine.testing.fuzz.chance import NUMBERS
 from flowengine.testing.fuzz.messages import change
 
+#: Sizes that stand beside a zero without taking any memory.
+_LARGE: Final = (1, 3, 2**16, 2**31 - 1, 2**31, 2**32, 2**40)
+
 
 def _any_node(graph: Any, chance: random.Random) -> Any:
     return chance.choice(graph.node)
@@ -98,6 +101,21 @@ def other_shape(graph: Any, chance: random.Random) -> None:
         shape.dim.add().size = chance.choice(NUMBERS)
 
 
+def no_elements(graph: Any, chance: random.Random) -> None:
+    """A constant has no element, and beside the zero sizes that no memory holds."""
+    constants = [node for node in graph.node if node.op == "Const"]
+    if not constants:
+        return
+    tensor = chance.choice(constants).attr["value"].tensor
+    dtype = tensor.dtype
+    tensor.Clear()
+    tensor.dtype = dtype
+    sizes = [0, *(chance.choice(_LARGE) for _ in range(chance.choice([0, 1, 1, 2, 3])))]
+    chance.shuffle(sizes)
+    for size in sizes:
+        tensor.tensor_shape.dim.add().size = size
+
+
 def other_value(graph: Any, chance: random.Random) -> None:
     """A constant's content changes: what steers other ops, such as axes and sizes, among them."""
     constants = [node for node in graph.node if node.op == "Const"]
@@ -121,7 +139,8 @@ def anything(graph: Any, chance: random.Random) -> None:
 
 _CHANGES: Final[tuple[Callable[[Any, random.Random], None], ...]] = (
     *(rewire, rewire, rewire, more_edges, fewer_edges, other_op, twice, without, renamed, other_frame),
-    *(other_shape, other_value, other_value, other_attribute, other_attribute, other_device, anything),
+    *(other_shape, no_elements, other_value, other_value),
+    *(other_attribute, other_attribute, other_device, anything),
 )
 
 
@@ -141,7 +160,7 @@ def changed_values(data: bytes, chance: random.Random) -> bytes:
     from flowengine.ir.graphdef import parse_graph_def
 
     graph = parse_graph_def(data)
-    choices = (other_value, other_value, other_shape, other_attribute, fewer_edges)
+    choices = (other_value, other_value, other_shape, no_elements, other_attribute, fewer_edges)
     for _ in range(chance.choice([0, 1, 1, 1, 2, 3])):
         if graph.node:
             chance.choice(choices)(graph, chance)

@@ -31,7 +31,8 @@ def _places(message: Any) -> list[tuple[Any, Any]]:
         if field.cpp_type != _MESSAGE:
             continue
         if _is_map(field):
-            inner = [each for each in value.values() if hasattr(each, "ListFields")]
+            # A map's order is another one in each process.
+            inner = [value[key] for key in sorted(value) if hasattr(value[key], "ListFields")]
         else:
             inner = list(value) if _is_repeated(field) else [value]
         for each in inner:

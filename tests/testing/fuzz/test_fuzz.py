@@ -9,11 +9,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from flowengine.graphs.graph import Graph
 from flowengine.ir.graphdef import parse_graph_def
+from flowengine.ops.concrete import ConcreteInputs
 from flowengine.testing.fuzz import KINDS, bases, campaign, made
 from flowengine.testing.fuzz.files import pack, unpack
+from flowengine.testing.fuzz.given import GivenBases
 from flowengine.testing.fuzz.minimise import minimised
 from flowengine.testing.fuzz.playing import play
 
@@ -37,7 +41,7 @@ def test_each_damaged_input_ends_in_a_value_or_an_error_of_ours(kind: str) -> No
 
 def _digests() -> dict[str, str]:
     return {
-        kind: hashlib.sha256(b"".join(made(kind, seed) for seed in range(5))).hexdigest()
+        kind: hashlib.sha256(b"".join(made(kind, seed) for seed in range(12))).hexdigest()
         for kind in sorted(KINDS)
     }
 
@@ -99,6 +103,48 @@ def test_a_campaign_goes_on_after_crash_and_hang(tmp_path: Path, monkeypatch: py
     # What was played is not played again.
     assert campaign.run("records", 0, 8, folder).findings == tally.findings
     assert len(started) == 3
+
+
+def test_given_groups_take_turns_and_are_counted(tmp_path: Path) -> None:
+    good = tmp_path / "good"
+    good.mkdir()
+    graph = bases.graphs()[0]
+    for name in ("Add-0", "Add-1", "Batch_v2-0"):
+        (good / f"{name}.pb").write_bytes(graph)
+    given = GivenBases(good)
+    assert [given.of(seed)[0] for seed in range(4)] == ["Add", "Batch_v2"] * 2
+    tally = campaign.run("calls", 0, 6, tmp_path / "found", bases=good)
+    assert {name: row[0] for name, row in tally.groups.items()} == {"Add": 3, "Batch_v2": 3}
+    accepted = sum(count for name, count in tally.outcomes.items() if name == "value")
+    assert sum(row[1] for row in tally.groups.values()) >= accepted
+    assert campaign.run("calls", 0, 6, tmp_path / "found", bases=good).groups == tally.groups
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match="no good input"):
+        GivenBases(tmp_path / "empty")
+
+
+def test_constants_without_elements_are_answered() -> None:
+    """Beside a zero stand sizes that no memory holds: a list of that many rows took all of it."""
+    graph = Graph()
+    sizes = graph.constant(np.zeros((1,), np.int32), name="sizes")
+    graph.ops.Fill(sizes, np.float32(1), name="y")
+    definition = parse_graph_def(bytes(graph.to_graph_def().SerializeToString()))
+    tensor = next(node for node in definition.node if node.name == "sizes").attr["value"].tensor
+    del tensor.tensor_shape.dim[:]
+    tensor.ClearField("tensor_content")
+    tensor.ClearField("int_val")
+    for size in (2**40, 0):
+        tensor.tensor_shape.dim.add().size = size
+    assert play("graphs", definition.SerializeToString()) in (
+        "ConstructionValueError",
+        "InvalidArgumentError",
+    )
+    concrete = ConcreteInputs(
+        next(n for n in graph if n.name == "y"), [np.empty((2**40, 0), np.int32), np.float32(1)], 0
+    )
+    for wrong in (0, 1):
+        with pytest.raises(ValueError, match="a vector of at most 254"):
+            concrete.input_as_shape(wrong)
 
 
 def test_a_finding_is_made_smaller() -> None:
