@@ -20,7 +20,7 @@ class Sandbox:
     memory_bytes    all that the graph's values may take
     seconds         what a step may take, by the clock and, for each of `cores`, of the processor
     read, write     files and folders that the graph's ops may read, and those that they may write as well
-    write_bytes     the largest file that may be written
+    write_bytes     how much a process may write in all, and so the largest file
     require         the levels that must be there, of `LEVELS`
     exec_memory     whether memory may be made executable, which oneDNN needs; False computes with NumPy alone
     cores           how many processors a step may keep busy

@@ -156,7 +156,7 @@ class Config:
         memory_bytes    all that the graph's values may take
         seconds         what a step may take, by the clock and of each of `cores` processors
         read, write     files and folders for the graph's ops; what may be written may be read
-        write_bytes     the largest file that they may make
+        write_bytes     how much a process may write in all
         require         levels without which no session is opened: "limits", "landlock", "seccomp"
         exec_memory     False: memory is never executable, and NumPy alone computes
         init            nodes that are run first in every new process, such as initialisers

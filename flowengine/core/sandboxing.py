@@ -20,18 +20,17 @@ class SandboxConfig(Config):
 
 def sandbox_config(box: Sandbox, settings: Mapping[str, Any], max_steps: int) -> SandboxConfig:
     """Settings for the process in a box; InvalidArgumentError for one that the box decides."""
-    access = "all" if box.write else "read" if box.read else "none"
     fixed: dict[str, Any] = {
         "python_calls": False,
         "memory_limit_bytes": box.memory_bytes,
         "session_memory_bytes": box.memory_bytes,
         "max_steps": max_steps,
-        "file_access": access,
         "box": box,
     }
     if not box.exec_memory:
         fixed["kernel_provider"] = "numpy"
-    if twice := sorted(fixed.keys() & settings.keys()):
+    # Which files is said by the box, and asked of its process.
+    if twice := sorted((fixed.keys() | {"file_access"}) & settings.keys()):
         raise InvalidArgumentError(f"a sandbox decides itself about {', '.join(twice)}")
     return SandboxConfig(**settings, **fixed)
 

@@ -38,6 +38,11 @@ class SessionView:
         """Whether something is open that `close` would have closed; asked of half-made sessions too."""
         return False
 
+    @property
+    def incarnation(self) -> int:
+        """Which process holds a sandboxed session's state: another after a death; 0 before it, and here."""
+        return getattr(getattr(self, "elsewhere", None), "incarnation", 0)
+
     def _abandon(self) -> None:
         """Let go of what is open, without waiting: nobody is left who could."""
 

@@ -32,7 +32,7 @@ _NO_PROCESS: Final = _THREAD | 0x2000 | 0x4000 | 0x20000 | 0x7E000000
 _ALLOWED: Final = """
     read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek close close_range
     recvmsg recvfrom sendmsg sendto shutdown getsockopt setsockopt getsockname getpeername splice
-    vmsplice open openat stat fstat lstat newfstatat statx readlink readlinkat access faccessat
+    vmsplice open openat openat2 stat fstat lstat newfstatat statx readlink readlinkat access faccessat
     faccessat2 getdents getdents64 getcwd dup dup2 dup3 pipe pipe2 fadvise64 sync_file_range statfs
     fstatfs mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 ftruncate fallocate fsync
     fdatasync copy_file_range sendfile epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait

@@ -6,7 +6,6 @@ import importlib
 import socket
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ import trio
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.config import Config, RunOptions
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
+from flowengine.core.files.access import FileAccess
 from flowengine.core.recent import Recent
 from flowengine.graphs.graph import Graph
 from flowengine.ir.graph import OutputPort
@@ -68,10 +68,9 @@ class BoxService:
         message = w.BoxOpen.from_wire(request.arguments)
         signatures: Reply = Reply({})
         if message.path:
-            access = "all" if self._config.file_access == "all" else "read"
-            config = replace(self._config, file_access=access)
+            # Its folder is among what may be read.
             model = await load(
-                message.path, tags=message.tags or None, config=config, resources=self._resources
+                message.path, tags=message.tags or None, config=self._config, resources=self._resources
             )
             self._session, signatures = model.session, told(model.saved.signatures)
         elif len(request.tensors) == 1 and isinstance(request.tensors[0], np.ndarray):
@@ -157,7 +156,9 @@ async def _warm_up(config: Config) -> None:
 
 
 async def _serve(orders: BoxOrders, levels: Mapping[str, str], channel: socket.socket) -> None:
-    config = Config(**orders.settings)
+    has_files = bool(orders.read or orders.write)
+    access = FileAccess(orders.read, orders.write, orders.write_bytes) if has_files else "none"
+    config = Config(**orders.settings, file_access=access)
     for module in orders.imports:
         importlib.import_module(module)
     if not orders.exec_memory:

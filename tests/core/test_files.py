@@ -205,3 +205,21 @@ async def test_a_folder_that_is_exchanged_for_a_link_leads_nowhere(tree: Path, w
     assert b"inner" in seen
     assert seen <= {b"inner", PermissionDeniedError, fe.errors.NotFoundError}
     assert len(seen) > 1
+
+
+def test_a_file_may_be_named_itself(tree: Path) -> None:
+    named, other = tree / "data" / "file", tree / "data" / "inner" / "file"
+    files = FileRoots(FileAccess(read=[named]))
+    with files.open(str(named)) as file:
+        assert file.read() == b"data"
+    assert files.is_file(str(named))
+    assert files.has_name(str(named))
+    with pytest.raises(PermissionDeniedError):
+        files.open(str(other))
+    with pytest.raises(PermissionDeniedError):
+        files.append(str(named))
+    # A link that has taken its place leads nowhere.
+    named.unlink()
+    named.symlink_to(tree / "secret")
+    with pytest.raises(OSError, match="links"):
+        files.open(str(named))

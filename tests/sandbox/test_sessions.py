@@ -128,13 +128,13 @@ async def test_state_dies_with_its_process_and_the_next_step_has_a_new_one() -> 
         for expected in (1, 2):
             await session.run(["more"])
             assert await session.run("value:0") == expected
-        first = session._remote.incarnation
+        first = session.incarnation
         os.kill(_process(session), signal.SIGKILL)
         with pytest.raises(UnavailableError, match="SIGKILL"):
             await session.run("value:0")
         await session.run(["more"])
         assert await session.run("value:0") == 1
-        assert session._remote.incarnation not in (0, first)
+        assert session.incarnation not in (0, first)
 
 
 async def test_a_process_that_dies_again_and_again_ends_the_session() -> None:

@@ -230,7 +230,7 @@ class CountedFile(io.FileIO):
 class FileAccess:
     """Which files the ops of a graph may reach: `Config(file_access=FileAccess(read=["/data"]))`.
 
-    read         folders; what lies beneath them may be read
+    read         folders; what lies beneath them may be read. Or files, which may be read themselves
     write        folders; what lies beneath them may be read and written
     write_bytes  how much a session may write in all; None for no bound
 
@@ -302,7 +302,11 @@ class FileRoots(Files):
         writes = bool(flags & (os.O_WRONLY | os.O_RDWR))
         root, rest = self._parted(path, writes=writes)
         # A pipe without a writer is not waited for: it is refused below.
-        descriptor = open_beneath(self._root(root), rest, flags | os.O_NONBLOCK | os.O_NOCTTY, path)
+        flags |= os.O_NONBLOCK | os.O_NOCTTY
+        if rest == "." and os.path.isfile(root):
+            descriptor = os.open(root, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
+        else:
+            descriptor = open_beneath(self._root(root), rest, flags, path)
         mode = os.fstat(descriptor).st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             os.close(descriptor)
@@ -324,6 +328,8 @@ class FileRoots(Files):
     def status(self, path: str) -> os.stat_result | None:
         root, rest = self._parted(path, writes=False)
         try:
+            if rest == "." and os.path.isfile(root):
+                return os.lstat(root)
             descriptor = open_beneath(self._root(root), rest, getattr(os, "O_PATH", os.O_NONBLOCK), path)
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -334,6 +340,8 @@ class FileRoots(Files):
 
     def has_name(self, path: str) -> bool:
         root, rest = self._parted(path, writes=False)
+        if rest == ".":
+            return os.path.lexists(root)
         above, name = os.path.split(rest)
         try:
             folder = open_beneath(self._root(root), above or ".", os.O_RDONLY | os.O_DIRECTORY, path)

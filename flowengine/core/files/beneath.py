@@ -90,8 +90,9 @@ def _has_openat2() -> bool:
         return False
     try:
         os.close(_openat2(-100, ".", os.O_RDONLY | os.O_DIRECTORY))  # -100: the folder of this process
-    except OSError:
-        return False
+    except OSError as error:
+        # That this folder may not be opened says nothing of the call.
+        return error.errno == errno.EACCES
     return True
 
 
