@@ -12,7 +12,7 @@
 #   make fuzz     damaged graphs, op calls, records, checkpoints, images and frames; SEEDS=0:1000 KIND=calls
 #   make mutants  break one room at drawn places and see which breaks a test notices; ROOM=transport SEED=1, or ALL=1
 #   make limits   memory, deadline and the host's turn while graphs ask for too much; on an idle machine
-#   make soak     100,000 steps over a cluster, some cancelled: memory, descriptors, threads, garbage; ARGS='--seed 2'
+#   make soak     100,000 steps over a cluster, some cancelled: memory, descriptors, threads, garbage; ARGS='--seed 2 --tls'
 #   make faults   kill and stop tasks and clients of training runs at 240 random moments; ARGS='--seed 1'
 #
 # Another interpreter: make test PYTHON=python3.13. What pip is told to do (index, proxies) is left to pip's own settings.
@@ -33,6 +33,8 @@ DOCS := .venvs/docs-$(VERSION)
 SHOTS := .venvs/shots-$(VERSION)
 EXAMPLES := .venvs/examples-$(VERSION)
 MUTANTS := .venvs/mutants-$(VERSION)
+# What make nightly leaves: the commit, what the tests and the simulated clusters came to, and when.
+NIGHTLY := .venvs/nightly.txt
 
 # Every other interpreter that is new enough, for make examples.
 OTHERS = $(shell for each in 3.11 3.12 3.13 3.14; do test "$$each" = "$(VERSION)" || \
@@ -127,8 +129,17 @@ bench: $(TEST)/ready
 	$(TEST)/bin/python -m tests.benchmarks $(if $(TENSORFLOW),--tensorflow "$(TENSORFLOW)") $(ARGS)
 
 nightly: $(TEST)/ready
-	FLOWENGINE_TEST_PROFILE=nightly $(TEST)/bin/python -m pytest $(ARGS)
-	$(TEST)/bin/python -m flowengine.testing.simulation --seeds $(SEEDS)
+	@git log -1 --format='commit %H of %cI' >$(NIGHTLY); \
+	git diff --quiet HEAD || echo "with changes that are not committed" >>$(NIGHTLY); \
+	echo "begun $$(date --utc +%FT%TZ)" >>$(NIGHTLY)
+	@status=0; \
+	FLOWENGINE_TEST_PROFILE=nightly $(TEST)/bin/python -m pytest $(ARGS) 2>&1 | tee .venvs/nightly.log || status=$$?; \
+	grep -E '^(conformance cases that ran|FAILED|ERROR|.*[0-9]+ (passed|failed|skipped|deselected|errors?) ?.* in [0-9.]+)' .venvs/nightly.log >>$(NIGHTLY) || true; \
+	played=0; \
+	$(TEST)/bin/python -m flowengine.testing.simulation --seeds $(SEEDS) 2>&1 | tee .venvs/nightly.log || played=$$?; \
+	tail -n 1 .venvs/nightly.log >>$(NIGHTLY); \
+	echo "tests $$status, simulated clusters $$played, ended $$(date --utc +%FT%TZ)" >>$(NIGHTLY); \
+	cat $(NIGHTLY); exit $$((status || played))
 
 faults: $(TEST)/ready
 	$(TEST)/bin/python -m tests.faults.killing $(ARGS)

@@ -52,7 +52,7 @@ PLAIN: Final = frozenset(
         *("outside", "priority", "random", "recent", "running", "shuffle", "small", "sparse"),
         *("static", "unwritten", "usual", "within", "zero"),
         # Of computers: protocols, checksums, bytes, locks.
-        *("branch", "byte", "certificate", "cpu", "crc", "inproc", "lock", "model", "tcp", "tls"),
+        *("branch", "byte", "certificate", "cpu", "crc", "cuda", "inproc", "lock", "model", "tcp", "tls"),
         "unreadable",
         # What TensorFlow calls the ways in which a dataset is made of another.
         *("ahead", "and", "assert", "by", "called", "captured", "cardinality", "choose", "component"),

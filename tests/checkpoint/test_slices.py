@@ -144,3 +144,32 @@ def test_slices_of_tensors_that_differ_are_refused(tmp_path: Path) -> None:
             writer.add_slice(b"t", shape, ((2, 2),), np.zeros(2, dtype), kind)
         with pytest.raises(InvalidArgumentError, match="different shapes or types"):
             merge_bundles([one, str(tmp_path / name)], str(tmp_path / "merged"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "two elements"),
+        ("0,2", "two elements"),
+        ("0,2 ", "two elements"),
+        ("4 x,2", "Non numerical"),
+        ("4 0,x", "Non numerical"),
+        ("4 0", "Non numerical"),
+        ("four -", "Non numerical"),
+        ("-4 -", "Non numerical"),
+        ("4 -1,2", "Non numerical"),
+        (f"{2**63} -", "Non numerical"),
+        ("4 0,1:0,1", "2 dimensions"),
+        ("4 5 -", "1 dimensions"),
+        ("4 3,2", "reaches beyond"),
+    ],
+)
+def test_text_that_describes_no_slice(text: str, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        parse_shape_and_slice(text)
+
+
+def test_text_that_describes_a_slice() -> None:
+    assert parse_shape_and_slice("4 5 0,2:-") == ((4, 5), ((0, 2), None), (2, 5))
+    assert parse_shape_and_slice("4 2,2 ") == ((4,), ((2, 2),), (2,))
+    assert parse_shape_and_slice(f"{2**63 - 1} -") == ((2**63 - 1,), (None,), (2**63 - 1,))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowengine.checkpoint import BundleWriter
+from flowengine.checkpoint import BundleWriter, V1Writer
 from flowengine.checkpoint.files import checkpoint_prefix, remove_checkpoint
 from flowengine.checkpoint.state import latest_checkpoint, read_state, write_state
+from flowengine.core import dtypes
 from flowengine.core.errors import DataLossError
 
 #: As TensorFlow 1.15 wrote it.
@@ -113,3 +115,31 @@ def test_a_file_means_its_checkpoint(tmp_path: Path) -> None:
     for ending in ("", ".index", ".data-00000-of-00001", ".meta"):
         assert checkpoint_prefix(prefix + ending) == prefix
     assert checkpoint_prefix("some.index") == "some.index"
+
+
+def test_a_state_is_printable_text(tmp_path: Path) -> None:
+    """Whatever bytes a path has: as protobuf's own text has them, one line a checkpoint."""
+    names = [bytes([byte]) * 2 for byte in range(1, 256) if byte != ord("/") and byte != ord(".")]
+    prefixes = [os.path.join(str(tmp_path), os.fsdecode(name)) for name in names]
+    write_state(str(tmp_path), prefixes, sync=False)
+    lines = (tmp_path / "checkpoint").read_bytes().split(b"\n")
+    assert len(lines) == len(prefixes) + 2
+    assert all(0x20 <= byte < 0x7F for line in lines for byte in line)
+    state = read_state(str(tmp_path))
+    assert state is not None
+    assert list(state.all) == prefixes
+
+
+def test_removing_takes_either_format_and_no_folder(tmp_path: Path) -> None:
+    new = empty_checkpoint(tmp_path / "new")
+    old = tmp_path / "old"
+    with V1Writer(str(old), sync=False) as writer:
+        writer.add(b"x", np.zeros(1, np.float32), dtypes.float32)
+    folder = tmp_path / "folder"
+    empty_checkpoint(folder)
+    folder.mkdir()
+    (folder / "kept").touch()
+    for prefix in (new, str(old), str(folder), str(tmp_path / "gone")):
+        remove_checkpoint(prefix)
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+    assert (folder / "kept").exists()

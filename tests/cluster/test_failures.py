@@ -42,13 +42,13 @@ async def test_a_task_is_killed_and_comes_back() -> None:
                 await session.run("waits:0")
             assert isinstance(caught.value, fe.errors.UnavailableError | fe.errors.AbortedError)
 
-        with trio.fail_after(20):
+        with trio.fail_after(120):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(killed)
                 await trio.testing.wait_all_tasks_blocked(0.3)
                 await cluster.kill("/job:ps/task:0")
         # Steps that need it fail at once, and those that do not go on.
-        with trio.fail_after(20), pytest.raises(fe.errors.OpError, match="/job:ps/task:0"):
+        with trio.fail_after(120), pytest.raises(fe.errors.OpError, match="/job:ps/task:0"):
             await session.run("y:0", {"x:0": 3})
         assert await session.run("elsewhere:0", {"x:0": 3}) == -3
 
@@ -67,7 +67,7 @@ async def test_the_master_is_killed_and_comes_back() -> None:
     ):
         await session.run([], targets=["init"])
         await cluster.kill("/job:worker/task:0")
-        with trio.fail_after(20), pytest.raises(fe.errors.OpError, match=r"worker/task:0|127\.0\.0\.1"):
+        with trio.fail_after(120), pytest.raises(fe.errors.OpError, match=r"worker/task:0|127\.0\.0\.1"):
             await session.run("y:0", {"x:0": 3})
         await cluster.start("/job:worker/task:0")
         await cluster.wait_ready()
@@ -82,11 +82,11 @@ async def test_who_waits_for_a_task_that_is_started_again_finds_it() -> None:
             await trio.testing.wait_all_tasks_blocked()
             killed = cluster.processes["/job:worker/task:0"]
             await cluster.kill("/job:worker/task:0")
-            with trio.fail_after(20):
+            with trio.fail_after(120):
                 await cluster.wait_ready()
             assert cluster.processes["/job:worker/task:0"] is not killed
             nursery.cancel_scope.cancel()
         # Nobody starts it any more.
         await cluster.kill("/job:worker/task:0")
-        with trio.fail_after(20), pytest.raises(fe.errors.UnavailableError, match="ended with exit code -9"):
+        with trio.fail_after(120), pytest.raises(fe.errors.UnavailableError, match="ended with exit code -9"):
             await cluster.wait_ready()

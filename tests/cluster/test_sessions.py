@@ -195,11 +195,11 @@ async def test_a_client_that_is_gone_leaves_nothing(tmp_path: Path) -> None:
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(wait)
-            with trio.fail_after(5):
+            with trio.fail_after(120):
                 while not server.worker.steps_running:
                     await trio.lowlevel.checkpoint()
             await session.close()
-        with trio.fail_after(5):
+        with trio.fail_after(120):
             await server.worker.wait_idle()
             while server.master.statistics()["sessions"]:
                 await trio.lowlevel.checkpoint()
@@ -262,7 +262,7 @@ async def test_who_is_gone_leaves_neither_sessions_nor_graphs(tmp_path: Path) ->
             link = here.links.open_peer(there.name)
             assert link is not None
             link.fail(fe.errors.UnavailableError("cut"))
-            with trio.fail_after(10):
+            with trio.fail_after(120):
                 while len(there.worker.graphs):
                     await trio.lowlevel.checkpoint()
             assert await session.run("y:0") == -3
@@ -271,6 +271,6 @@ async def test_who_is_gone_leaves_neither_sessions_nor_graphs(tmp_path: Path) ->
             client = here.links.open_peer("client-me")
             assert client is not None
             client.fail(fe.errors.UnavailableError("cut"))
-            with trio.fail_after(10):
+            with trio.fail_after(120):
                 while here.master.statistics()["sessions"]:
                     await trio.lowlevel.checkpoint()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ import flowengine as fe
 from flowengine.cluster.local import local_cluster, target_of
 from tests.faults.namespaces import TASKS, Network, tasks_in, why_not
 from tests.faults.test_links import MASTER, PS, WORKER, graph
+from tests.faults.ticks import within
 
 pytestmark = pytest.mark.slow
 
@@ -22,13 +21,6 @@ SILENCE = 1.5
 BOUND = SILENCE * 13 / 12 + 1.0
 IS_NIGHTLY = os.environ.get("FLOWENGINE_TEST_PROFILE") == "nightly"
 CONFIG = fe.Config(silence_seconds=SILENCE)
-
-
-@contextmanager
-def within(seconds: float) -> Iterator[None]:
-    began = trio.current_time()
-    yield
-    assert trio.current_time() - began <= seconds
 
 
 async def lost_step(session: fe.Session) -> fe.errors.OpError:

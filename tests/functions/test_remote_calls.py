@@ -27,6 +27,22 @@ def calling(target: bytes) -> fe.Graph:
     return graph
 
 
+@pytest.mark.parametrize("opened", [True, False])
+async def test_a_target_is_one_name(opened: bool) -> None:
+    graph = fe.Graph()
+
+    @fe.function(graph, [("float32", [])])
+    def doubled(x: fe.Tensor) -> fe.Tensor:
+        return x * 2.0
+
+    targets = graph.constant([b"/cpu:0", b"/cpu:0"])
+    x = graph.constant(np.float32(1))
+    graph.ops.RemoteCall(targets, [x], Tout=["float32"], f=doubled.attr, name="call")
+    async with fe.Session(graph, config=fe.Config(open_calls=opened)) as session:
+        with pytest.raises(InvalidArgumentError, match=r"call.*a scalar, and not of shape \(2,\)"):
+            await session.run("call:0")
+
+
 async def test_the_function_runs_on_the_task_that_the_target_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLOWENGINE_CLUSTER_KEY", new_key().hex())
     graph = calling(b"/job:worker/task:2/device:CPU:0")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -45,15 +47,34 @@ def test_name_scopes_nest_and_are_unique(graph: Graph) -> None:
     assert graph.ops.NoOp(name="y").name == "y"
 
 
-def test_a_scope_is_left_by_an_exception(graph: Graph) -> None:
+@pytest.mark.parametrize(
+    "scope",
+    [
+        lambda graph: graph.name_scope("a"),
+        lambda graph: graph.device("/cpu:1"),
+        lambda graph: graph.device(lambda operation: "/cpu:1"),
+        lambda graph: graph.control_dependencies(["first"]),
+        lambda graph: graph.control_dependencies(None),
+        lambda graph: graph.colocate_with("first"),
+    ],
+    ids=["name", "device", "function of devices", "controls", "no controls", "colocation"],
+)
+def test_a_scope_is_left_by_an_exception(graph: Graph, scope: Callable[[Graph], Any]) -> None:
+    graph.ops.NoOp(name="first")
+    graph.ops.NoOp(name="second")
+
     def leave() -> None:
-        with graph.name_scope("a"), graph.device("/cpu:1"), graph.control_dependencies([]):
+        with scope(graph):
+            graph.ops.NoOp(name="within")
             raise KeyError
 
-    with pytest.raises(KeyError):
-        leave()
-    node = graph.ops.NoOp(name="x").node
-    assert (node.name, node.device) == ("x", "")
+    with graph.control_dependencies(["second"]):
+        before = graph.ops.NoOp(name="before").node
+        with pytest.raises(KeyError):
+            leave()
+        after = graph.ops.NoOp(name="after").node
+    assert replace(after, name="before", creation_site=before.creation_site) == before
+    assert graph.ops.NoOp(name="last").node.control_inputs == ()
 
 
 def test_names_of_a_loaded_graph_are_not_given_again() -> None:

@@ -73,7 +73,7 @@ def _diff(clone: Path, mutant: Mutant) -> str:
 
 
 def _summary(clone: Path, rows: list[dict[str, Any]]) -> None:
-    judged = [row for row in rows if row["verdict"] != "same"]
+    judged = [row for row in rows if row["verdict"] not in ("same", "late")]
     left = [row for row in judged if row["verdict"] in ("survived", "uncovered")]
     fields = ("file", "operator", "occurrence", "line", "is_ours")
     for row in left:
@@ -81,8 +81,11 @@ def _summary(clone: Path, rows: list[dict[str, Any]]) -> None:
         print(_diff(clone, Mutant(**{name: row[name] for name in fields})))
     killed = len(judged) - len(left)
     share = killed / len(judged) if judged else 0.0
-    same = len(rows) - len(judged)
+    same = sum(row["verdict"] == "same" for row in rows)
+    late = len(rows) - len(judged) - same
     print(f"\n{killed} of {len(judged)} mutants noticed ({share:.1%}); {same} were the same program")
+    if late:
+        print(f"{late} could not be judged: the machine is too busy; the same command judges them again")
 
 
 def _check(clone: Path, coverage: Coverage, drawn: list[Mutant]) -> None:
@@ -110,7 +113,6 @@ def main() -> None:
     given = parser.parse_args()
     given.folder.mkdir(exist_ok=True)
     commit = _git("rev-parse", "HEAD")
-    end = time.monotonic() + 60 * given.minutes
     clone = _cloned(given.folder, commit)
     coverage = _covered(given.folder, clone, given.room, commit)
     drawn = draw(
@@ -119,7 +121,9 @@ def main() -> None:
         None if given.all else given.count,
     )
     kept = given.folder / f"{given.room}-{'all' if given.all else given.seed}-{commit[:12]}.jsonl"
+    end = time.monotonic() + 60 * given.minutes
     rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.is_file() else []
+    rows = [row for row in rows if row["verdict"] != "late"]
     done = {row["key"] for row in rows}
     import_libraries()
     _check(clone, coverage, drawn)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import parso
+from cosmic_ray.ast import Visitor
 from cosmic_ray.mutating import MutationVisitor
 from cosmic_ray.operators.provider import OperatorProvider
 
@@ -73,15 +74,15 @@ def _annotations(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     return found
 
 
-class _Places(MutationVisitor):
-    """Notes the places of one operator instead of changing anything."""
+class _Places(Visitor):
+    """Notes the places of all operators, each in the order in which cosmic-ray counts them."""
 
-    def __init__(self, operator: Any) -> None:
-        super().__init__(-1, operator)
-        self.found: list[tuple[int, int]] = []
+    def __init__(self) -> None:
+        self.found: dict[str, list[tuple[int, int]]] = {name: [] for name in OPERATORS}
 
     def visit(self, node: Any) -> Any:
-        self.found += [start for start, _ in self.operator.mutation_positions(node)]
+        for name, (operator, _) in OPERATORS.items():
+            self.found[name] += [start for start, _ in operator.mutation_positions(node)]
         return node
 
 
@@ -89,10 +90,10 @@ def places(root: Path, file: str) -> Iterator[Mutant]:
     """Every mutant of a file."""
     source = (root / file).read_text()
     silent, annotations = _passed_over(source), _annotations(source)
-    for name, (operator, is_ours) in OPERATORS.items():
-        visitor = _Places(operator)
-        visitor.walk(parso.parse(source))
-        for occurrence, start in enumerate(visitor.found):
+    visitor = _Places()
+    visitor.walk(parso.parse(source))
+    for name, (_, is_ours) in OPERATORS.items():
+        for occurrence, start in enumerate(visitor.found[name]):
             inside = any(first <= start < last for first, last in annotations)
             if not inside and start[0] not in silent:
                 yield Mutant(file, name, occurrence, start[0], is_ours)
@@ -114,14 +115,17 @@ def changed_source(root: Path, mutant: Mutant) -> str | None:
 def draw(mutants: list[Mutant], seed: int, count: int | None) -> list[Mutant]:
     """`count` of them, half by our own operators as far as these reach; all for None.
 
-    Families of operators have equal chances, however often each fits.
+    Families of operators have equal chances, however often each fits. They come in any order: what has been
+    judged when time is up is a fair part of all.
     """
     if count is None:
         return mutants
     chance = random.Random(seed)
     ours = _in_turn([each for each in mutants if each.is_ours], chance)[: count // 2]
     theirs = _in_turn([each for each in mutants if not each.is_ours], chance)[: count - len(ours)]
-    return ours + theirs
+    drawn = ours + theirs
+    chance.shuffle(drawn)
+    return drawn
 
 
 def _in_turn(mutants: list[Mutant], chance: random.Random) -> list[Mutant]:

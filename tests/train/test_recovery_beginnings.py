@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import trio
+import trio.testing
 
 import flowengine as fe
 
@@ -56,6 +59,29 @@ async def test_interruptions_with_checkpoints_between_are_not_in_a_row(tmp_path:
     with pytest.raises(fe.errors.AbortedError, match="2 times without a new checkpoint"):
         await stubborn.run(tmp_path / "stubborn", steps=3, save_steps=1, max_restarts=1)
     assert stubborn.calls == 2
+
+
+async def test_pauses_between_interruptions_in_a_row_double_up_to_a_bound(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    """None before it tries again for the first time; by the clock of the steps, which take no time."""
+    moments: list[float] = []
+
+    async def step(session: fe.Session, number: int) -> None:
+        moments.append(trio.current_time())
+        if len(moments) < 9:
+            raise fe.errors.UnavailableError("lost")
+
+    await fe.train.run_with_recovery(
+        counting(),
+        step,
+        steps=1,
+        directory=tmp_path,
+        max_restarts=8,
+        config=fe.Config(sync_checkpoints=False, worker_threads=False),
+    )
+    pauses = [after - before for before, after in pairwise(moments)]
+    assert pauses == pytest.approx([0, 0.1, 0.2, 0.4, 0.8, 1, 1, 1])
 
 
 async def test_a_run_from_anothers_checkpoint_begins_again_with_its_first_state(tmp_path: Path) -> None:

@@ -57,6 +57,21 @@ async def test_every_so_many_seconds(tmp_path: Path, mock_clock: trio.testing.Mo
     assert saved(tmp_path) == {"m-3": 3, "m-6": 6}
 
 
+@pytest.mark.parametrize(("seconds", "due"), [(59.9375, False), (60.0, True), (60.0625, True)])
+async def test_a_period_is_over_when_it_is_over(
+    tmp_path: Path, mock_clock: trio.testing.MockClock, seconds: float, due: bool
+) -> None:
+    saver = fe.train.Saver(max_to_keep=0, sync=False)
+    async with fe.Session(counter(), config=fe.Config(worker_threads=False)) as session:
+        await session.run((), targets=["init"])
+        async with fe.train.save_every(saver, session, tmp_path / "m", seconds=60, final=False) as saves:
+            mock_clock.jump(seconds)
+            assert await saves.after_step() == due
+            # The next begins with the save.
+            mock_clock.jump(60.0 - 0.0625)
+            assert await saves.after_step() == (not due)
+
+
 async def test_a_block_that_fails_saves_nothing_more(tmp_path: Path) -> None:
     saver = fe.train.Saver()
     async with fe.Session(counter()) as session:

@@ -233,5 +233,31 @@ def test_what_does_not_fit_is_told(tmp_path: Path) -> None:
         fe.train.EarlyStopping("x", patience=0)
     with pytest.raises(fe.errors.InvalidArgumentError, match="lowest"):
         fe.train.EarlyStopping("x", patience=1, best="least")  # type: ignore[arg-type]
-    with pytest.raises(fe.errors.InvalidArgumentError, match="positive"):
-        fe.train.Checkpoints(tmp_path, every_steps=0)
+    for options in ({"every_steps": 0}, {"every_seconds": 0}, {"every_seconds": -1.0}, {"every_steps": -1}):
+        with pytest.raises(fe.errors.InvalidArgumentError, match="must be positive"):
+            fe.train.Checkpoints(tmp_path, **options)
+    fe.train.Checkpoints(tmp_path, every_steps=1, every_seconds=1e-3)
+
+
+def test_whatever_ends_a_loop_is_enough() -> None:
+    """A number of steps, feeds, a hook, or a step that may say so."""
+    calls: list[int] = []
+
+    async def make_step(session: fe.Session, number: int) -> None:
+        calls.append(number)
+        if number == 4:
+            raise fe.errors.OutOfRangeError("no more")
+
+    class Stops(fe.train.Hook):
+        async def after_step(self, state: fe.train.LoopState) -> None:
+            if state.step == 2:
+                state.stop("enough")
+
+    graph, total, _ = counting()
+    run(graph, make_step)
+    assert calls == [0, 1, 2, 3, 4]
+    ways: list[dict[str, Any]] = [{"steps": 2}, {"feeds": [{}, {}]}, {"hooks": [Stops()]}]
+    for options in ways:
+        graph, total, _ = counting()
+        result, value = run(graph, total.assign_add_op(1.0), then=total.value(), **options)
+        assert (result.steps, value) == (2, 2)

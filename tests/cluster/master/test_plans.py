@@ -73,7 +73,7 @@ async def test_updates_that_are_gathered_elsewhere(monkeypatch: pytest.MonkeyPat
     ):
         await session.run([], targets=["init"])
         for _ in range(5):
-            with trio.fail_after(10):
+            with trio.fail_after(120):
                 await session.run([], targets=["step"])
         assert await session.run(["total0:0", "total1:0"]) == [5, 5]
         for ps in (first, second):

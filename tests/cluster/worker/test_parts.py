@@ -57,7 +57,7 @@ class Ends:
 
     async def one(self) -> tuple[m.Done | None, list[Any], BaseException | None]:
         """The end of a part; there is one, and no other."""
-        with trio.fail_after(10):
+        with trio.fail_after(120):
             await self._arrived.wait()
         await trio.testing.wait_all_tasks_blocked()
         (found,) = self.found

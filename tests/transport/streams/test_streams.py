@@ -35,6 +35,7 @@ from flowengine.transport.streams.schemes import (
     host_and_port,
     is_within_machine,
     listen_streams,
+    wait_spoken,
 )
 from flowengine.transport.streams.tcp import TcpStream
 
@@ -71,6 +72,25 @@ async def test_a_stream_keeps_its_promises(
     make_pair: Callable[[], Awaitable[tuple[ByteStream, ByteStream]]],
 ) -> None:
     await check_byte_stream(make_pair)
+
+
+@pytest.mark.parametrize("make_pair", [tcp_pair, inproc_pair])
+async def test_whoever_waits_for_the_first_bytes_is_told_of_a_closed_stream(
+    make_pair: Callable[[], Awaitable[tuple[ByteStream, ByteStream]]],
+) -> None:
+    near, far = await make_pair()
+
+    async def wait() -> None:
+        with pytest.raises(FailedPreconditionError, match="closed"):
+            await wait_spoken(near)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        await trio.testing.wait_all_tasks_blocked()
+        near.close()
+    with pytest.raises(FailedPreconditionError, match="closed"):
+        await wait_spoken(near)
+    far.close()
 
 
 class _Elsewhere(socket.socket):

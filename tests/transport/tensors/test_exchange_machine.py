@@ -409,3 +409,58 @@ def test_a_step_that_begins_later_finds_nothing_of_a_former_life() -> None:
     for index in (0, 1):
         link.end(index, 5)
     link.check_all_is_given_back()
+
+
+def test_what_a_former_life_announced_is_no_credit_of_the_next() -> None:
+    link = ExchangeLink(Limits(credit_bytes=4000))
+    link.begin(0, 5)
+    keys = [link.key(0, 5, f"edge{number}", names_life=False) for number in range(12)]
+    for key in keys:
+        link.tasks[0].begun[5].send(key, np.ones(800, np.uint8), False)
+    link.settle()
+    counters = link.tasks[0].peer.connection.counters
+    assert counters.tensors_announced > 0
+    pushed = counters.tensors_pushed
+    link.restart(0)
+    link.begin(0, 5)
+    # What was announced is pushed now, and what was pushed is announced.
+    for key in keys[pushed:] + keys[:pushed]:
+        link.tasks[0].begun[5].send(key, np.full(800, 7, np.uint8), False)
+    link.settle()
+    link.begin(1, 5)
+    receipts = [Receipt() for _ in keys]
+    for key, receipt in zip(keys, receipts, strict=True):
+        link.tasks[1].begun[5].receive(key, receipt.done)
+        link.settle()
+    assert [receipt.mark for receipt in receipts] == [7] * len(keys)
+    for index in (0, 1):
+        link.end(index, 5)
+    link.check_all_is_given_back()
+
+
+@pytest.mark.parametrize("is_taken_first", [True, False])
+def test_what_is_held_stays_dead_or_live(is_taken_first: bool) -> None:
+    """A dead value that found no credit is dead where it is pulled, and where it is pushed after all."""
+    link = ExchangeLink(Limits(credit_bytes=4000))
+    for index in (0, 1):
+        link.begin(index, 1)
+    for number in range(2):
+        link.send(1, f"full{number}", 900)
+    keys = [link.key(0, 1, f"edge{number}") for number in range(20)]
+    for number, key in enumerate(keys):
+        is_dead = not number % 2
+        link.tasks[0].begun[1].send(key, None if is_dead else np.ones(800, np.uint8), is_dead)
+    link.settle()
+    assert link.tasks[0].exchange.statistics().values_held_for_pull > 2
+    if is_taken_first:
+        for number in range(2):
+            link.tasks[1].begun[1].take(link.key(0, 1, f"full{number}"))
+        link.settle()
+    receipts = [Receipt() for _ in keys]
+    for key, receipt in zip(keys, receipts, strict=True):
+        link.tasks[1].begun[1].receive(key, receipt.done)
+    link.settle()
+    assert [receipt.mark for receipt in receipts] == [-1, 1] * 10
+    for index in (0, 1):
+        link.end(index, 1)
+    link.check_all_is_given_back()

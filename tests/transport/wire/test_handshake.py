@@ -297,6 +297,14 @@ def test_the_samples_are_all_messages() -> None:
         assert m.read_header(memoryview(m.write_header(number, *fields)))[0] == number
 
 
+@pytest.mark.parametrize("version", [0, -1, 1 << 16, True, 1.0, "1", None])
+def test_what_is_no_version_is_no_message(version: Any) -> None:
+    with pytest.raises(RemoteProtocolError, match="lowest version"):
+        m.read_header(memoryview(m.write_header(m.HELLO, version, 1, b"n" * 32)))
+    for right in (1, (1 << 16) - 1):
+        assert m.read_header(memoryview(m.write_header(m.HELLO, right, right, b"n" * 32)))[0] == m.HELLO
+
+
 def stages() -> list[tuple[str, Connection, int]]:
     """Connections at each point before they are open, and the one message that each waits for."""
     waiting = make(Side.LISTENER)
