@@ -20,6 +20,7 @@ from flowengine.kernels.common.array_args import (
     has_dtype,
     shape_of,
 )
+from flowengine.kernels.common.costs import elements_of
 from flowengine.kernels.registry import kernel
 
 
@@ -55,7 +56,7 @@ def fake_param(xp: Any, *, dtype: DType, shape: Any) -> Any:
 
 def _fill_cost(dims: Value, value: Value) -> float:
     """As if every element had 8 bytes: asked before each call, so it looks at nothing else."""
-    return float(math.prod(dims.tolist())) * (8 / FILL_BYTES_PER_MICROSECOND)
+    return elements_of(dims) * (8 / FILL_BYTES_PER_MICROSECOND)
 
 
 #: From this many elements asking whether a value is zero costs less than what calloc saves.

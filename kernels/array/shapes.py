@@ -24,6 +24,7 @@ from flowengine.kernels.common.array_args import (
     outputs,
     shape_of,
 )
+from flowengine.kernels.common.costs import elements_of
 from flowengine.kernels.common.host_vectors import fixed_vector, numbers_in, vector
 from flowengine.kernels.registry import kernel
 
@@ -188,7 +189,7 @@ def squeeze(x: Value, *, squeeze_dims: tuple[int, ...]) -> Array:
 
 
 def _tile_cost(x: Value, multiples: Array) -> float:
-    return float(math.prod(multiples.tolist()) * x.nbytes) / FILL_BYTES_PER_MICROSECOND
+    return float(elements_of(multiples) * x.nbytes) / FILL_BYTES_PER_MICROSECOND
 
 
 @lru_cache(maxsize=1024)
@@ -255,7 +256,7 @@ def tile_grad(xp: Any, x: Value, multiples: Array) -> Any:
 
 
 def _broadcast_cost(x: Value, shape: Array) -> float:
-    return float(math.prod(shape.tolist()) * dtype_of(x).itemsize) / FILL_BYTES_PER_MICROSECOND
+    return float(elements_of(shape) * dtype_of(x).itemsize) / FILL_BYTES_PER_MICROSECOND
 
 
 @kernel("BroadcastTo", heavy=_broadcast_cost, host=("shape",))

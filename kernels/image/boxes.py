@@ -5,7 +5,6 @@ A box is (y1, x1, y2, x2). For crops it is in units of the image, 0 to 1 from it
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from flowengine.core.arrays import Array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, OutOfRangeError
 from flowengine.kernels.common.checks import refuse
+from flowengine.kernels.common.costs import elements_of
 from flowengine.kernels.common.segment_sums import add_rows
 from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.registry import kernel
@@ -36,7 +36,7 @@ def _check_boxes(boxes: Array, box_ind: Array, batch: int) -> None:
 
 
 def crop_cost(image: Array, boxes: Array, box_ind: Array, crop_size: Array) -> float:
-    return float(boxes.shape[0] * math.prod(crop_size.tolist()) * image.shape[-1] * 0.02)
+    return float(boxes.shape[0] * elements_of(crop_size) * image.shape[-1] * 0.02)
 
 
 def checked_crop_size(image: Array, boxes: Array, box_ind: Array, crop_size: Array) -> tuple[int, int]:

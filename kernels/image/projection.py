@@ -9,13 +9,13 @@ and where k is 0 nothing is there.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.common.costs import elements_of
 from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.registry import kernel
 
@@ -24,7 +24,7 @@ _INTERPOLATIONS = (b"NEAREST", b"BILINEAR")
 
 
 def _cost(images: Array, transforms: Array, output_shape: Array, *rest: Any) -> float:
-    return float(images.shape[0] * math.prod(output_shape.tolist()) * images.shape[-1]) * 0.03
+    return float(images.shape[0] * elements_of(output_shape) * images.shape[-1]) * 0.03
 
 
 def _check(images: Array, transforms: Array, output_shape: Array, interpolation: bytes, mode: bytes) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.common.costs import elements_of
 from flowengine.kernels.common.indices import along
 from flowengine.kernels.common.interpolation import linear, nearest, weights
 from flowengine.kernels.common.matrices import product
@@ -66,7 +67,7 @@ def _check_modes(align_corners: bool, half_pixel_centers: bool) -> None:
 
 
 def resize_cost(images: Array, size: Array) -> float:
-    return float(math.prod(size.tolist()) * images.shape[0] * images.shape[-1] * 0.006)
+    return float(elements_of(size) * images.shape[0] * images.shape[-1] * 0.006)
 
 
 def resized(

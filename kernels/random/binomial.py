@@ -6,7 +6,6 @@ accepted go on with their next counter.
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +15,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common import philox
 from flowengine.kernels.common.array_args import brackets
+from flowengine.kernels.common.costs import elements_of
 from flowengine.kernels.random.generators import check_algorithm, reserve
 from flowengine.kernels.random.seeds import key_and_counter
 from flowengine.kernels.random.stateful import count_of, shape_of
@@ -158,7 +158,7 @@ def _samples(key: int, start: int, dims: tuple[int, ...], counts: Array, probs: 
 
 
 def _cost(shape: Array) -> float:
-    return float(math.prod(shape.tolist())) * 0.5
+    return elements_of(shape) * 0.5
 
 
 @kernel(

@@ -16,6 +16,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
 from flowengine.kernels.common import gamma_derivatives, philox
 from flowengine.kernels.common.array_args import brackets
+from flowengine.kernels.common.costs import elements_of
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.random.keyed import start_of
 from flowengine.kernels.random.seeds import key_and_counter
@@ -99,7 +100,7 @@ def _of_shape(shape: Array, start: tuple[int, int], alpha: Array) -> Any:
 
 
 def _stateless_cost(shape: Array, *rest: Any) -> float:
-    return float(np.prod(shape, dtype=float))
+    return elements_of(shape)
 
 
 @kernel("StatelessRandomGammaV2", fresh=True, heavy=_stateless_cost)

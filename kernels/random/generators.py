@@ -5,7 +5,6 @@ Each number reserves 256 counters, whatever it needs.
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
 from flowengine.kernels.common import philox
 from flowengine.kernels.common.array_args import brackets
+from flowengine.kernels.common.costs import elements_of
 from flowengine.kernels.random.keyed import check_algorithm as check_keyed
 from flowengine.kernels.random.keyed import limits
 from flowengine.kernels.random.stateful import count_of, shape_of
@@ -91,7 +91,7 @@ def _draw(
 
 def _cost(resource: object, *rest: Any) -> float:
     shape = next(value for value in rest if getattr(value, "ndim", 0) == 1)
-    return float(math.prod(shape.tolist())) * 0.02
+    return elements_of(shape) * 0.02
 
 
 @kernel("StatefulStandardNormal", device="CPU", heavy=_cost)

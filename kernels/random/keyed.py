@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common import philox
 from flowengine.kernels.common.array_args import brackets
+from flowengine.kernels.common.costs import elements_of
 from flowengine.kernels.common.host_vectors import vector
 from flowengine.kernels.random.seeds import key_and_counter
 from flowengine.kernels.random.stateful import count_of, shape_of, shuffled
@@ -69,7 +69,7 @@ def stateless_random_get_alg() -> Any:
 
 
 def _cost(shape: Array, *rest: Any) -> float:
-    return float(math.prod(shape.tolist())) * 0.02
+    return elements_of(shape) * 0.02
 
 
 _HOST: Final = ("shape", "key", "counter", "alg")

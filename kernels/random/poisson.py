@@ -6,7 +6,6 @@ accepted go on with their next counter.
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +16,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
 from flowengine.kernels.common import philox
 from flowengine.kernels.common.array_args import brackets
+from flowengine.kernels.common.costs import elements_of
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.random.seeds import key_and_counter
 from flowengine.kernels.random.stateful import count_of, node_generator, shape_of
@@ -29,7 +29,7 @@ _COUNTERS_MAX: Final = 1 << 16
 
 
 def _cost(shape: Array, rate: Any, *rest: Any) -> float:
-    return float(math.prod(shape.tolist()) * rate.size * 0.3)
+    return float(elements_of(shape) * rate.size * 0.3)
 
 
 class _Uniforms:

@@ -5,7 +5,6 @@ Given seeds, every op yields TensorFlow's own sequence, which goes on from one r
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +16,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
 from flowengine.kernels.common import philox
+from flowengine.kernels.common.costs import elements_of
 from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import kernel
@@ -43,7 +43,7 @@ def count_of(dims: tuple[int, ...]) -> int:
 
 
 def _cost(shape: Array, *rest: Any) -> float:
-    return float(math.prod(shape.tolist())) * 0.02
+    return elements_of(shape) * 0.02
 
 
 def node_generator(ctx: KernelContext, node: Node) -> philox.Generator:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ from flowengine.core.arrays import Array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common import philox
+from flowengine.kernels.common.costs import elements_of
 from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.random.seeds import key_and_counter
 from flowengine.kernels.random.stateful import categories, count_of, shape_of
@@ -26,7 +26,7 @@ def _draw(xp: Any, distribution: Callable[..., Array], shape: Array, seed: Array
 
 
 def _cost(shape: Array, *rest: Any) -> float:
-    return float(math.prod(shape.tolist())) * 0.02
+    return elements_of(shape) * 0.02
 
 
 @kernel("StatelessRandomUniform", fresh=True, heavy=_cost, host=("shape", "seed"))

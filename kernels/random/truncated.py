@@ -20,6 +20,7 @@ from flowengine.core.errors import InternalError, InvalidArgumentError
 from flowengine.ir.graph import Node
 from flowengine.kernels.common import philox
 from flowengine.kernels.common.array_args import brackets
+from flowengine.kernels.common.costs import elements_of
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.random.seeds import key_and_counter
 from flowengine.kernels.random.stateful import count_of, node_generator, shape_of
@@ -129,7 +130,7 @@ def _of_batch(sequence: _Sequence, wanted: int, mean: Any, deviation: Any, low: 
 
 
 def _cost(shape: Array, *rest: Any) -> float:
-    return float(math.prod(shape.tolist())) * 0.3
+    return elements_of(shape) * 0.3
 
 
 @kernel(
