@@ -4,21 +4,32 @@
 `nightly` (random examples, many of them, and the tests marked so).
 
 A test over recorded cases calls `record_property("conformance_cases", number_that_ran)`; the sum is printed
-after the run as one line, so that a run in which nothing was compared cannot be mistaken for a good one.
+after the run as one line, so that a run in which nothing was compared cannot be mistaken for a good one. What
+was not run for want of something is counted there, and tests beside TensorFlow are listed.
 """
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 PROFILE = os.environ.get("FLOWENGINE_TEST_PROFILE", "ci")
+
+_TENSORFLOW: Final = "FLOWENGINE_TENSORFLOW_PYTHON"
+_NIGHTLY: Final = "runs with FLOWENGINE_TEST_PROFILE=nightly"
+#: {words in the reason of a skip: how the summary says it}
+_NOT_RUN: Final = {
+    _TENSORFLOW: f"without {_TENSORFLOW}",
+    "set FLOWENGINE_SHARED": "without FLOWENGINE_SHARED",
+    _NIGHTLY: "but by make nightly",
+}
 
 # Too slow a machine is not a property of the code, so no profile has a deadline.
 settings.register_profile(
@@ -61,7 +72,7 @@ def root() -> Path:
 def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
     if PROFILE == "nightly":
         return
-    skip = pytest.mark.skip(reason="takes minutes: runs with FLOWENGINE_TEST_PROFILE=nightly")
+    skip = pytest.mark.skip(reason=f"takes minutes: {_NIGHTLY}")
     for item in items:
         if item.get_closest_marker("nightly"):
             item.add_marker(skip)
@@ -74,4 +85,13 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             for name, value in getattr(report, "user_properties", ()):
                 if name == "conformance_cases" and getattr(report, "when", "") == "call":
                     ran += int(value)
+    skipped = [report for report in terminalreporter.stats.get("skipped", ()) if report.nodeid]
+    for mark, what in _NOT_RUN.items():
+        names = [report.nodeid.partition("[")[0] for report in skipped if mark in str(report.longrepr)]
+        if names:
+            number = f"{len(names)} tests" if len(names) > 1 else "1 test"
+            terminalreporter.write_line(f"not run {what}: {number}")
+            if mark == _TENSORFLOW:
+                for name, count in sorted(Counter(names).items()):
+                    terminalreporter.write_line(f"  {name} ({count})")
     terminalreporter.write_line(f"conformance cases that ran: {ran}")

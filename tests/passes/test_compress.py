@@ -64,3 +64,59 @@ async def test_scopes_choose_and_what_is_saved_is_told(scopes: Any, saved: int) 
 def test_a_single_scope_must_stand_in_a_list() -> None:
     with pytest.raises(fe.errors.InvalidArgumentError, match="compress_transfers"):
         fe.Config(compress_transfers="layer").resolved()
+
+
+def cut_short(value: Any) -> Any:
+    """A tensor as it is when it has crossed, by nodes of the graph."""
+    ops = value.graph.ops
+    bits = ops.Bitcast(value, type="uint32")
+    return ops.Bitcast(ops.BitwiseAnd(bits, np.uint32(0xFFFF0000)), type="float32")
+
+
+def trained(*, is_split: bool) -> fe.Graph:
+    """Two layers that are trained: a layer a device, or both on one, where what would cross is cut short."""
+    g = fe.Graph()
+    ops = g.ops
+    first, second = ("/cpu:0", "/cpu:1") if is_split else ("/cpu:0", "/cpu:0")
+    rng = np.random.default_rng(7)
+    with g.device(first):
+        x = g.placeholder("float32", [8, 20], name="x")
+        w1 = ops.VariableV2(dtype="float32", shape=[20, 16], name="w1")
+        init1 = ops.Assign(w1, rng.normal(size=(20, 16)).astype(np.float32))
+        h = ops.Tanh(ops.MatMul(x, w1))
+    with g.device(second):
+        y = g.placeholder("float32", [8, 5], name="y")
+        w2 = ops.VariableV2(dtype="float32", shape=[16, 5], name="w2")
+        init2 = ops.Assign(w2, rng.normal(size=(16, 5)).astype(np.float32))
+        crossed = h if is_split else cut_short(h)
+        error = ops.Sub(ops.MatMul(crossed, w2), y)
+        ops.Sum(ops.Square(error), [0, 1], name="loss")
+        d_h = ops.MatMul(error, w2, transpose_b=True)
+        with g.control_dependencies([d_h]):
+            step2 = ops.AssignSub(w2, ops.Mul(ops.MatMul(crossed, error, transpose_a=True), np.float32(0.01)))
+    with g.device(first):
+        d_x = ops.TanhGrad(h, d_h if is_split else cut_short(d_h))
+        step1 = ops.AssignSub(w1, ops.Mul(ops.MatMul(x, d_x, transpose_a=True), np.float32(0.01)))
+    g.group(step1, step2, name="train")
+    g.group(init1, init2, name="init")
+    return g
+
+
+async def test_training_over_compressed_transfers_has_the_bits_of_tensors_that_are_cut_short() -> None:
+    rng = np.random.default_rng(8)
+    feeds = {"x:0": rng.normal(size=(8, 20)), "y:0": rng.normal(size=(8, 5))}
+    feeds = {name: value.astype(np.float32) for name, value in feeds.items()}
+
+    async def losses(graph: fe.Graph, config: fe.Config) -> list[Any]:
+        async with fe.Session(graph, config=config) as session:
+            await session.run([], targets=["init"])
+            found = [await session.run("loss:0", feeds, targets=["train"]) for _ in range(20)]
+            return [*found, *await session.run(["w1:0", "w2:0"])]
+
+    halves = await losses(trained(is_split=True), fe.Config(device_count={"CPU": 2}, compress_transfers=True))
+    wanted = await losses(trained(is_split=False), fe.Config())
+    whole = await losses(trained(is_split=True), fe.Config(device_count={"CPU": 2}))
+    for got, want in zip(halves, wanted, strict=True):
+        np.testing.assert_array_equal(got, want)
+    assert halves[0] > 2 * halves[19], "it learns"
+    assert any(a != b for a, b in zip(halves[:20], whole[:20], strict=True)), "nothing was cut short"

@@ -75,7 +75,9 @@ def test_what_was_dequeued_may_be_written_over(kind: type[Queue]) -> None:
             value[...] = 9
 
 
-async def test_the_last_component_of_a_closed_barrier_wakes_who_waits_for_more() -> None:
+async def test_the_last_component_of_a_closed_barrier_wakes_who_waits_for_more(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Two keys are waited for, the barrier is closed with one begun: its completion says there is but one."""
     barrier = Barrier("b", (dtypes.float32, dtypes.float32), (SCALAR, SCALAR))
     key = np.array([b"k"], object)
