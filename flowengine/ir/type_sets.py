@@ -27,16 +27,18 @@ _GROUPS: Final[dict[str, tuple[DType, ...]]] = {
 _LISTS: Final[dict[str, str]] = {
     # Positions, sizes and axes.
     "indextype": "int32 int64",
+    "shortindextype": "int16 int32 int64",
     "integertype": "int8 int16 int32 int64 uint8 uint16 uint32 uint64",
     "complextype": "complex64 complex128",
     # Real and complex numbers that are not whole.
     "inexacttype": "bfloat16 half float double complex64 complex128",
+    "anysignedtype": "bfloat16 half float double int8 int16 int32 int64 complex64 complex128",
     "signedtype": "bfloat16 half float double int32 int64 complex64 complex128",
-    "arithmetictype": ("bfloat16 half float double uint8 int8 uint16 int16 int32 int64 complex64 complex128"),
+    "arithmetictype": ("bfloat16 half float double uint8 int8 uint16 int16 int32 uint32 uint64 int64 complex64 complex128"),
     # What can be compared for being equal.
     "equatabletype": (
-        "bfloat16 half float double uint8 int8 int16 int32 int64 complex64 quint8 qint8 qint32 string bool "
-        "complex128"
+        "bfloat16 half float double uint8 int8 int16 int32 int64 uint16 uint32 uint64 complex64 quint8 qint8 "
+        "qint32 quint16 qint16 string bool complex128"
     ),
     "numberorbooltype": (
         "float double int32 uint8 int16 int8 complex64 int64 qint8 quint8 qint32 bfloat16 uint16 "
@@ -45,7 +47,7 @@ _LISTS: Final[dict[str, str]] = {
     # What libraries of linear algebra take.
     "linalgtype": "double float half complex64 complex128",
     # Channels of a pixel.
-    "imagetype": "int8 uint8 int16 uint16 int32 int64 half float double",
+    "imagetype": "int8 uint8 int16 uint16 int32 int64 half float double bfloat16",
     # What a feature of a serialised example holds.
     "featuretype": "float int64 string",
 }

@@ -32,8 +32,8 @@ def fixed_vector(numbers: Sequence[int], dtype: Any) -> Array:
 
 
 def numbers_in(data: bytes, count: int) -> list[int]:
-    """The `count` integers, of 32 or 64 bits, in the bytes of a vector."""
-    numbers: list[int] = np.frombuffer(data, np.int32 if len(data) == 4 * count else np.int64).tolist()
+    """The `count` integers, of 16, 32 or 64 bits, in the bytes of a vector."""
+    numbers: list[int] = np.frombuffer(data, f"i{len(data) // count}").tolist() if count else []
     return numbers
 
 

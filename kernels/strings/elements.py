@@ -140,10 +140,9 @@ def to_number(text: bytes, dtype: DType, complaint: str) -> float | int:
             return float(text)
         if _HEXADECIMAL.match(text) and len(text) < 64:
             return float(int(text, 16))
-    elif _INTEGER.match(text) and len(text) < 64:
+    elif _INTEGER.match(text) and len(text) < 64 and not (dtype.min == 0 and b"-" in text):
         number = int(text)
-        bound = 2 ** (8 * dtype.size - 1)
-        if -bound <= number < bound:
+        if dtype.min <= number <= dtype.max:
             return number
     raise InvalidArgumentError(f"{complaint}{shown(text)}")
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from flowengine.core.accounting import ask_for, is_asked, text_bytes
 from flowengine.core.arrays import Array, Value, to_array
-from flowengine.core.dtypes import DType
+from flowengine.core.dtypes import DType, string
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.wanted import each
 from flowengine.kernels.registry import kernel
@@ -32,9 +32,10 @@ def _formatter(
 ) -> Callable[[Any], bytes]:
     """How one element is written; InvalidArgumentError for a combination that means nothing."""
     fractional = dtype.is_floating or dtype.is_complex
-    if not fractional and (scientific or shortest):
+    is_whole = not fractional and dtype is not string
+    if is_whole and (scientific or shortest):
         raise InvalidArgumentError(f"scientific and shortest format not supported for datatype {dtype}")
-    if not fractional and precision >= 0:
+    if is_whole and precision >= 0:
         raise InvalidArgumentError(f"precision not supported for datatype {dtype}")
     if scientific and shortest:
         raise InvalidArgumentError("Cannot select both scientific and shortest notation")
@@ -44,7 +45,11 @@ def _formatter(
         raise InvalidArgumentError(f"Fill argument not supported: {fill!r}")
     if dtype.is_bool:
         return lambda value: b"true" if value else b"false"
-    spec = b"%" + fill
+    if dtype is string:
+        return (lambda value: value.ljust(width)) if fill == b"-" else lambda value: value.rjust(width)
+    # C writes no sign of a type that has none, and leaves no room for one.
+    has_sign = dtype.as_numpy_dtype.kind != "u"
+    spec = b"%" + (fill if has_sign or fill not in (b" ", b"+") else b"")
     if width >= 0:
         spec += b"%d" % width
     if precision >= 0:
@@ -58,7 +63,9 @@ def _formatter(
 
 
 def _float(spec: bytes, value: float) -> bytes:
-    """C shows the sign of a NaN; Python does not."""
+    """C shows the sign of a NaN, and puts spaces in front of what is not finite; Python does not."""
+    if not math.isfinite(value):
+        spec = spec.replace(b"%0", b"%")
     if value != value and math.copysign(1.0, value) < 0:
         return (spec % -math.inf).replace(b"inf", b"nan")
     return spec % value
@@ -73,7 +80,7 @@ def _cost(values: Any, *_: Any) -> float:
 def as_string(
     values: Any, *, T: DType, precision: int, scientific: bool, shortest: bool, width: int, fill: bytes
 ) -> Value:
-    """Each number as C's printf writes it (string, of the input's shape)."""
+    """Each number as C's printf writes it (string, of the input's shape); text only gets its width."""
     write = _formatter(T, precision, scientific, shortest, width, fill)
     array = to_array(values)
     ask_for(array.size * (text_bytes(b"") + max(width, precision, 1)))

@@ -44,8 +44,8 @@ def placeholder(c: ShapeContext) -> Shapes:
 define("ZerosLike(x: T) -> y: T", "T: type", Elementwise(), NotDifferentiable(), shape=unchanged)
 define(
     "OnesLike(x: T) -> y: T",
-    "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, int64, complex64, "
-    "complex128, bool}",
+    "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64, "
+    "complex64, complex128, bool}",
     Elementwise(),
     NotDifferentiable(),
     shape=unchanged,

@@ -17,7 +17,7 @@ BAD_INDICES: Final = ("bad_indices_policy: string = ''", Newer(("bad_indices_pol
 
 @define(
     "Gather(params: Tparams, indices: Tindices) -> output: Tparams",
-    "validate_indices: bool = true; Tparams: type; Tindices: indextype",
+    "validate_indices: bool = true; Tparams: type; Tindices: shortindextype",
 )
 def gather_rows(c: ShapeContext) -> Shapes:
     """(rows, rest...), indices -> (indices..., rest...)"""
@@ -27,7 +27,7 @@ def gather_rows(c: ShapeContext) -> Shapes:
 
 @define(
     "GatherV2(params: Tparams, indices: Tindices, axis: Taxis) -> output: Tparams",
-    "batch_dims: int = 0; Tparams: type; Tindices, Taxis: indextype",
+    "batch_dims: int = 0; Tparams: type; Tindices: shortindextype; Taxis: indextype",
 )
 def gather(c: ShapeContext) -> Shapes:
     """(before..., axis, after...), (batch..., indices...) -> (before..., indices..., after...)"""

@@ -120,7 +120,7 @@ def split(c: ShapeContext) -> Shapes:
 
 @define(
     "SplitV(value: T, size_splits: Tlen, split_dim: int32) -> output: num_split * T",
-    "num_split: int >= 1; T: type; Tlen: indextype = int64",
+    "num_split: int >= 1; T: type; Tlen: {int8, int32, int64} = int64",
 )
 def split_sizes(c: ShapeContext) -> Shapes:
     """Parts of given sizes along one axis; -1 takes what is left."""

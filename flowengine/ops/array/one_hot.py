@@ -12,7 +12,7 @@ from flowengine.ops.shape_functions import axis_of, check_scalars, dimension_val
 
 @define(
     "OneHot(indices: TI, depth: int32, on_value, off_value: T) -> output: T",
-    "axis: int = -1; T: type; TI: {uint8, int32, int64} = int64",
+    "axis: int = -1; T: type; TI: {uint8, int8, int32, int64} = int64",
     NotDifferentiable(),
 )
 def one_hot(c: ShapeContext) -> Shapes:

@@ -11,7 +11,8 @@ from flowengine.ops.shape_functions import merge_dims, ranked, ranked_at_least, 
 
 @define(
     "Reverse(tensor: T, dims: bool) -> output: T",
-    "T: {uint8, int8, uint16, int16, int32, int64, bool, half, float, double, complex64, complex128, string}",
+    "T: {uint8, int8, uint16, int16, uint32, int32, uint64, int64, bool, bfloat16, half, float, double, "
+    "complex64, complex128, string}",
 )
 def reverse_flags(c: ShapeContext) -> Shapes:
     """One flag for every axis."""
@@ -23,7 +24,7 @@ def reverse_flags(c: ShapeContext) -> Shapes:
 @define(
     "ReverseV2(tensor: T, axis: Tidx) -> output: T",
     "Tidx: indextype = int32",
-    "T: {uint8, int8, uint16, int16, int32, int64, bool, bfloat16, half, float, double, complex64, "
+    "T: {uint8, int8, uint16, int16, uint32, int32, uint64, int64, bool, bfloat16, half, float, double, complex64, "
     "complex128, string}",
 )
 def reverse(c: ShapeContext) -> Shapes:

@@ -12,7 +12,7 @@ from flowengine.ops.shape_functions import dims_of, multiply_dims, ranked, windo
 
 @define(
     "ExtractImagePatches(images: T) -> patches: T",
-    "ksizes, strides, rates: list(int) >= 4; T: realnumbertype; padding: {'SAME', 'VALID'}",
+    "ksizes, strides, rates: list(int) >= 4; T: numberorbooltype; padding: {'SAME', 'VALID'}",
 )
 def image_patches(c: ShapeContext) -> Shapes:
     """(N, H, W, C) -> (N, rows, columns, C * patch)"""

@@ -56,7 +56,7 @@ define(
 
 @define(
     "ResizeNearestNeighborGrad(grads: T, size: int32) -> output: T",
-    "T: {uint8, int8, int32, half, float, double}; align_corners, half_pixel_centers: bool = false",
+    "T: {uint8, int8, int32, half, float, double, bfloat16}; align_corners, half_pixel_centers: bool = false",
 )
 def nearest_grad(c: ShapeContext) -> Shapes:
     return resize(c)

@@ -35,7 +35,8 @@ define(
 
 @define(
     "DecodeRaw(bytes: string) -> output: out_type",
-    "out_type: {half, float, double, int32, uint16, uint8, int16, int8, int64, complex64, complex128, bool}",
+    "out_type: {half, float, double, int32, uint16, uint8, int16, int8, int64, complex64, complex128, "
+    "bool, bfloat16}",
     "little_endian: bool = true",
     NotDifferentiable(),
 )
@@ -46,7 +47,7 @@ def decode_raw(c: ShapeContext) -> Shapes:
 
 @define(
     "DecodePaddedRaw(input_bytes: string, fixed_length: int32) -> output: out_type",
-    "out_type: {half, float, double, int32, uint16, uint8, int16, int8, int64}; little_endian: bool = true",
+    "out_type: {half, float, double, int32, uint16, uint8, int16, int8, int64, bfloat16}; little_endian: bool = true",
     NotDifferentiable(),
 )
 def decode_padded(c: ShapeContext) -> Shapes:

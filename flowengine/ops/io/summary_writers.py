@@ -47,13 +47,13 @@ define(
 )
 define(
     "WriteHistogramSummary(writer: resource, step: int64, tag: string, values: T)",
-    "stateful; T: realnumbertype = float",
+    "stateful; T: numberorbooltype = float",
     *WRITES_EVENTS,
     NotDifferentiable(),
 )
 define(
     "WriteImageSummary(writer: resource, step: int64, tag: string, tensor: T, bad_color: uint8)",
-    "stateful; max_images: int >= 1 = 3; T: {uint8, float, half} = float",
+    "stateful; max_images: int >= 1 = 3; T: {uint8, double, float, half} = float",
     *WRITES_EVENTS,
     NotDifferentiable(),
 )

@@ -31,7 +31,7 @@ define(
 define(
     "AddV2(x, y: T) -> z: T",
     "commutative; aggregate",
-    "T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128}",
+    "T: arithmetictype",
     PAIRS,
     NetworkLayer(),
     shape=broadcast,
@@ -45,26 +45,26 @@ define(
     Droppable(),
     shape=broadcast,
 )
-define("MulNoNan(x, y: T) -> z: T", "T: {half, float, double, complex64, complex128}", PAIRS, shape=broadcast)
+define("MulNoNan(x, y: T) -> z: T", "T: inexacttype", PAIRS, shape=broadcast)
 define(
     "Pow(x, y: T) -> z: T",
-    "T: {bfloat16, float, half, double, int32, int64, complex64, complex128}",
+    "T: {bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}",
     PAIRS,
     shape=broadcast,
 )
-define("Maximum(x, y: T) -> z: T", "T: {bfloat16, half, float, double, int32, int64}", PAIRS, shape=broadcast)
-define("Minimum(x, y: T) -> z: T", "T: {bfloat16, half, float, double, int32, int64}", PAIRS, shape=broadcast)
+define("Maximum(x, y: T) -> z: T", "T: realnumbertype", PAIRS, shape=broadcast)
+define("Minimum(x, y: T) -> z: T", "T: realnumbertype", PAIRS, shape=broadcast)
 define("SquaredDifference(x, y: T) -> z: T", "commutative; T: signedtype", PAIRS, shape=broadcast)
 define("Atan2(y, x: T) -> z: T", "T: floattype", PAIRS, shape=broadcast)
 define("NextAfter(x1, x2: T) -> output: T", "T: {double, float} = float", shape=broadcast)
-define("Xdivy(x, y: T) -> z: T", "T: {half, float, double, complex64, complex128}", PAIRS, shape=broadcast)
+define("Xdivy(x, y: T) -> z: T", "T: inexacttype", PAIRS, shape=broadcast)
 define(
     "Xlog1py(x, y: T) -> z: T",
     "T: {half, bfloat16, float, double, complex64, complex128}",
     PAIRS,
     shape=broadcast,
 )
-define("Xlogy(x, y: T) -> z: T", "T: {half, float, double, complex64, complex128}", PAIRS, shape=broadcast)
+define("Xlogy(x, y: T) -> z: T", "T: inexacttype", PAIRS, shape=broadcast)
 define(
     "AddN(inputs: N * T) -> sum: T",
     "commutative; aggregate; N: int >= 1",

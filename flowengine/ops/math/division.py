@@ -12,12 +12,13 @@ from flowengine.ops.shape_functions import broadcast
 PAIRS: Final = Broadcasts("x", "y")
 
 define("Div(x, y: T) -> z: T", "T: arithmetictype", PAIRS, shape=broadcast)
-define("DivNoNan(x, y: T) -> z: T", "T: {half, float, double, complex64, complex128}", PAIRS, shape=broadcast)
+define("DivNoNan(x, y: T) -> z: T", "T: inexacttype", PAIRS, shape=broadcast)
 define("RealDiv(x, y: T) -> z: T", "T: arithmetictype", PAIRS, shape=broadcast)
 define("FloorDiv(x, y: T) -> z: T", "T: arithmetictype", PAIRS, NotDifferentiable(), shape=broadcast)
 define("TruncateDiv(x, y: T) -> z: T", "T: arithmetictype", PAIRS, NotDifferentiable(), shape=broadcast)
+define("FloorMod(x, y: T) -> z: T", "T: realnumbertype", PAIRS, shape=broadcast)
 define(
-    "FloorMod, TruncateMod(x, y: T) -> z: T",
+    "TruncateMod(x, y: T) -> z: T",
     "T: {int32, int64, bfloat16, half, float, double}",
     PAIRS,
     shape=broadcast,

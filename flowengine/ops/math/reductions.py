@@ -50,8 +50,13 @@ def reduction(c: ShapeContext) -> Shapes:
 
 
 @define(
-    "ArgMax, ArgMin(input: T, dimension: Tidx) -> output: output_type",
-    "T: numbertype; Tidx: indextype = int32; output_type: indextype = int64",
+    "ArgMax(input: T, dimension: Tidx) -> output: output_type",
+    "T: numberorbooltype; Tidx: shortindextype = int32; output_type: {int16, uint16, int32, int64} = int64",
+    NotDifferentiable(),
+)
+@define(
+    "ArgMin(input: T, dimension: Tidx) -> output: output_type",
+    "T: numberorbooltype; Tidx: indextype = int32; output_type: indextype = int64",
     NotDifferentiable(),
 )
 def arg_extreme(c: ShapeContext) -> Shapes:
@@ -74,6 +79,6 @@ define(
 )
 define(
     "CumulativeLogsumexp(x: T, axis: Tidx) -> out: T",
-    "exclusive, reverse: bool = false; T: {half, float, double}; Tidx: indextype = int32",
+    "exclusive, reverse: bool = false; T: floattype; Tidx: indextype = int32",
     shape=unchanged,
 )

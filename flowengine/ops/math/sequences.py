@@ -44,7 +44,7 @@ def lin_space(c: ShapeContext) -> Shapes:
 
 @define(
     "Range(start, limit, delta: Tidx) -> output: Tidx",
-    "Tidx: {bfloat16, float, double, int32, int64} = int32",
+    "Tidx: {bfloat16, half, float, double, int32, int64} = int32",
     NotDifferentiable(),
 )
 def range_of(c: ShapeContext) -> Shapes:

@@ -41,7 +41,7 @@ VOLUMES: Final = (
 
 @define(
     "Conv2D(input, filter: T) -> output: T",
-    "T: floattype",
+    "T: {half, bfloat16, float, double, int32}",
     PLANES,
     Product("input", "filter"),
     Convolves("input", "filter"),
@@ -92,7 +92,7 @@ def windows(
 
 define(
     "Conv2DBackpropInput(input_sizes: int32, filter, out_backprop: T) -> output: T",
-    "T: floattype",
+    "T: {half, bfloat16, float, double, int32}",
     PLANES,
     Product("filter", "out_backprop"),
     Droppable(),

@@ -12,7 +12,7 @@ from flowengine.ops.shape_functions import add_dims, dims_of, merge_dims, pairs_
 
 @define(
     "FusedPadConv2D(input: T, paddings: int32, filter: T) -> output: T",
-    "T: {half, float, double}; mode: {'REFLECT', 'SYMMETRIC'}; strides: list(int)",
+    "T: floattype; mode: {'REFLECT', 'SYMMETRIC'}; strides: list(int)",
     "padding: {'SAME', 'VALID'}",
 )
 def fused_pad_conv(c: ShapeContext) -> Shapes:

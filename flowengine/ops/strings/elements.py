@@ -44,7 +44,7 @@ def substr(c: ShapeContext) -> Shapes:
 
 define(
     "StringToNumber(string_tensor: string) -> output: out_type",
-    "out_type: {float, double, int32, int64} = float",
+    "out_type: {float, double, int32, int64, uint32, uint64} = float",
     NotDifferentiable(),
     shape=unchanged,
 )

@@ -10,7 +10,8 @@ from flowengine.ops.shape_functions import scalars, unchanged
 
 define(
     "AsString(input: T) -> output: string",
-    "T: {int8, int16, int32, int64, complex64, complex128, float, double, bool}; precision: int = -1",
+    "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128, "
+    "bfloat16, half, float, double, bool, string}; precision: int = -1",
     "scientific, shortest: bool = false; width: int = -1; fill: string = ''",
     NotDifferentiable(),
     shape=unchanged,
