@@ -34,7 +34,9 @@ _LISTS: Final[dict[str, str]] = {
     "inexacttype": "bfloat16 half float double complex64 complex128",
     "anysignedtype": "bfloat16 half float double int8 int16 int32 int64 complex64 complex128",
     "signedtype": "bfloat16 half float double int32 int64 complex64 complex128",
-    "arithmetictype": ("bfloat16 half float double uint8 int8 uint16 int16 int32 uint32 uint64 int64 complex64 complex128"),
+    "arithmetictype": (
+        "bfloat16 half float double uint8 int8 uint16 int16 int32 uint32 uint64 int64 complex64 complex128"
+    ),
     # What can be compared for being equal.
     "equatabletype": (
         "bfloat16 half float double uint8 int8 int16 int32 int64 uint16 uint32 uint64 complex64 quint8 qint8 "

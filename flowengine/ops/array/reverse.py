@@ -24,8 +24,8 @@ def reverse_flags(c: ShapeContext) -> Shapes:
 @define(
     "ReverseV2(tensor: T, axis: Tidx) -> output: T",
     "Tidx: indextype = int32",
-    "T: {uint8, int8, uint16, int16, uint32, int32, uint64, int64, bool, bfloat16, half, float, double, complex64, "
-    "complex128, string}",
+    "T: {uint8, int8, uint16, int16, uint32, int32, uint64, int64, bool, bfloat16, half, float, double, "
+    "complex64, complex128, string}",
 )
 def reverse(c: ShapeContext) -> Shapes:
     ranked(c, 1, 1)

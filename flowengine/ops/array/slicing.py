@@ -51,7 +51,9 @@ def _sliced(axis: int, d: Dimension, start: int | None, count: int) -> Dimension
     return count
 
 
-@define("StridedSlice(input: T, begin, end, strides: Index) -> output: T", "T: type; Index: shortindextype", MASKS)
+@define(
+    "StridedSlice(input: T, begin, end, strides: Index) -> output: T", "T: type; Index: shortindextype", MASKS
+)
 def strided_slice(c: ShapeContext) -> Shapes:
     """input[begin:end:strides] with the masks of Python's syntax"""
     return [_strided(c, c.input(0))]

@@ -47,7 +47,8 @@ def decode_raw(c: ShapeContext) -> Shapes:
 
 @define(
     "DecodePaddedRaw(input_bytes: string, fixed_length: int32) -> output: out_type",
-    "out_type: {half, float, double, int32, uint16, uint8, int16, int8, int64, bfloat16}; little_endian: bool = true",
+    "out_type: {half, float, double, int32, uint16, uint8, int16, int8, int64, bfloat16}",
+    "little_endian: bool = true",
     NotDifferentiable(),
 )
 def decode_padded(c: ShapeContext) -> Shapes:

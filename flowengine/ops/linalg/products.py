@@ -66,8 +66,8 @@ def _batched(c: ShapeContext, a: TensorShape, b: TensorShape, batch: TensorShape
 
 @define(
     "BatchMatMulV2(x, y: T) -> output: T",
-    "T: {bfloat16, half, float, double, int16, int32, int64, complex64, complex128}; adj_x, adj_y: bool = false",
-    "grad_x, grad_y: bool = false",
+    "T: {bfloat16, half, float, double, int16, int32, int64, complex64, complex128}",
+    "adj_x, adj_y, grad_x, grad_y: bool = false",
     Newer(("grad_x", "grad_y")),
     Product("x", "y"),
     Droppable(),

@@ -32,7 +32,9 @@ def sparse_add_grad(c: ShapeContext) -> Shapes:
     "SparseDenseCwiseMul(sp_indices: int64, sp_values: T, sp_shape: int64, dense: T) -> output: T",
     "T: numbertype",
 )
-@define("SparseSoftmax(sp_indices: int64, sp_values: T, sp_shape: int64) -> output: T", "T: {half, float, double}")
+@define(
+    "SparseSoftmax(sp_indices: int64, sp_values: T, sp_shape: int64) -> output: T", "T: {half, float, double}"
+)
 def values_unchanged(c: ShapeContext) -> Shapes:
     """One value for every index."""
     return [vector(merge_dims(ranked(c, 0, 2)[0], ranked(c, 1, 1)[0], "Indices and values"))]
