@@ -38,7 +38,7 @@ from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 import numpy as np
 
 from flowengine.core.arrays import is_numpy
-from flowengine.core.dtypes import DType, as_dtype
+from flowengine.core.dtypes import DType, as_dtype, resource
 from flowengine.core.errors import InvalidArgumentError, NotFoundError, OpError
 from flowengine.ir.graph import Node
 from flowengine.ir.opdef import OpRegistry
@@ -120,6 +120,8 @@ class Kernel:
             attr = arg.type_attr or arg.type_list_attr
             listed = None if self.types is None or attr is None else self.types.get(attr)
             for dtype in arg.types(node.attrs):
+                if dtype.base is resource:
+                    continue  # a handle is in host memory, wherever what it names is
                 if not holds(dtype.base, listed is not None and dtype.base in listed):
                     return dtype.base
         return None

@@ -32,6 +32,18 @@ READING: Final = _words("""
 _WRITING: Final = _words("fill partition put sort")
 
 
+def root_of(array: Array) -> Array:
+    """The array that owns the memory which an array looks into."""
+    while True:
+        base: Any = array.base
+        if not isinstance(base, np.ndarray):
+            # `as_strided` puts an object between an array and what it looks into.
+            base = getattr(base, "base", None)
+        if not isinstance(base, np.ndarray):
+            return array
+        array = base
+
+
 def check_call(name: str, parameters: tuple[str, ...], args: tuple[Any, ...], keywords: Any) -> None:
     """TypeError for what CuPy's function of this name does not take."""
     if not any(p.startswith("*") for p in parameters) and len(args) > len(parameters):
@@ -116,7 +128,7 @@ def plain_index(array: StrictArray, index: Any, *, writing: bool = False) -> Any
 class StrictArray:
     """An array of a device: see the module. Its methods are those of `cupy.ndarray`."""
 
-    __slots__ = ("__weakref__", "_data", "_module")
+    __slots__ = ("__weakref__", "_data", "_module", "_owner")
     #: NumPy's functions refuse these arrays, its scalars leave the operators to them.
     __array_ufunc__ = None
 
@@ -124,6 +136,8 @@ class StrictArray:
         check_dtype(data.dtype)
         self._data = data
         self._module = module
+        #: The array that a view looks into lives as long, and its references tell that somebody looks.
+        self._owner: StrictArray | None = module.owner(self)
 
     # -- what is known without a look at values -----------------------------------------------------
 
@@ -161,6 +175,8 @@ class StrictArray:
 
     @property
     def base(self) -> StrictArray | None:
+        if self._owner is not None:
+            return self._owner
         base = self._data.base
         return StrictArray(base, self._module) if isinstance(base, np.ndarray) else None
 
@@ -331,4 +347,5 @@ __all__ = [
     "plain",
     "plain_index",
     "plain_operand",
+    "root_of",
 ]

@@ -19,6 +19,7 @@ import sys
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -35,6 +36,7 @@ from flowengine.testing.strict_array import (
     plain,
     plain_index,
     plain_operand,
+    root_of,
 )
 
 
@@ -74,6 +76,8 @@ class StrictModule:
     def __init__(self) -> None:
         self.reads: list[str] = []
         self._found: dict[str, Any] = {}
+        #: {id of NumPy's array: the one here that has all of it}
+        self._owners: WeakValueDictionary[int, StrictArray] = WeakValueDictionary()
         self.ndarray = StrictArray
         self.linalg = self._namespace(np.linalg, cupy_names.LINALG)
         self.fft = self._namespace(np.fft, cupy_names.FFT)
@@ -111,6 +115,14 @@ class StrictModule:
         """The values of NumPy's array behind one here."""
         return data
 
+    def owner(self, array: StrictArray) -> StrictArray | None:
+        """The array that a new one is a view of; None for one that has its memory itself."""
+        root = root_of(array._data)
+        if root is not array._data:
+            return self._owners.get(id(root))
+        self._owners[id(root)] = array
+        return None
+
     def note_read(self, what: str) -> None:
         """Somebody looks at a value."""
         frame = sys._getframe(1)
@@ -121,7 +133,8 @@ class StrictModule:
     def wrapped(self, value: Any) -> Any:
         """What NumPy has returned, as it would come from here."""
         if isinstance(value, np.ndarray | np.generic):
-            return StrictArray(np.asarray(value), self)
+            known = self._owners.get(id(value))
+            return StrictArray(np.asarray(value), self) if known is None else known
         if isinstance(value, tuple | list):
             return (
                 type(value)(*map(self.wrapped, value))

@@ -14,25 +14,26 @@ from flowengine.core.arrays import Value
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from flowengine.core.shapes import TensorShape
+from flowengine.kernels.common.host_vectors import vector
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import kernel
-from flowengine.kernels.state.variables import advance_counter
+from flowengine.kernels.state.variables import advance_counter, new_variable
 from flowengine.resources.names import resource_name
 from flowengine.resources.variable import Variable
 
 
-@kernel("VarHandleOp", heavy=False)
+@kernel("VarHandleOp", device=None, heavy=False)
 def var_handle_op(
     *, ctx: KernelContext, dtype: DType, shape: TensorShape, container: bytes, shared_name: bytes
 ) -> Variable:
     """The variable of this container and shared name. Handles with the same (even empty) name share it."""
     where, name = resource_name(container, shared_name, "")
     return ctx.resources.lookup_or_create(
-        where, name, Variable, lambda: Variable(name, dtype, shape, container=where)
+        where, name, Variable, lambda: new_variable(ctx, name, dtype, shape, where)
     )
 
 
-@kernel("ReadVariableOp", heavy=False)
+@kernel("ReadVariableOp", device=None, heavy=False)
 def read_variable_op(resource: Variable, *, dtype: DType) -> Value:
     """The variable's value, shared with it until one of both is dropped."""
     try:
@@ -61,13 +62,13 @@ def existing(resource: object) -> Variable:
     return variable
 
 
-@kernel("DisableCopyOnRead", heavy=False)
+@kernel("DisableCopyOnRead", device=None, heavy=False)
 def disable_copy_on_read(resource: Variable) -> None:
     """Nothing to do: a read is lent, and copied only when a write would change it."""
     as_variable(resource)
 
 
-@kernel("AssignVariableOp")
+@kernel("AssignVariableOp", device=None)
 def assign_variable_op(
     resource: Variable, value: Value, *, dtype: DType, validate_shape: bool = False
 ) -> None:
@@ -83,13 +84,13 @@ def assign_variable_op(
     variable.assign(value, validate_shape=validate_shape and variable.is_initialized)
 
 
-@kernel("AssignAddVariableOp", device="CPU")
+@kernel("AssignAddVariableOp")
 def assign_add_variable_op(xp: Any, resource: Variable, value: Value, *, dtype: DType) -> None:
     """Add `value`, of the variable's shape, in place."""
     _update(resource, value, dtype, xp.add)
 
 
-@kernel("AssignSubVariableOp", device="CPU")
+@kernel("AssignSubVariableOp")
 def assign_sub_variable_op(xp: Any, resource: Variable, value: Value, *, dtype: DType) -> None:
     """Subtract `value`, of the variable's shape, in place."""
     _update(resource, value, dtype, xp.subtract)
@@ -115,16 +116,16 @@ def check_dtype(variable: Variable, dtype: DType) -> None:
         )
 
 
-@kernel("VarIsInitializedOp", heavy=False)
+@kernel("VarIsInitializedOp", device=None, heavy=False, host=("is_initialized",))
 def var_is_initialized_op(resource: Variable) -> Any:
     """Whether the variable holds a value (bool, rank 0)."""
     return np.bool_(as_variable(resource).is_initialized)
 
 
-@kernel("VariableShape", heavy=False)
+@kernel("VariableShape", device=None, heavy=False, host=("output",))
 def variable_shape(resource: Variable, *, out_type: DType) -> Any:
     """The shape of the variable's value: a vector of int32 or int64."""
-    return np.array(existing(resource).value_shape, dtype=out_type.as_numpy_dtype)
+    return vector(existing(resource).value_shape or (), out_type.as_numpy_dtype)
 
 
 @kernel("ResourceCountUpTo", heavy=False)
@@ -133,7 +134,7 @@ def resource_count_up_to(resource: Variable, *, limit: int) -> Any:
     return advance_counter(existing(resource), limit)
 
 
-@kernel("DestroyResourceOp", heavy=False)
+@kernel("DestroyResourceOp", device=None, heavy=False)
 def destroy_resource_op(resource: Any, *, ctx: KernelContext, ignore_lookup_error: bool) -> None:
     """Drop what the handle names; NotFoundError where it is not there, unless that is to be ignored.
 

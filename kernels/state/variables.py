@@ -22,11 +22,21 @@ from flowengine.core.shapes import TensorShape
 from flowengine.ir.graph import Node
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import kernel
+from flowengine.resources.device_variable import DeviceVariable
 from flowengine.resources.names import resource_name
 from flowengine.resources.variable import Variable
 
 
-@kernel("Variable", "VariableV2", heavy=False)
+def new_variable(
+    ctx: KernelContext, name: str, dtype: DType, shape: TensorShape, container: str = ""
+) -> Variable:
+    """A variable without a value, in the memory of the device whose step this is."""
+    if ctx.hardware is None:
+        return Variable(name, dtype, shape, container=container)
+    return DeviceVariable(name, dtype, shape, xp=ctx.hardware.xp, container=container)
+
+
+@kernel("Variable", "VariableV2", device=None, heavy=False)
 def variable(
     *,
     ctx: KernelContext,
@@ -39,7 +49,7 @@ def variable(
     """The variable of this container and name, made uninitialised where there is none."""
     where, name = resource_name(container, shared_name, node.name)
     found = ctx.resources.lookup_or_create(
-        where, name, Variable, lambda: Variable(name, dtype, shape, container=where)
+        where, name, Variable, lambda: new_variable(ctx, name, dtype, shape, where)
     )
     if found.dtype is not dtype.base:
         raise InvalidArgumentError(
@@ -48,21 +58,21 @@ def variable(
     return found
 
 
-@kernel("Assign")
+@kernel("Assign", device=None)
 def assign(ref: Variable, value: Value, *, validate_shape: bool) -> Variable:
     """Set the variable to `value`, of the same shape unless `validate_shape` is false."""
     ref.assign(value, validate_shape=validate_shape)
     return ref
 
 
-@kernel("AssignAdd", device="CPU")
+@kernel("AssignAdd")
 def assign_add(xp: Any, ref: Variable, value: Value) -> Variable:
     """Add `value`, of the variable's shape, in place."""
     _update(ref, value, xp.add)
     return ref
 
 
-@kernel("AssignSub", device="CPU")
+@kernel("AssignSub")
 def assign_sub(xp: Any, ref: Variable, value: Value) -> Variable:
     """Subtract `value`, of the variable's shape, in place."""
     _update(ref, value, xp.subtract)
@@ -79,7 +89,7 @@ def _update(ref: Variable, value: Value, ufunc: Any) -> None:
     ufunc(target, value, target)
 
 
-@kernel("IsVariableInitialized", heavy=False)
+@kernel("IsVariableInitialized", device=None, heavy=False, host=("is_initialized",))
 def is_variable_initialized(ref: Variable) -> Any:
     """Whether the variable holds a value (bool, rank 0)."""
     return np.bool_(ref.is_initialized)

@@ -1,8 +1,9 @@
 """The Apply ops: optimizers on variables, by reference or by resource handle, dense and sparse.
 
-A dense op walks over large variables in blocks, so that a rule's intermediate values stay in cache; a
-sparse one touches the rows that its indices name and no others, a repeated row as often as it is named.
-Half and bfloat16 variables are changed through float32.
+In host memory a dense op walks over large variables in blocks, so that a rule's intermediate values stay in
+cache; on a device with memory of its own it is launched whole. A sparse one, for host memory alone, touches
+the rows that its indices name and no others, a repeated row as often as it is named. Half and bfloat16
+variables are changed through float32.
 
 The reference forms return the variable, the resource forms nothing. `use_locking` needs nothing here: a
 variable is never written by two kernels at once.
@@ -15,21 +16,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
-
-from flowengine.core.arrays import Array, to_array
+from flowengine.core.arrays import in_host_memory, is_numpy, to_array
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.common.checks import refuse
 from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.registry import REGISTRY, Kernel
 from flowengine.kernels.training import optimizers
-
-HOST: Final = "variables are updated in place, and their arrays are in host memory"
+from flowengine.kernels.training.optimizers import Rule, apply_rule, wide
+from flowengine.kernels.training.sparse_rows import apply_sparse
 
 #: Elements changed at a time: with five arrays of float32 they stay in a core's second cache, and the
 #: intermediate ones below the size from which the allocator asks the operating system for each anew.
 BLOCK: Final = 1 << 15
-
-Rule = Callable[..., None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +55,8 @@ class DenseUpdate:
 
 
 def numbers_by_name(names: Sequence[str], values: Sequence[Any], dtype: Any) -> dict[str, Any]:
-    """The scalar inputs by name, in the type of the computation."""
-    result = {}
+    """The scalar inputs by name, in the type of the computation; of a device's memory, they stay there."""
+    result: dict[str, Any] = {}
     kind = dtype.type
     for name, value in zip(names, values, strict=True):
         if type(value) is kind:
@@ -66,6 +64,9 @@ def numbers_by_name(names: Sequence[str], values: Sequence[Any], dtype: Any) -> 
             continue
         if getattr(value, "ndim", 0):
             raise InvalidArgumentError(f"{name} is not a scalar: {shape_text(value)}")
+        if not in_host_memory(value):
+            result[name] = value if value.dtype == dtype or value.dtype.kind in "iu" else value.astype(dtype)
+            continue
         scalar = value[()]
         if type(scalar) is kind:
             result[name] = scalar
@@ -75,37 +76,25 @@ def numbers_by_name(names: Sequence[str], values: Sequence[Any], dtype: Any) -> 
 
 
 def _check_strengths(numbers: dict[str, Any]) -> None:
-    if not numbers["lr"] > 0:
-        raise InvalidArgumentError(f"lr is not a positive scalar: {numbers['lr']}")
+    """InvalidArgumentError for a strength that is none, now or when somebody looks at the checks."""
+
+    def fails(name: str, is_right: Callable[[Any], Any], what: str) -> None:
+        number = numbers[name]
+        right = is_right(number)
+        wrong = not right if in_host_memory(number) else ~right
+        refuse(wrong, lambda: InvalidArgumentError(f"{name} {what}: {number}"))
+
+    fails("lr", lambda number: number > 0, "is not a positive scalar")
     for name in ("l1", "l2", "l2_shrinkage"):
-        if name in numbers and not numbers[name] >= 0:
-            raise InvalidArgumentError(
-                f"{name} regularization strength is not a non-negative scalar: {numbers[name]}"
-            )
-    if not numbers.get("lr_power", 0) <= 0:
-        raise InvalidArgumentError(f"lr_power is not a non-positive scalar: {numbers['lr_power']}")
-
-
-def _wide(dtype: Any) -> Any:
-    """The type to compute in."""
-    return np.dtype(np.float32) if dtype.itemsize == 2 and dtype.kind not in "iu" else dtype
-
-
-def _apply(rule: Rule, arrays: list[Array], grad: Array, keywords: dict[str, Any]) -> None:
-    """Change the arrays by a rule, through float32 where they are narrower."""
-    dtype = arrays[0].dtype
-    wide = _wide(dtype)
-    if wide is dtype:
-        rule(*arrays, grad, **keywords)
-        return
-    widened = [a.astype(wide) for a in arrays]
-    rule(*widened, grad.astype(wide), **keywords)
-    for array, changed in zip(arrays, widened, strict=True):
-        array[...] = changed
+        if name in numbers:
+            what = "regularization strength is not a non-negative scalar"
+            fails(name, lambda number: number >= 0, what)
+    if "lr_power" in numbers:
+        fails("lr_power", lambda number: number <= 0, "is not a non-positive scalar")
 
 
 def apply_dense(
-    rule: Rule, names: Sequence[str], variables: Sequence[Any], grad: Any, keywords: dict[str, Any]
+    xp: Any, rule: Rule, names: Sequence[str], variables: Sequence[Any], grad: Any, keywords: dict[str, Any]
 ) -> None:
     """Change variable and slots by a gradient of the same shape; InvalidArgumentError for another."""
     grad = to_array(grad)
@@ -116,96 +105,22 @@ def apply_dense(
             raise InvalidArgumentError(
                 f"var and {name} do not have the same shape{shape_text(arrays[0])} {shape_text(array)}"
             )
-    if grad.size <= BLOCK:
-        _apply(rule, arrays, grad, keywords)
+    if grad.size <= BLOCK or not is_numpy(xp):
+        apply_rule(xp, rule, arrays, grad, keywords)
         return
     flat = [a.reshape(-1) for a in arrays]
     gradient = grad.reshape(-1)
     for start in range(0, gradient.size, BLOCK):
         part = slice(start, start + BLOCK)
-        _apply(rule, [a[part] for a in flat], gradient[part], keywords)
+        apply_rule(xp, rule, [a[part] for a in flat], gradient[part], keywords)
 
 
-#: So many indices are told apart by a set of Python integers in less time than by sorting them.
-_FEW: Final = 256
-
-
-def _rounds(indices: Array) -> list[Array]:
-    """Positions in `indices`, split so that no row is named twice in one part, in order for each row."""
-    order = np.argsort(indices, kind="stable")
-    ranked = indices[order]
-    fresh = np.flatnonzero(np.concatenate(([True], ranked[1:] != ranked[:-1])))
-    if fresh.size == ranked.size:
-        return [np.arange(indices.size)]
-    lengths = np.diff(np.append(fresh, ranked.size))
-    occurrence = np.arange(ranked.size) - np.repeat(fresh, lengths)
-    return [order[occurrence == n] for n in range(int(lengths.max()))]
-
-
-def apply_sparse(
-    rule: Rule,
-    names: Sequence[str],
-    variables: Sequence[Any],
-    grad: Any,
-    indices: Any,
-    keywords: dict[str, Any],
-) -> None:
-    """Change rows of variable and slots: row `indices[i]` by `grad[i]`, one after another.
-
-    InvalidArgumentError where shapes do not fit or an index is no row; nothing is changed then.
-    """
-    grad, indices = to_array(grad), to_array(indices)
-    arrays = [v.mutable() for v in variables]
-    var = arrays[0]
-    if var.ndim < 1:
-        raise InvalidArgumentError("var must be at least 1 dimensional")
-    for name, array in zip(names[1:], arrays[1:], strict=True):
-        if array.shape != var.shape:
-            raise InvalidArgumentError(
-                f"var and {name} do not have the same shape{shape_text(var)} {shape_text(array)}"
-            )
-    if indices.ndim != 1:
-        raise InvalidArgumentError(f"indices must be one-dimensional, not {shape_text(indices)}")
-    if grad.ndim != var.ndim or grad.shape[1:] != var.shape[1:]:
-        raise InvalidArgumentError(
-            f"var and grad must match in every dimension but the first: {shape_text(var)} vs. "
-            f"{shape_text(grad)}"
-        )
-    if grad.shape[0] != indices.shape[0]:
-        raise InvalidArgumentError(
-            "grad must be the same size as indices in the first dimension: "
-            f"{grad.shape[0]} vs. {indices.shape[0]}"
-        )
-    if indices.size == 0:
-        return
-    few = indices.tolist() if indices.size <= _FEW else None
-    low, high = (min(few), max(few)) if few is not None else (indices.min(), indices.max())
-    if low < 0 or high >= var.shape[0]:
-        offset = int(((indices < 0) | (indices >= var.shape[0])).argmax())
-        raise InvalidArgumentError(
-            f"Index {indices[offset]} at offset {offset} in indices is out of range [0, {var.shape[0]})"
-        )
-    if few is not None and len(set(few)) == len(few):
-        _change_rows(rule, arrays, indices, grad, keywords)
-        return
-    for part in _rounds(indices):
-        _change_rows(rule, arrays, indices[part], grad[part], keywords)
-
-
-def _change_rows(rule: Rule, arrays: list[Array], rows: Array, grad: Array, keywords: dict[str, Any]) -> None:
-    """Change rows that are all different."""
-    taken = [a.take(rows, 0) for a in arrays]
-    _apply(rule, taken, grad, keywords)
-    for array, changed in zip(arrays, taken, strict=True):
-        array[rows] = changed
-
-
-def _register(op: str, function: Callable[..., Any], attr_names: tuple[str, ...]) -> None:
+def _register(op: str, function: Callable[..., Any], attr_names: tuple[str, ...], device: str | None) -> None:
     REGISTRY.register(
         Kernel(
             op=op,
             function=function,
-            device="CPU",
+            device=device,
             provider="numpy",
             types=None,
             supports=None,
@@ -214,7 +129,7 @@ def _register(op: str, function: Callable[..., Any], attr_names: tuple[str, ...]
             heavy=None,
             inline=None,
             nowait=None,
-            takes_xp=False,
+            takes_xp=True,
             takes_context=False,
             is_async=False,
             attr_names=attr_names,
@@ -233,17 +148,17 @@ def _kernel(
     rows = inputs.index("indices") if "indices" in inputs else None
     checked = "lr_power" in inputs or rule is optimizers.proximal_adagrad
 
-    def apply(*arguments: Any, **attrs: Any) -> Any:
+    def apply(xp: Any, *arguments: Any, **attrs: Any) -> Any:
         variables, values = arguments[:count], arguments[count:]
-        dtype = _wide(variables[0].dtype.as_numpy_dtype)
+        dtype = wide(variables[0].dtype.as_numpy_dtype)
         keywords = numbers_by_name(numbers, [values[p] for p in places], dtype)
         if checked:
             _check_strengths(keywords)
         keywords.update(attrs)
         if rows is None:
-            apply_dense(rule, slots, variables, values[gradient], keywords)
+            apply_dense(xp, rule, slots, variables, values[gradient], keywords)
         else:
-            apply_sparse(rule, slots, variables, values[gradient], values[rows], keywords)
+            apply_sparse(xp, rule, slots, variables, values[gradient], values[rows], keywords)
         return variables[0] if returns_variable else None
 
     return apply
@@ -401,4 +316,5 @@ for _name, _rule, _slots, _dense, _sparse, _attrs in _OPTIMIZERS:
                 f"{_prefix}{_form}{_name}",
                 _kernel(_rule, tuple(_slots.split()), tuple(_inputs.split()), not _prefix),
                 tuple(_attrs.split()),
+                None if _form == "Apply" else "CPU",
             )

@@ -123,7 +123,7 @@ class GatheredUpdates:
     def _change(self, rows: Array, gradients: Sequence[Any], keywords: dict[str, Any]) -> None:
         np.concatenate(gradients, axis=None, out=rows[-1])
         for start in range(0, self._size, BLOCK):
-            self._update.rule(*rows[:, start : start + BLOCK], **keywords, **self._attrs)
+            self._update.rule(np, *rows[:, start : start + BLOCK], **keywords, **self._attrs)
 
 
 class _Table:

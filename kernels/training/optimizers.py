@@ -1,19 +1,44 @@
 """The rules of the optimizers: how a gradient changes a variable and its slots, in place.
 
-Each rule takes the arrays of the variable and of its slots, the gradient, and the numbers by name; it
-writes into the arrays and nothing else. All arrays have one shape and one floating (or complex) type. A
-rule is elementwise, so it may be given a block of a variable, or some of its rows.
+Each rule takes the array module, the arrays of the variable and of its slots, the gradient, and the numbers
+by name, which are NumPy's or of rank 0 in a device's memory; it writes into the arrays and nothing else. All
+arrays have one shape and one floating (or complex) type. A rule is elementwise, so it may be given a block of
+a variable, or some of its rows.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from flowengine.core.arrays import Array
+from flowengine.core.arrays import Array, in_host_memory
 
-HOST: Final = "the arithmetic of updates in place, in blocks with `out`"
+Rule: TypeAlias = Callable[..., None]
+
+
+def wide(dtype: Any) -> Any:
+    """The type to compute in."""
+    return np.dtype(np.float32) if dtype.itemsize == 2 and dtype.kind not in "iu" else dtype
+
+
+def apply_rule(xp: Any, rule: Rule, arrays: list[Array], grad: Array, keywords: dict[str, Any]) -> None:
+    """Change the arrays by a rule, through float32 where they are narrower."""
+    dtype = arrays[0].dtype
+    kind = wide(dtype)
+    if kind is dtype:
+        rule(xp, *arrays, grad, **keywords)
+        return
+    widened = [a.astype(kind) for a in arrays]
+    rule(xp, *widened, grad.astype(kind), **keywords)
+    for array, changed in zip(arrays, widened, strict=True):
+        array[...] = changed
+
+
+def _may_be_above_zero(number: Any) -> bool:
+    """Whether a strength that is not negative may count; one in a device's memory is not looked at."""
+    return not in_host_memory(number) or bool(number > 0)
 
 
 def _one(number: Any) -> Any:
@@ -21,11 +46,13 @@ def _one(number: Any) -> Any:
     return number.dtype.type(1)
 
 
-def gradient_descent(var: Array, grad: Array, *, alpha: Any) -> None:
+def gradient_descent(xp: Any, var: Array, grad: Array, *, alpha: Any) -> None:
     var -= grad * alpha
 
 
-def momentum(var: Array, accum: Array, grad: Array, *, lr: Any, momentum: Any, use_nesterov: bool) -> None:
+def momentum(
+    xp: Any, var: Array, accum: Array, grad: Array, *, lr: Any, momentum: Any, use_nesterov: bool
+) -> None:
     accum *= momentum
     accum += grad
     if use_nesterov:
@@ -38,7 +65,7 @@ def momentum(var: Array, accum: Array, grad: Array, *, lr: Any, momentum: Any, u
 
 
 def keras_momentum(
-    var: Array, accum: Array, grad: Array, *, lr: Any, momentum: Any, use_nesterov: bool
+    xp: Any, var: Array, accum: Array, grad: Array, *, lr: Any, momentum: Any, use_nesterov: bool
 ) -> None:
     step = grad * lr
     accum *= momentum
@@ -50,18 +77,20 @@ def keras_momentum(
         var += accum
 
 
-def adagrad(var: Array, accum: Array, grad: Array, *, lr: Any, update_slots: bool) -> None:
+def adagrad(xp: Any, var: Array, accum: Array, grad: Array, *, lr: Any, update_slots: bool) -> None:
     if update_slots:
         accum += grad * grad
     step = grad * lr
-    step /= np.sqrt(accum)
+    step /= xp.sqrt(accum)
     var -= step
 
 
-def adagrad_v2(var: Array, accum: Array, grad: Array, *, lr: Any, epsilon: Any, update_slots: bool) -> None:
+def adagrad_v2(
+    xp: Any, var: Array, accum: Array, grad: Array, *, lr: Any, epsilon: Any, update_slots: bool
+) -> None:
     if update_slots:
         accum += grad * grad
-    scale = np.sqrt(accum)
+    scale = xp.sqrt(accum)
     scale += epsilon
     step = grad * lr
     step /= scale
@@ -69,13 +98,13 @@ def adagrad_v2(var: Array, accum: Array, grad: Array, *, lr: Any, epsilon: Any, 
 
 
 def adadelta(
-    var: Array, accum: Array, accum_update: Array, grad: Array, *, lr: Any, rho: Any, epsilon: Any
+    xp: Any, var: Array, accum: Array, accum_update: Array, grad: Array, *, lr: Any, rho: Any, epsilon: Any
 ) -> None:
     rest = _one(rho) - rho
     accum *= rho
     accum += grad * grad * rest
-    step = np.sqrt(accum_update + epsilon)
-    step /= np.sqrt(accum + epsilon)
+    step = xp.sqrt(accum_update + epsilon)
+    step /= xp.sqrt(accum + epsilon)
     step *= grad
     var -= step * lr
     accum_update *= rho
@@ -85,6 +114,7 @@ def adadelta(
 
 
 def adam(
+    xp: Any,
     var: Array,
     m: Array,
     v: Array,
@@ -99,9 +129,9 @@ def adam(
     use_nesterov: bool,
 ) -> None:
     one = _one(lr)
-    alpha = lr * np.sqrt(one - beta2_power) / (one - beta1_power)
+    alpha = lr * xp.sqrt(one - beta2_power) / (one - beta1_power)
     _moments(m, v, grad, beta1, beta2)
-    scale = np.sqrt(v)
+    scale = xp.sqrt(v)
     scale += epsilon
     if use_nesterov:
         step = m * beta1
@@ -114,6 +144,7 @@ def adam(
 
 
 def adam_with_amsgrad(
+    xp: Any,
     var: Array,
     m: Array,
     v: Array,
@@ -128,10 +159,10 @@ def adam_with_amsgrad(
     epsilon: Any,
 ) -> None:
     one = _one(lr)
-    alpha = lr * np.sqrt(one - beta2_power) / (one - beta1_power)
+    alpha = lr * xp.sqrt(one - beta2_power) / (one - beta1_power)
     _moments(m, v, grad, beta1, beta2)
-    np.maximum(vhat, v, out=vhat)
-    scale = np.sqrt(vhat)
+    xp.maximum(vhat, v, out=vhat)
+    scale = xp.sqrt(vhat)
     scale += epsilon
     step = m * alpha
     step /= scale
@@ -150,6 +181,7 @@ def _moments(m: Array, v: Array, grad: Array, beta1: Any, beta2: Any) -> None:
 
 
 def ada_max(
+    xp: Any,
     var: Array,
     m: Array,
     v: Array,
@@ -163,13 +195,14 @@ def ada_max(
 ) -> None:
     m += (grad - m) * (_one(beta1) - beta1)
     v *= beta2
-    np.maximum(v, np.abs(grad), out=v)
+    xp.maximum(v, xp.abs(grad), out=v)
     step = m * (lr / (_one(lr) - beta1_power))
     step /= v + epsilon
     var -= step
 
 
 def rms_prop(
+    xp: Any,
     var: Array,
     ms: Array,
     mom: Array,
@@ -182,11 +215,12 @@ def rms_prop(
 ) -> None:
     ms += (grad * grad - ms) * (_one(rho) - rho)
     mom *= momentum
-    mom += grad * lr / np.sqrt(ms + epsilon)
+    mom += grad * lr / xp.sqrt(ms + epsilon)
     var -= mom
 
 
 def centered_rms_prop(
+    xp: Any,
     var: Array,
     mg: Array,
     ms: Array,
@@ -204,33 +238,34 @@ def centered_rms_prop(
     spread = ms - mg * mg
     spread += epsilon
     mom *= momentum
-    mom += grad * lr / np.sqrt(spread)
+    mom += grad * lr / xp.sqrt(spread)
     var -= mom
 
 
-def _shrunk(prox: Array, threshold: Any) -> Array:
+def _shrunk(xp: Any, prox: Array, threshold: Any) -> Array:
     """prox moved towards 0 by the threshold, and 0 where it is nearer."""
-    result: Array = np.sign(prox) * np.maximum(np.abs(prox) - threshold, prox.dtype.type(0))
+    result: Array = xp.sign(prox) * xp.maximum(xp.abs(prox) - threshold, prox.dtype.type(0))
     return result
 
 
-def proximal_gradient_descent(var: Array, grad: Array, *, alpha: Any, l1: Any, l2: Any) -> None:
+def proximal_gradient_descent(xp: Any, var: Array, grad: Array, *, alpha: Any, l1: Any, l2: Any) -> None:
     prox = var - grad * alpha
-    if l1 > 0:
-        prox = _shrunk(prox, alpha * l1)
-    np.divide(prox, _one(alpha) + alpha * l2, out=var)
+    if _may_be_above_zero(l1):
+        prox = _shrunk(xp, prox, alpha * l1)
+    xp.divide(prox, _one(alpha) + alpha * l2, out=var)
 
 
-def proximal_adagrad(var: Array, accum: Array, grad: Array, *, lr: Any, l1: Any, l2: Any) -> None:
+def proximal_adagrad(xp: Any, var: Array, accum: Array, grad: Array, *, lr: Any, l1: Any, l2: Any) -> None:
     accum += grad * grad
-    rate = lr / np.sqrt(accum)
+    rate = lr / xp.sqrt(accum)
     prox = var - grad * rate
-    if l1 > 0:
-        prox = _shrunk(prox, rate * l1)
-    np.divide(prox, _one(lr) + rate * l2, out=var)
+    if _may_be_above_zero(l1):
+        prox = _shrunk(xp, prox, rate * l1)
+    xp.divide(prox, _one(lr) + rate * l2, out=var)
 
 
 def adagrad_da(
+    xp: Any,
     var: Array,
     gradient_accumulator: Array,
     gradient_squared_accumulator: Array,
@@ -243,14 +278,17 @@ def adagrad_da(
 ) -> None:
     gradient_accumulator += grad
     gradient_squared_accumulator += grad * grad
-    steps = lr.dtype.type(global_step)
-    direction = _shrunk(gradient_accumulator, l1 * steps) if l1 > 0 else gradient_accumulator
-    scale = np.sqrt(gradient_squared_accumulator)
+    steps = global_step.astype(lr.dtype)
+    direction = (
+        _shrunk(xp, gradient_accumulator, l1 * steps) if _may_be_above_zero(l1) else gradient_accumulator
+    )
+    scale = xp.sqrt(gradient_squared_accumulator)
     scale += l2 * steps * lr
-    np.divide(direction * -lr, scale, out=var)
+    xp.divide(direction * -lr, scale, out=var)
 
 
 def ftrl(
+    xp: Any,
     var: Array,
     accum: Array,
     linear: Array,
@@ -266,21 +304,22 @@ def ftrl(
     """With `multiply_linear_by_lr` the slot `linear` is the rate times what it is without."""
     shrunk = grad if l2_shrinkage is None else grad + var * (l2_shrinkage + l2_shrinkage)
     total = accum + grad * grad
-    if lr_power == -0.5:
-        root, before = np.sqrt(total), np.sqrt(accum)
+    if in_host_memory(lr_power) and lr_power == -0.5:
+        root, before = xp.sqrt(total), xp.sqrt(accum)
     else:
-        root, before = np.power(total, -lr_power), np.power(accum, -lr_power)
+        root, before = xp.power(total, -lr_power), xp.power(accum, -lr_power)
     if multiply_linear_by_lr:
         linear += shrunk * lr - (root - before) * var
         bound, scale = l1 * lr, root + (l2 + l2) * lr
     else:
         linear += shrunk - (root - before) / lr * var
         bound, scale = l1, root / lr + (l2 + l2)
-    np.divide(np.clip(linear, -bound, bound) - linear, scale, out=var)
+    xp.divide(xp.clip(linear, -bound, bound) - linear, scale, out=var)
     accum[...] = total
 
 
 def add_sign(
+    xp: Any,
     var: Array,
     m: Array,
     grad: Array,
@@ -290,13 +329,14 @@ def add_sign(
     sign_decay: Any,
     beta: Any,
 ) -> None:
-    agreement = _agreement(m, grad, beta)
+    agreement = _agreement(xp, m, grad, beta)
     agreement *= sign_decay
     agreement += alpha
     var -= agreement * grad * lr
 
 
 def power_sign(
+    xp: Any,
     var: Array,
     m: Array,
     grad: Array,
@@ -306,14 +346,14 @@ def power_sign(
     sign_decay: Any,
     beta: Any,
 ) -> None:
-    agreement = _agreement(m, grad, beta)
+    agreement = _agreement(xp, m, grad, beta)
     agreement *= logbase * sign_decay
-    var -= np.exp(agreement) * grad * lr
+    var -= xp.exp(agreement) * grad * lr
 
 
-def _agreement(m: Array, grad: Array, beta: Any) -> Array:
+def _agreement(xp: Any, m: Array, grad: Array, beta: Any) -> Array:
     """Update the mean of the gradient; 1 where it has the sign of the gradient, -1 where the other."""
     m *= beta
     m += grad * (_one(beta) - beta)
-    result: Array = np.sign(grad) * np.sign(m)
+    result: Array = xp.sign(grad) * xp.sign(m)
     return result

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from flowengine.core import dtypes
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 from flowengine.core.shapes import TensorShape
-from flowengine.kernels.training import apply as training
 from flowengine.kernels.training import optimizers
+from flowengine.kernels.training.sparse_rows import apply_sparse
 from flowengine.ops.load import registry
 from flowengine.resources.variable import Variable
 
@@ -82,7 +82,7 @@ def test_a_large_variable_is_changed_in_blocks_as_it_would_be_whole(apply_op: Ru
     random = np.random.default_rng(0)
     var, accum, grad = (random.normal(size=(70, 1001)).astype(np.float32) ** 2 for _ in range(3))
     whole_var, whole_accum = var.copy(), accum.copy()
-    optimizers.adagrad(whole_var, whole_accum, grad, lr=np.float32(0.1), update_slots=True)
+    optimizers.adagrad(np, whole_var, whole_accum, grad, lr=np.float32(0.1), update_slots=True)
     inputs: dict[str, Any] = {
         "var": _variable(var),
         "accum": _variable(accum),
@@ -103,10 +103,10 @@ def test_a_repeated_row_is_changed_once_for_each_time(rows: list[int], seed: int
     keywords: dict[str, Any] = {"lr": np.float64(0.1), "momentum": np.float64(0.9), "use_nesterov": True}
     for row, part in zip(rows, grad, strict=True):
         taken_var, taken_accum = one_var[row : row + 1], one_accum[row : row + 1]
-        optimizers.momentum(taken_var, taken_accum, part[None], **keywords)
+        optimizers.momentum(np, taken_var, taken_accum, part[None], **keywords)
     variables = [_variable(var), _variable(accum)]
-    training.apply_sparse(
-        optimizers.momentum, ("var", "accum"), variables, grad, np.array(rows, np.int64), keywords
+    apply_sparse(
+        np, optimizers.momentum, ("var", "accum"), variables, grad, np.array(rows, np.int64), keywords
     )
     np.testing.assert_array_equal(variables[0].read(), one_var)
     np.testing.assert_array_equal(variables[1].read(), one_accum)

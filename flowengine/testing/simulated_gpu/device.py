@@ -37,10 +37,10 @@ from flowengine.testing.simulated_gpu.module import (
     as_arrays,
     offset_in,
     replaced,
-    root_of,
 )
 from flowengine.testing.simulated_gpu.pool import POISON, Chunk, MemoryBlock, MemoryPool
 from flowengine.testing.simulated_gpu.streams import LateStreams
+from flowengine.testing.strict_array import root_of
 from flowengine.testing.strict_arrays import StrictArray
 
 #: The streams that a device begins with; others are any other numbers.
@@ -77,6 +77,7 @@ class SimulatedGpu:
                  "launch" (work on what another stream uses), "copy out" and "reuse" (memory that comes back)
     waits        {kind: how many waits were asked for}
     stops        how often an event loop has stood still for the device
+    copies       {"in": the bytes of each copy from the host, "out": of each copy to it}, in order
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class SimulatedGpu:
         self.leaves_out: Callable[[str, StreamEvent], bool] = lambda kind, event: False
         self.waits: dict[str, int] = {}
         self.stops = 0
+        self.copies: dict[str, list[int]] = {"in": [], "out": []}
         self.xp: Any = GpuModule(self)
         self._accesses = AccessCheck()
         self._streams = LateStreams(seed)
@@ -118,6 +120,7 @@ class SimulatedGpu:
             return value
         staged, known = np.array(value), np.array(value)
         with self._lock:
+            self.copies["in"].append(known.nbytes)
             block = self._new_block(known, COPY_IN)
             target = self._late(known)
             self._launch("copy in", COPY_IN, lambda: np.copyto(target, staged), (), (block.chunk,), "copy in")
@@ -298,6 +301,7 @@ class SimulatedGpu:
         assert block is not None, "an array that this device has not made"
         if not block.is_live:
             self._accesses.find("use after free", f"'copy out' uses memory {block.chunk.number}")
+        self.copies["out"].append(data.nbytes)
         # What the host would read too early is no number that was computed.
         target = np.frombuffer(bytearray([POISON]) * data.nbytes, data.dtype).reshape(data.shape)
         source = self._late(data)

@@ -71,18 +71,6 @@ class GpuModule(StrictModule):
         return self._runner.fetched(data)
 
 
-def root_of(array: Array) -> Array:
-    """The array that owns the memory which an array looks into."""
-    while True:
-        base: Any = array.base
-        if not isinstance(base, np.ndarray):
-            # `as_strided` puts an object between an array and what it looks into.
-            base = getattr(base, "base", None)
-        if not isinstance(base, np.ndarray):
-            return array
-        array = base
-
-
 def offset_in(root: Array, array: Array) -> int:
     """Where an array begins, in bytes from the beginning of the one that owns its memory."""
     there: int = array.__array_interface__["data"][0]
@@ -119,4 +107,4 @@ def replaced(value: Any, new: Callable[[Array], Array]) -> Any:
     return value
 
 
-__all__ = ["CallRunner", "GpuModule", "arrays_in", "as_arrays", "offset_in", "replaced", "root_of"]
+__all__ = ["CallRunner", "GpuModule", "arrays_in", "as_arrays", "offset_in", "replaced"]
