@@ -287,6 +287,24 @@ def test_a_tensor_in_two_checkpoints_cannot_be_merged(tmp_path: Path) -> None:
     assert read_all(tmp_path / "one").keys() == read_all(tmp_path / "two").keys()
 
 
+def test_of_several_all_but_one_may_be_missing(tmp_path: Path) -> None:
+    write_small(tmp_path / "one")
+    stored = read_all(tmp_path / "one")
+    prefixes = [str(tmp_path / "none"), str(tmp_path / "one")]
+    with pytest.raises(NotFoundError):
+        merge_bundles(prefixes, str(tmp_path / "merged"))
+    with pytest.raises(InvalidArgumentError, match="At least one prefix checkpoint must exist"):
+        merge_bundles(prefixes[:1], str(tmp_path / "merged"), missing=True)
+    for missing in (False, True):
+        with pytest.raises(InvalidArgumentError, match="no checkpoint to merge"):
+            merge_bundles([], str(tmp_path / "merged"), missing=missing)
+    assert sorted(tmp_path.glob("merged*")) == []
+    merge_bundles(prefixes, str(tmp_path / "merged"), missing=True)
+    merged = read_all(tmp_path / "merged")
+    assert merged.keys() == stored.keys()
+    assert all(same(merged[name], stored[name]) for name in stored)
+
+
 # -- crashes ----------------------------------------------------------------------------------------
 
 

@@ -116,6 +116,13 @@ def test_as_many_elements_as_wanted_may_still_overlap() -> None:
     assert cover((4,), ((0, 1),), [((0, 2),), ((1, 1),), ((3, 1),)]) is not None
 
 
+def test_a_slice_of_nothing_overlaps_with_none() -> None:
+    nothing, whole = ((3, 0),), ((0, 6),)
+    for stored in ([nothing, whole], [whole, nothing], [nothing, whole, nothing]):
+        found = cover((6,), (None,), stored)
+        assert found == [(stored.index(whole), (slice(0, 6),), (slice(0, 6),))]
+
+
 def test_overlapping_slices_are_refused_when_read(tmp_path: Path) -> None:
     prefix = _write(tmp_path / "m", [((0, 3),), ((2, 2),)])
     with BundleReader(prefix) as reader:
@@ -134,6 +141,22 @@ def test_one_slice_in_two_bundles_is_refused_and_both_stay(tmp_path: Path) -> No
     with BundleReader(two) as reader:
         assert reader.read(b"t").tolist() == [2, 2, 2, 2]
     assert not (tmp_path / "merged.index").exists()
+
+
+def test_slices_of_one_tensor_are_of_one_type_and_shape(tmp_path: Path) -> None:
+    with BundleWriter(str(tmp_path / "m")) as writer:
+        writer.add_slice(b"t", (4,), ((0, 2),), np.zeros(2, np.int32), dtypes.int32)
+        with pytest.raises(InvalidArgumentError, match="float32 of a tensor"):
+            writer.add_slice(b"t", (4,), ((2, 2),), np.zeros(2, np.float32), dtypes.float32)
+        with pytest.raises(InvalidArgumentError, match="of shape"):
+            writer.add_slice(b"t", (5,), ((2, 2),), np.zeros(2, np.int32), dtypes.int32)
+        with pytest.raises(InvalidArgumentError, match="its specification says"):
+            writer.add_slice(b"t", (4,), ((2, 2),), np.zeros(3, np.int32), dtypes.int32)
+        with pytest.raises(InvalidArgumentError):
+            writer.add(b"objects", np.array([None, None], object), dtypes.int64)
+        writer.add_slice(b"t", (4,), ((2, 2),), np.ones(2, np.int32), dtypes.int32)
+    with BundleReader(str(tmp_path / "m")) as reader:
+        assert reader.read(b"t").tolist() == [0, 0, 1, 1]
 
 
 def test_slices_of_tensors_that_differ_are_refused(tmp_path: Path) -> None:

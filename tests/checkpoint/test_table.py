@@ -88,6 +88,22 @@ def test_an_integer_that_goes_on_is_refused(length: int) -> None:
         decode_varints(endless, 1)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (b"able", b"cold", b"b"),
+        (b"able", b"bold", b"able"),
+        (b"able", b"ably", b"ablf"),
+        (b"a", b"able", b"a"),
+        (b"a\xfe", b"b", b"a\xfe"),
+        (b"\xfdx", b"\xff", b"\xfe"),
+    ],
+)
+def test_separators_are_short_and_lie_between(before: bytes, after: bytes, expected: bytes) -> None:
+    assert table._separator(before, after) == expected
+    assert before <= expected < after
+
+
 def test_a_table_without_keys(tmp_path: Path) -> None:
     written = bytearray()
     TableWriter(written.extend).finish()

@@ -2,6 +2,8 @@
 
     make mutants ROOM=transport SEED=1          150 mutants, an hour at most; again: it goes on
     make mutants ROOM=transport ALL=1           all of them
+    make mutants ROOM=transport SEED=1 ARGS='--again tests/transport/test_new.py'
+                                                what nobody noticed meets tests that were written since
 
 Works in clones of the last commit under .mutants/, never in the checkout. A line for each mutant is kept
 beside them; the summary gives the score and the diff of each that nobody noticed.
@@ -10,39 +12,23 @@ beside them; the summary gives the score and the diff of each that nobody notice
 from __future__ import annotations
 
 import argparse
-import difflib
 import json
-import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
+from tests.mutants.again import judge_again
+from tests.mutants.clones import ROOT, cloned, environment, git
 from tests.mutants.covering import Coverage, read
 from tests.mutants.drawing import Mutant, changed_source, draw, places
 from tests.mutants.judging import import_libraries, judge
 from tests.mutants.rooms import ROOMS
+from tests.mutants.rows import read as read_rows
+from tests.mutants.rows import reason, show
 
-ROOT = Path(__file__).resolve().parents[2]
 #: Tests of one mutant take no longer than this in all, by what they took without it; the fastest first.
 _TESTS_SECONDS = 120.0
-
-
-def _git(*arguments: str) -> str:
-    return subprocess.run(
-        ["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True
-    ).stdout.strip()
-
-
-def _cloned(folder: Path, commit: str) -> Path:
-    clone = folder / f"clone-{commit[:12]}"
-    if not (clone / ".git").is_dir():
-        shutil.rmtree(clone, ignore_errors=True)
-        subprocess.run(["git", "clone", "--quiet", "--shared", str(ROOT), str(clone)], check=True)
-        subprocess.run(["git", "checkout", "--quiet", commit], cwd=clone, check=True)
-    subprocess.run(["git", "checkout", "--quiet", "--", "."], cwd=clone, check=True)
-    return clone
 
 
 def _covered(folder: Path, clone: Path, room: str, commit: str) -> Coverage:
@@ -50,7 +36,7 @@ def _covered(folder: Path, clone: Path, room: str, commit: str) -> Coverage:
     if not target.is_file():
         print(f"which tests run which lines of {room}, once", flush=True)
         command = [sys.executable, "-m", "tests.mutants.covering", room, str(target)]
-        subprocess.run(command, cwd=clone, check=True)
+        subprocess.run(command, cwd=clone, env=environment(clone), check=True)
     return read(target)
 
 
@@ -64,28 +50,6 @@ def _chosen(coverage: Coverage, mutant: Mutant) -> tuple[list[str], float]:
             break
         names.append(name)
     return names, min(total, _TESTS_SECONDS)
-
-
-def _diff(clone: Path, mutant: Mutant) -> str:
-    before = (clone / mutant.file).read_text().splitlines()
-    after = (changed_source(clone, mutant) or "").splitlines()
-    return "\n".join(difflib.unified_diff(before, after, mutant.file, mutant.operator, lineterm="", n=1))
-
-
-def _summary(clone: Path, rows: list[dict[str, Any]]) -> None:
-    judged = [row for row in rows if row["verdict"] not in ("same", "late")]
-    left = [row for row in judged if row["verdict"] in ("survived", "uncovered")]
-    fields = ("file", "operator", "occurrence", "line", "is_ours")
-    for row in left:
-        print(f"\n{row['verdict']}, {row['tests']} tests:")
-        print(_diff(clone, Mutant(**{name: row[name] for name in fields})))
-    killed = len(judged) - len(left)
-    share = killed / len(judged) if judged else 0.0
-    same = sum(row["verdict"] == "same" for row in rows)
-    late = len(rows) - len(judged) - same
-    print(f"\n{killed} of {len(judged)} mutants noticed ({share:.1%}); {same} were the same program")
-    if late:
-        print(f"{late} could not be judged: the machine is too busy; the same command judges them again")
 
 
 def _check(clone: Path, coverage: Coverage, drawn: list[Mutant]) -> None:
@@ -110,20 +74,26 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="every mutant of the room")
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--folder", type=Path, default=ROOT / ".mutants")
+    parser.add_argument(
+        "--again", nargs="*", metavar="TEST", help="files of tests that followed from the newest draw"
+    )
     given = parser.parse_args()
     given.folder.mkdir(exist_ok=True)
-    commit = _git("rev-parse", "HEAD")
-    clone = _cloned(given.folder, commit)
+    name = f"{given.room}-{'all' if given.all else given.seed}"
+    if given.again is not None:
+        judge_again(given.folder, given.room, name, given.again)
+        return
+    commit = git("rev-parse", "HEAD")
+    clone = cloned(given.folder, given.room, commit)
     coverage = _covered(given.folder, clone, given.room, commit)
     drawn = draw(
         [each for file in ROOMS[given.room].files(clone) for each in places(clone, file)],
         given.seed,
         None if given.all else given.count,
     )
-    kept = given.folder / f"{given.room}-{'all' if given.all else given.seed}-{commit[:12]}.jsonl"
+    kept = given.folder / f"{name}-{commit[:12]}.jsonl"
     end = time.monotonic() + 60 * given.minutes
-    rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.is_file() else []
-    rows = [row for row in rows if row["verdict"] != "late"]
+    rows = [row for row in read_rows(kept) if row["verdict"] != "late"]
     done = {row["key"] for row in rows}
     import_libraries()
     _check(clone, coverage, drawn)
@@ -139,6 +109,8 @@ def main() -> None:
             took = 0.0
             if changed is None:
                 verdict = "same"
+            elif reason(clone, mutant):
+                verdict = "excused"
             elif not tests:
                 verdict = "uncovered"
             else:
@@ -156,7 +128,7 @@ def main() -> None:
                 f"{len(rows)}/{len(drawn)} {verdict:9} {took:5.1f} s {mutant.key} line {mutant.line}",
                 flush=True,
             )
-    _summary(clone, rows)
+    show(clone, rows)
 
 
 if __name__ == "__main__":

@@ -74,15 +74,35 @@ def _annotations(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     return found
 
 
+def _is_wording(node: Any) -> bool:
+    """Whether this is within the text of an error or of a line of a log: what is said, not what is done."""
+    is_text = False
+    while node is not None:
+        is_text = is_text or node.type == "fstring"
+        if is_text and node.type == "raise_stmt":
+            return True
+        if is_text and node.type in ("atom_expr", "power"):
+            called = node.children[0].get_code().strip()
+            if called.endswith("Error") or called in ("logger", "_log", "log"):
+                return True
+        node = node.parent
+    return False
+
+
 class _Places(Visitor):
     """Notes the places of all operators, each in the order in which cosmic-ray counts them."""
 
     def __init__(self) -> None:
-        self.found: dict[str, list[tuple[int, int]]] = {name: [] for name in OPERATORS}
+        #: {operator: (line and column, whether it is a place to change)}
+        self.found: dict[str, list[tuple[tuple[int, int], bool]]] = {name: [] for name in OPERATORS}
 
     def visit(self, node: Any) -> Any:
+        is_wording: bool | None = None
         for name, (operator, _) in OPERATORS.items():
-            self.found[name] += [start for start, _ in operator.mutation_positions(node)]
+            for start, _ in operator.mutation_positions(node):
+                if is_wording is None:
+                    is_wording = _is_wording(node)
+                self.found[name].append((start, not is_wording))
         return node
 
 
@@ -93,9 +113,9 @@ def places(root: Path, file: str) -> Iterator[Mutant]:
     visitor = _Places()
     visitor.walk(parso.parse(source))
     for name, (_, is_ours) in OPERATORS.items():
-        for occurrence, start in enumerate(visitor.found[name]):
+        for occurrence, (start, counts) in enumerate(visitor.found[name]):
             inside = any(first <= start < last for first, last in annotations)
-            if not inside and start[0] not in silent:
+            if counts and not inside and start[0] not in silent:
                 yield Mutant(file, name, occurrence, start[0], is_ours)
 
 

@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 import pytest
 
-Verdict = Literal["killed", "survived", "timeout", "late", "uncovered", "same"]
+Verdict = Literal["killed", "survived", "timeout", "late", "uncovered", "same", "excused"]
 
 #: What every test imports and no mutant changes.
 _LIBRARIES: Final = (

@@ -13,9 +13,11 @@ pytest.importorskip(
 
 from cosmic_ray.mutating import mutate_code
 
+from tests.mutants import rows
 from tests.mutants.covering import Coverage
 from tests.mutants.drawing import changed_source, draw, places
 from tests.mutants.operators import OURS
+from tests.mutants.reasons import REASONS, parsed
 
 SOURCE = '''"""A text is no place for a change: 1 < 2."""
 
@@ -26,7 +28,7 @@ def first(a: int | None, b: list[int] = [1]) -> int | None:
     """Nor is this: a and b."""
     if a and b:
         return min(a, len(b))
-    raise ValueError(a)
+    raise ValueError(f"{len(b or [1])} are too few")
 '''
 
 
@@ -42,6 +44,8 @@ def test_places_are_where_something_runs(tmp_path: Path) -> None:
     found = list(places(tmp_path, "module.py"))
     assert {each.line for each in found} == {6, 8, 9, 10}
     assert {each.operator for each in found if each.line == 6} == {"NumberReplacer"}
+    # What an error says is passed over, that it is raised is not.
+    assert {each.operator for each in found if each.line == 10} == {"SwallowError"}
     changed = {changed_source(tmp_path, each) for each in found}
     assert len(changed) == len(found)
     assert draw(found, 3, 4) == draw(found, 3, 4)
@@ -55,3 +59,33 @@ def test_the_fastest_tests_come_first() -> None:
     assert coverage.of("m.py", 4) == []
     # What runs when the file is imported is everybody's.
     assert coverage.of("m.py", 1) == ["other", "quick", "slow"]
+
+
+def test_a_mutant_that_is_the_same_program_has_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "module.py").write_text(SOURCE)
+    found = {each.operator: each for each in places(tmp_path, "module.py")}
+    known = parsed("module.py\n    if  a:\n        b is never empty\n")
+    monkeypatch.setattr(rows, "REASONS", known)
+    assert rows.reason(tmp_path, found["ForgetPartOfCondition"]) == "b is never empty"
+    assert rows.reason(tmp_path, found["TurnExtreme"]) == ""
+    with pytest.raises(ValueError, match="no reason for 'if a:'"):
+        parsed("module.py\n    if a:\n")
+
+
+def test_each_reason_is_of_a_file_that_is_there(root: Path) -> None:
+    assert [name for name in REASONS if not (root / name).is_file()] == []
+
+
+def test_rows_come_back_and_those_that_are_left_are_told(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(SOURCE)
+    drawn = list(places(tmp_path, "module.py"))
+    made = [
+        each.as_row() | {"verdict": verdict, "tests": 1}
+        for each, verdict in zip(drawn, ("killed", "survived", "late", "uncovered", "excused"), strict=False)
+    ]
+    rows.write(tmp_path / "kept", made)
+    assert rows.read(tmp_path / "kept") == made
+    assert rows.read(tmp_path / "none") == []
+    assert [rows.mutant_of(row) for row in rows.left(made)] == [drawn[1], drawn[3]]
