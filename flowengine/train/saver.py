@@ -116,7 +116,7 @@ class Saver:
         """The saver of a graph that has nodes for it, as TensorFlow's Saver adds them.
 
         filename   the tensor that takes the checkpoint's prefix, such as "save/Const:0"
-        save       the tensor or node to run for saving, such as "save/control_dependency:0"
+        save       the tensor to fetch for saving, such as "save/control_dependency:0"
         restore    the node to run for restoring, such as "save/restore_all"
 
         Options are those of the constructor, but for `var_list`.

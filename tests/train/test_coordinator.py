@@ -111,3 +111,20 @@ async def test_it_is_entered_once_at_a_time() -> None:
             await coordinator.__aenter__()
         with pytest.raises(FailedPreconditionError, match="has not ended"):
             coordinator.clear_stop()
+
+
+async def test_tasks_have_time_to_end(autojump_clock: MockClock) -> None:
+    """Those that are asked to stop are waited for, until the last of several has ended."""
+    ended: list[float] = []
+
+    async def slow(seconds: float) -> None:
+        await coordinator.wait_for_stop()
+        await trio.sleep(seconds)
+        ended.append(trio.current_time() - started)
+
+    started = trio.current_time()
+    async with Coordinator(stop_grace_period_seconds=30) as coordinator:
+        for seconds in (1, 2):
+            coordinator.start(slow, seconds)
+    assert ended == [pytest.approx(1), pytest.approx(2)]
+    assert trio.current_time() - started == pytest.approx(2), "not longer than they need"

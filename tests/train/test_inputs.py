@@ -296,3 +296,15 @@ async def test_the_end_of_the_input_is_an_error_outside_of_the_block() -> None:
             await session.run(batch)
         with pytest.raises(OutOfRangeError, match="closed and has insufficient elements"):
             await session.run(batch)
+
+
+def test_what_a_dequeue_gives_is_a_tuple_of_components() -> None:
+    graph = fe.Graph()
+    queue = fe.train.slice_input_producer([graph.constant([1, 2]), graph.constant([3.0, 4.0])])
+    assert [type(each) for each in (queue, queue[0])] == [list, fe.Tensor]
+    pairs = fe.train.string_input_producer(graph, ["a", "b"])
+    for components in (pairs.dequeue(), pairs.dequeue_many(2), pairs.dequeue_up_to(2)):
+        assert isinstance(components, tuple)
+        assert len(components) == 1
+    with pytest.raises(InvalidArgumentError, match="at least one tensor"):
+        fe.train.slice_input_producer([])

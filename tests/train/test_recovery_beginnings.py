@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -120,3 +122,29 @@ async def test_what_initialisation_took_of_the_state_is_put_back(tmp_path: Path)
     assert attempts == 3
     first = np.random.default_rng(3)
     assert trainer.drawn == [(0, int(first.integers(0, 10**9))), (1, int(first.integers(0, 10**9)))]
+
+
+async def test_a_wait_of_just_the_time_that_is_left_is_made(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    """The first pause is as long as the whole wait may be: it is tried once more behind it."""
+    tried: list[float] = []
+
+    @asynccontextmanager
+    async def around(session: fe.Session) -> AsyncIterator[None]:
+        tried.append(trio.current_time())
+        raise fe.errors.UnavailableError("nobody is there")
+        yield
+
+    async def step(session: fe.Session, number: int) -> None:
+        raise AssertionError("it cannot begin")
+
+    graph = fe.Graph()
+    graph.group(graph.variable(0.0, name="w").initializer, name="init")
+    nodes = len(graph)
+    with pytest.raises(fe.errors.UnavailableError, match="in 2 attempts"):
+        await fe.train.run_with_recovery(
+            graph, step, steps=1, directory=tmp_path, around=around, max_wait_seconds=0.1
+        )
+    assert tried == [0, pytest.approx(0.1)]
+    assert len(graph) == nodes, "a run in this process needs no nodes that save"

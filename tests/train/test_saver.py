@@ -381,3 +381,15 @@ async def test_variables_on_several_devices(tmp_path: Path) -> None:
         w0, w1 = await session.run(["w0:0", "w1:0"])
         assert w0.tolist() == [1, 1, 1]
         assert w1.tolist() == [2, 2, 2]
+
+
+async def test_what_is_left_is_removed_once_and_when_asked_for(tmp_path: Path) -> None:
+    """What comes later may be another process's that is saving just now."""
+    saver = fe.train.Saver()
+    async with await trained(1) as session:
+        await saver.save(session, tmp_path / "m")
+        (tmp_path / "m-3.index.tempstate1").write_bytes(b"")
+        await saver.save(session, tmp_path / "m", global_step=4)
+        assert (tmp_path / "m-3.index.tempstate1").exists()
+        await saver.remove_leftovers(tmp_path / "m")
+    assert not (tmp_path / "m-3.index.tempstate1").exists()

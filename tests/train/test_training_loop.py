@@ -261,3 +261,31 @@ def test_whatever_ends_a_loop_is_enough() -> None:
         graph, total, _ = counting()
         result, value = run(graph, total.assign_add_op(1.0), then=total.value(), **options)
         assert (result.steps, value) == (2, 2)
+
+
+async def test_the_rate_is_of_the_steps_since_the_last_report(autojump_clock: trio.testing.MockClock) -> None:
+    graph, _, step = counting()
+
+    async def feeds() -> AsyncIterator[dict[str, float]]:
+        for number in range(6):
+            await trio.sleep(0.5 if number < 2 else 2.0)
+            yield {"x:0": 1.0}
+
+    lines: list[str] = []
+    report = fe.train.ProgressReports(every_steps=2, report=lines.append)
+    async with fe.Session(graph) as session:
+        await fe.train.loop(session, step, feeds=feeds(), hooks=[report])
+    assert lines == ["step 2, 2.0 steps/s", "step 4, 0.5 steps/s", "step 6, 0.5 steps/s"]
+
+
+def test_a_number_that_no_step_has_given_is_told() -> None:
+    graph, total, step = counting()
+    with pytest.raises(fe.errors.InvalidArgumentError, match=r"given 'lost'; there are \['value'\]"):
+        run(
+            graph,
+            step,
+            feeds=lambda number: {"x:0": 1.0},
+            fetches={"value": total},
+            hooks=[fe.train.StopAtNaN("lost")],
+            steps=3,
+        )
