@@ -111,10 +111,8 @@ def _split_rows(splits: Value, total: int) -> tuple[Array, int]:
         raise InvalidArgumentError(
             f"Splits must end with the number of values, got {ends[-1]} instead of {total}"
         )
-    # A row that begins before an earlier one ends has only what comes after that.
-    lengths = np.diff(np.maximum.accumulate(ends))
-    if lengths.sum() > total:
-        raise InvalidArgumentError(f"Splits must not point past values: {int(ends.max())} > {total}")
+    # A row that begins before an earlier one ends has only what comes after that, and none has what is not.
+    lengths = np.diff(np.minimum(np.maximum.accumulate(ends), total))
     return np.repeat(np.arange(len(ends) - 1), lengths), len(ends) - 1
 
 

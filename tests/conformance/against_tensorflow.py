@@ -53,6 +53,8 @@ _NOTHING: Final = (
     "not in list of allowed values",
     "not in the list of allowed values",
     "Cannot assign a device for operation",
+    # Layers that are oneDNN's are empty kernels where that is off.
+    "Missing 0-th output",
 )
 
 
@@ -168,7 +170,10 @@ def _wait(player: subprocess.Popen[bytes], path: Path) -> None:
 
 
 def difference(case: NodeCase, ours: Outcome, theirs: Sequence[Outcome]) -> str | None:
-    """How we differ from each of them; empty where one agrees, None where there is nothing to compare."""
+    """How we differ from them, in words for which there is a reason where any are.
+
+    Empty where one of them agrees, None where there is nothing to compare.
+    """
     known = [each for each in theirs if each.error != "nothing"]
     if not known:
         return None
@@ -178,7 +183,7 @@ def difference(case: NodeCase, ours: Outcome, theirs: Sequence[Outcome]) -> str 
         if not words:
             return ""
         said.append(words)
-    return said[0]
+    return next((words for words in said if reason(case.op, case.why.strip(), words)), said[0])
 
 
 def _difference(case: NodeCase, ours: Outcome, theirs: Outcome) -> str:

@@ -129,6 +129,20 @@ def test_one_that_agrees_is_enough() -> None:
     assert difference(_case(), ours, [refused]) == "a value, not InvalidArgumentError (said)"
 
 
+def test_words_with_a_reason_are_told_before_others() -> None:
+    ours, refused = Outcome((np.float32(1),)), Outcome(error="InternalError")
+    scaled = Outcome((np.float32(2),))
+    case = _case("QuantizedConv2DAndRelu")
+    for theirs in ([refused, scaled], [scaled, refused]):
+        assert difference(case, ours, theirs) == "output 0: 1.0, not 2.0"
+    assert difference(_case(), ours, [refused, scaled]) == "a value, not InternalError ()"
+
+
+def test_an_empty_kernel_is_nothing_to_compare_with(tmp_path: Path) -> None:
+    answer = {"error": "InternalError", "message": "Missing 0-th output from {{node node}}"}
+    assert outcome(answer, tmp_path).error == "nothing"
+
+
 def test_answers_are_read(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.array([1.5], np.float32))
     values = [{"npy": "a.npy", "dtype": "bfloat16"}, {"bytes": ["YQ=="], "shape": [1]}]

@@ -168,9 +168,19 @@ RECORDS: Final = [
         [
             sample(_SPLITS, _FLAT, _NONE, binary_output=False),
             sample(_SPLITS, _FLAT, [1.0, 2.0, 3.0, 4.0], binary_output=False, maxlength=3),
+            told(
+                ([0, 9, 2, 4], [1, 2, 3, 1], np.zeros(0)),
+                ([[0, 1], [0, 2], [0, 3]], [2, 1, 1], [3, 4]),
+                {"binary_output": False},
+            ),
+            told(
+                ([0, 3, 2, 4], [1, 2, 3, 1], np.zeros(0)),
+                ([[0, 1], [0, 2], [0, 3], [2, 1]], [1, 1, 1, 1], [3, 4]),
+                {"binary_output": False},
+            ),
         ],
         _ragged_counts,
-        [bad(_BAD, "point past values", [0, 9, 2, 4], _FLAT, _NONE, binary_output=False)],
+        [bad(_BAD, "end with the number of values", [0, 2, 3], _FLAT, _NONE, binary_output=False)],
         _OUTPUT,
         partial=True,
     ),
