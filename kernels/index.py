@@ -434,6 +434,11 @@ OPS: Final[dict[str, str]] = {
     "numpy.joining": """
         Concat ConcatV2
     """,
+    "numpy.large_elementwise": """
+        DivNoNan EluGrad Erf InvGrad LeakyRelu LeakyReluGrad MulNoNan ReciprocalGrad Relu6Grad Rsqrt
+        RsqrtGrad SeluGrad SigmoidGrad SoftplusGrad Softsign SoftsignGrad SqrtGrad SquaredDifference
+        TanhGrad Xdivy Xlog1py Xlogy
+    """,
     "numpy.normalization": """
         FusedBatchNorm FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 FusedBatchNormV2
         FusedBatchNormV3 _BatchNormRelu

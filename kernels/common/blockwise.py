@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import Array
+from flowengine.core.buffers import empty
 from flowengine.kernels.common.parallel import slices, spread
 
 #: Elements of a block. Shorter ones would fit a nearer cache, but threads would spend their time handing
@@ -54,6 +55,18 @@ def blockwise(work: Callable[..., Any], *arrays: Array) -> None:
     spread(piece, len(parts))
 
 
+def in_blocks(function: Callable[..., Any], *arrays: Array) -> Any:
+    """What a function makes of arrays element by element: of large ones a block at a time.
+
+    arrays   of the type of the result; the blocks' own results lie in cache until they are copied out of it
+    """
+    if not is_large(*arrays):
+        return function(*arrays)
+    result = empty(arrays[0].shape, arrays[0].dtype)
+    blockwise(lambda out, *parts: np.copyto(out, function(*parts)), result, *arrays)
+    return result
+
+
 def scratch(name: str, size: int, dtype: Any) -> Array:
     """Memory for a block's intermediate values, which each thread keeps by name; its content is arbitrary."""
     buffer: Array | None = getattr(_kept, name, None)
@@ -84,7 +97,7 @@ def blend_by_bits(condition: Any, x: Any, y: Any) -> Any:
     ):
         return np.where(condition, x, y)
     chosen = np.ascontiguousarray(condition).view(np.int8)
-    result = np.empty_like(x)
+    result = empty(x.shape, x.dtype)
 
     def mix(chosen: Any, x: Any, y: Any, out: Any) -> None:
         mask = scratch("mask", chosen.size, integer)

@@ -7,7 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import Array
-from flowengine.kernels.common.blockwise import CLIP_MIN, blockwise, is_large, scratch
+from flowengine.core.buffers import empty
+from flowengine.kernels.common.blockwise import CLIP_MIN, blockwise, in_blocks, is_large, scratch
 from flowengine.kernels.common.ufuncs import float_kernel
 from flowengine.kernels.nn import activations as plain
 from flowengine.kernels.nn.activations import check_same
@@ -25,7 +26,7 @@ def relu(features: Array) -> Any:
     if not is_large(features) or features.dtype.kind != "f":
         return plain.relu(np, features)
     dtype = features.dtype.type
-    result = np.empty_like(features)
+    result = empty(features.shape, features.dtype)
     infinite = dtype(np.inf)
     blockwise(lambda x, y: np.clip(x, dtype(0), infinite, y), features, result)
     return result
@@ -34,19 +35,20 @@ def relu(features: Array) -> Any:
 @float_kernel("Elu", device="CPU", fresh=True)
 def elu(xp: Any, features: Array) -> Any:
     """x where it is not negative, else exp(x) - 1."""
-    return relu(features) + plain.elu_below(xp, features)
+    return in_blocks(lambda x: relu(x) + plain.elu_below(xp, x), features)
 
 
 @float_kernel("Selu", device="CPU", fresh=True)
 def selu(xp: Any, features: Array) -> Any:
     """The self-normalising exponential unit."""
-    return features.dtype.type(plain.SELU_SCALE) * relu(features) + plain.selu_below(xp, features)
+    scale = features.dtype.type(plain.SELU_SCALE)
+    return in_blocks(lambda x: scale * relu(x) + plain.selu_below(xp, x), features)
 
 
 @float_kernel("Softplus", device="CPU", fresh=True)
 def softplus(xp: Any, features: Array) -> Any:
     """log(1 + exp(x)), without overflow."""
-    return relu(features) + plain.softplus_rest(xp, features)
+    return in_blocks(lambda x: relu(x) + plain.softplus_rest(xp, x), features)
 
 
 @kernel("ReluGrad", device="CPU", fresh=True)
@@ -55,7 +57,7 @@ def relu_grad(gradients: Array, features: Array) -> Any:
     check_same(gradients, features)
     if not is_large(gradients, features):
         return np.multiply(gradients, np.greater(features, 0))
-    result = np.empty_like(gradients)
+    result = empty(gradients.shape, gradients.dtype)
     blockwise(_relu_grad_block, gradients, features, result)
     return result
 
@@ -72,7 +74,7 @@ def relu6(features: Array) -> Any:
     if not is_large(features):
         return plain.relu6(np, features)
     dtype = features.dtype.type
-    result = np.empty_like(features)
+    result = empty(features.shape, features.dtype)
     blockwise(lambda x, y: np.clip(x, dtype(0), dtype(6), y), features, result)
     return result
 
@@ -97,7 +99,7 @@ def bias_add_v1(value: Array, bias: Array) -> Any:
 
 def _with_bias(value: Array, bias: Array) -> Array:
     """value (..., C), C-contiguous, plus bias (C,)."""
-    result = np.empty_like(value)
+    result = empty(value.shape, value.dtype)
     rows, sums = value.reshape(-1, bias.size), result.reshape(-1, bias.size)
     blocks = Blocks(*rows.shape)
     vectors = blocks.vector(bias)
