@@ -29,13 +29,20 @@ _ENGINE: Final = ("tests/runtime", "tests/test_session.py", "tests/test_facades.
 ROOMS: Final[dict[str, Room]] = {
     "runtime": Room(("flowengine/runtime",), (*_ENGINE, "tests/passes", "tests/cluster/graphs")),
     "passes": Room(("flowengine/passes",), ("tests/passes", *_ENGINE, "tests/devices")),
-    "resources": Room(("flowengine/resources",), ("tests/resources", "tests/kernels", "tests/train")),
+    "resources": Room(
+        ("flowengine/resources",), ("tests/resources", "tests/data/test_dataset.py", "tests/train")
+    ),
     "checkpoint": Room(("flowengine/checkpoint",), ("tests/checkpoint", "tests/train", "tests/cli")),
     "train": Room(("flowengine/train",), ("tests/train", "tests/checkpoint")),
     "transport": Room(("transport",), ("tests/transport", "tests/cluster", "tests/simulation")),
     "cluster": Room(("flowengine/cluster",), ("tests/cluster", "tests/simulation", "tests/cli")),
-    "graphs": Room(("flowengine/graphs", "flowengine/ir"), ("tests/graphs", "tests/ir", "tests/gradients")),
-    "functions": Room(("flowengine/functions",), ("tests/gradients", "tests/runtime", "tests/passes")),
+    "graphs": Room(
+        ("flowengine/graphs", "flowengine/ir"), ("tests/graphs", "tests/ir", "tests/passes/test_pipeline.py")
+    ),
+    "functions": Room(
+        ("flowengine/functions",),
+        ("tests/functions", "tests/graphs/functions", "tests/runtime", "tests/passes/test_open_calls.py"),
+    ),
     "gradients": Room(("flowengine/gradients",), ("tests/gradients",)),
     "kernels": Room(
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
 from flowengine.core.errors import FailedPreconditionError, OutOfRangeError
@@ -124,6 +125,8 @@ async def test_tasks_have_time_to_end(autojump_clock: MockClock) -> None:
 
     started = trio.current_time()
     async with Coordinator(stop_grace_period_seconds=30) as coordinator:
+        coordinator.start(trio.lowlevel.checkpoint)
+        await trio.testing.wait_all_tasks_blocked()  # nobody is left, for now
         for seconds in (1, 2):
             coordinator.start(slow, seconds)
     assert ended == [pytest.approx(1), pytest.approx(2)]

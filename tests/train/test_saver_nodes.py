@@ -29,7 +29,7 @@ def written(change: str = "") -> fe.Graph:
         with g.control_dependencies([ops.NoOp(name="before")]):
             saved[1] = ops.Identity(w)
     if change == "saves one under two names":
-        saved, names = [v, v, w], ["v", "u", "w"]
+        saved, names = [v, v, w], ["u", "v", "w"]
     save = ops.SaveV2(prefix, names, [""] * len(names), saved)
     with g.control_dependencies([save]):
         ops.Identity(prefix, name="save")
