@@ -413,7 +413,7 @@ OPS: Final[dict[str, str]] = {
         InTopK InTopKV2 NthElement TopK TopKV2
     """,
     "numpy.activations": """
-        BiasAdd BiasAddV1 Elu Relu Relu6 ReluGrad Selu Softplus
+        BiasAdd BiasAddV1 Elu Relu Relu6 ReluGrad Selu Sigmoid Softplus
     """,
     "numpy.binary": """
         AccumulateNV2 AddN Maximum Minimum
@@ -467,9 +467,6 @@ OPS: Final[dict[str, str]] = {
     """,
     "numpy.sparse_products": """
         SparseTensorDenseMatMul
-    """,
-    "numpy.unary": """
-        Sigmoid
     """,
     "quantized.arithmetic": """
         QuantizedAdd QuantizedConcat QuantizedConcatV2 QuantizedMatMul QuantizedMul

@@ -1,15 +1,21 @@
-"""Activations, their gradients and biases of large tensors: in blocks that stay in cache, on every core."""
+"""Activations, their gradients and biases of large tensors: in blocks that stay in cache, on every core.
+
+The logistic function of small layers, too, with what NumPy would look up and convert at each call kept.
+"""
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Final
 
 import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
+from flowengine.core.dtypes import float32, float64
 from flowengine.kernels.common.blockwise import CLIP_MIN, blockwise, in_blocks, is_large, scratch
 from flowengine.kernels.common.ufuncs import float_kernel
+from flowengine.kernels.math.unary import sigmoid as plain_sigmoid
 from flowengine.kernels.nn import activations as plain
 from flowengine.kernels.nn.activations import check_same
 from flowengine.kernels.numpy.channels import Blocks
@@ -18,6 +24,28 @@ from flowengine.kernels.registry import kernel
 #: Elements from which a bias is added by every core, and how long a row must be for NumPy's loop over rows.
 _SPREAD_MIN: Final = 1 << 16
 _LONG_ROW: Final = 32
+
+
+_negative, _exp, _add, _divide = np.negative, np.exp, np.add, np.divide
+
+
+@functools.cache
+def _one(dtype: np.dtype[Any]) -> Array:
+    """1 of rank 0: NumPy takes half a microsecond to convert a Python number."""
+    return np.ones((), dtype)
+
+
+@kernel("Sigmoid", types={"T": [float32, float64]}, device="CPU", fresh=True)
+def sigmoid(x: Array) -> Any:
+    """1 / (1 + exp(-x)); a large negative x gives 0 through the infinity of exp."""
+    if type(x) is not np.ndarray or not x.ndim:
+        return plain_sigmoid(np, x)
+    # Networks of small layers ask often: what is looked up and converted costs as much as the sums.
+    y, one = _negative(x), _one(x.dtype)
+    _exp(y, y)
+    _add(y, one, y)
+    # The same bits as `reciprocal`, a little sooner.
+    return _divide(one, y, y)
 
 
 @kernel("Relu", device="CPU", fresh=True)
