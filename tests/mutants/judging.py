@@ -33,7 +33,7 @@ _ARGUMENTS: Final = (
     *("-q", "-x", "-p", "no:cacheprovider", "-m", "not nightly"),
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
 )
-#: A child has so much longer than the tests took under coverage, and so many seconds to begin with.
+#: A test has so much longer than the longest took under coverage, and so many seconds to begin with.
 _FACTOR: Final = 3.0
 _START_SECONDS: Final = 20.0
 
@@ -46,35 +46,56 @@ def import_libraries() -> None:
     assert "flowengine" not in sys.modules, "the package must be imported by the children"
 
 
-def judge(clone: Path, file: str, changed: str, tests: list[str], seconds: float) -> tuple[Verdict, float]:
+class _Progress:
+    """A plug-in: says into a pipe which test begins."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        os.write(self._descriptor, nodeid.partition("[")[0].encode() + b"\n")
+
+
+def judge(clone: Path, file: str, changed: str, tests: list[str], longest: float) -> tuple[Verdict, float]:
     """Whether a test fails with the file changed, and how long it took in s; the file is put back.
 
-    A mutant that is not done in time is "timeout" only where the unchanged program is done in that time now;
-    on a machine that is too busy even for that it is "late", which says nothing and is judged again.
+    longest   what the longest of the tests took, in s
+
+    A mutant with which one test does not end in time is "timeout" only where the unchanged program is done
+    with that test in time now; on a machine that is too busy even for that it is "late", which says nothing
+    and is judged again.
     """
-    verdict, took = _judge(clone, file, changed, tests, seconds)
+    verdict, took, last = _judge(clone, file, changed, tests, longest)
     if verdict == "timeout" and changed != (clone / file).read_text():
-        without, more = _judge(clone, file, (clone / file).read_text(), tests, seconds)
+        again = [last] if last else tests
+        without, more, _ = _judge(clone, file, (clone / file).read_text(), again, longest)
         return ("timeout" if without == "survived" else "late"), took + more
     return verdict, took
 
 
-def _judge(clone: Path, file: str, changed: str, tests: list[str], seconds: float) -> tuple[Verdict, float]:
+def _judge(
+    clone: Path, file: str, changed: str, tests: list[str], longest: float
+) -> tuple[Verdict, float, str]:
+    """The verdict, the time in s, and the test that began last."""
     path = clone / file
     original = path.read_bytes()
     path.write_text(changed)
     began = time.monotonic()
+    reading, writing = os.pipe()
     try:
         child = os.fork()
         if child == 0:
-            _run(clone, tests)
-        verdict = _wait(child, _START_SECONDS + _FACTOR * seconds)
+            _run(clone, tests, writing)
+        os.close(writing)
+        os.set_blocking(reading, False)
+        verdict, last = _wait(child, reading, _START_SECONDS + _FACTOR * longest)
     finally:
+        os.close(reading)
         path.write_bytes(original)
-    return verdict, time.monotonic() - began
+    return verdict, time.monotonic() - began, last
 
 
-def _run(clone: Path, tests: list[str]) -> None:
+def _run(clone: Path, tests: list[str], progress: int) -> None:
     """In the child: run the tests to the first failure and leave with 1, or with 0."""
     code = 1
     try:
@@ -88,22 +109,30 @@ def _run(clone: Path, tests: list[str]) -> None:
         sys.path.insert(0, str(clone))
         # Processes that a test starts run the changed program, too.
         os.environ |= {"PYTHONPATH": str(clone), "PYTHONDONTWRITEBYTECODE": "1"}
-        code = int(pytest.main([*_ARGUMENTS, *tests]))
+        code = int(pytest.main([*_ARGUMENTS, *tests], plugins=[_Progress(progress)]))
     finally:
         os._exit(0 if code in (0, 5) else 1)
 
 
-def _wait(child: int, seconds: float) -> Verdict:
+def _wait(child: int, progress: int, seconds: float) -> tuple[Verdict, str]:
+    """How the child ends, where no test takes so many seconds, and the test that began last."""
     end = time.monotonic() + seconds
+    told = b""
     while True:
+        with contextlib.suppress(BlockingIOError):
+            more = os.read(progress, 1 << 16)
+            if more:
+                told = (told + more)[-(1 << 16) :]
+                end = time.monotonic() + seconds
+        last = told.split(b"\n")[-2].decode() if b"\n" in told else ""
         found, status = os.waitpid(child, os.WNOHANG)
         if found:
             _end(child)  # what the tests started
-            return "survived" if os.waitstatus_to_exitcode(status) == 0 else "killed"
+            return ("survived" if os.waitstatus_to_exitcode(status) == 0 else "killed"), last
         if time.monotonic() > end:
             _end(child)
             os.waitpid(child, 0)
-            return "timeout"
+            return "timeout", last
         time.sleep(0.01)
 
 

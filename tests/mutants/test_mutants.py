@@ -13,7 +13,7 @@ pytest.importorskip(
 
 from cosmic_ray.mutating import mutate_code
 
-from tests.mutants import rows
+from tests.mutants import judging, rows
 from tests.mutants.covering import Coverage
 from tests.mutants.drawing import changed_source, draw, places
 from tests.mutants.operators import OURS
@@ -89,3 +89,36 @@ def test_rows_come_back_and_those_that_are_left_are_told(tmp_path: Path) -> None
     assert rows.read(tmp_path / "kept") == made
     assert rows.read(tmp_path / "none") == []
     assert [rows.mutant_of(row) for row in rows.left(made)] == [drawn[1], drawn[3]]
+
+
+_PROGRAM = "def doubled(x):\n    while x < 0:\n        x = 0\n    return 2 * x\n"
+_TESTS = """
+from program import doubled
+
+def test_quick():
+    assert doubled(2) == 4
+
+def test_negative():
+    assert doubled(-3) == 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        (("2 * x", "3 * x"), "killed"),
+        (("x = 0", "x = x"), "timeout"),
+        (("x < 0", "x <= -1"), "survived"),
+        (("2 * x", "2 * x + oops"), "killed"),
+    ],
+)
+def test_a_change_is_judged_by_tests_in_a_child(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: tuple[str, str], verdict: str
+) -> None:
+    (tmp_path / "program.py").write_text(_PROGRAM)
+    (tmp_path / "test_program.py").write_text(_TESTS)
+    monkeypatch.setattr(judging, "_START_SECONDS", 3.0)
+    tests = ["test_program.py::test_quick", "test_program.py::test_negative"]
+    found, _ = judging.judge(tmp_path, "program.py", _PROGRAM.replace(*change), tests, 0.0)
+    assert found == verdict
+    assert (tmp_path / "program.py").read_text() == _PROGRAM
