@@ -5,16 +5,35 @@ One context lives as long as one step on one device. A kernel asks for it with a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from flowengine.core.files.access import SYSTEM, Files
 
 if TYPE_CHECKING:
     from flowengine.core.accounting import Account
+    from flowengine.core.arrays import Value
     from flowengine.core.rendezvous import Rendezvous
     from flowengine.devices.device import Device
+    from flowengine.ir.graph import Node
+    from flowengine.kernels.common.checks import Check
     from flowengine.resources.calling import FunctionCaller
     from flowengine.resources.container import ResourceManager, StepContainer
+
+
+class Crossing(Protocol):
+    """What takes the values of a step into the memory of its device and out of it."""
+
+    def to_device(self, name: str, value: Value) -> Value:
+        """Launch the copy of a value into the device's memory. `name` is what it is counted as, if any."""
+
+    async def to_host(self, name: str, value: Value) -> Value:
+        """A value in host memory, once it is there and nothing before it was wrong.
+
+        Raises what kernels have found wrong so far. Cancelled: the copy goes on, and nobody takes it.
+        """
+
+    def look_at(self, node: Node, check: Check) -> None:
+        """Have what a kernel says of values looked at before anything leaves the step."""
 
 
 class KernelContext:
@@ -25,6 +44,7 @@ class KernelContext:
     rendezvous       where Send leaves a value and Recv finds it; None in a step of one partition
     device           complete name of the device
     hardware         the device itself where its arrays are not NumPy's, else None
+    crossing         takes values into that device's memory and out of it; None where there is none
     step_id          unique in this process
     files            the files that `Config.file_access` allows
     sync_checkpoints whether a saved checkpoint must have reached the disk
@@ -35,6 +55,7 @@ class KernelContext:
     """
 
     __slots__ = (
+        "crossing",
         "device",
         "files",
         "functions",
@@ -73,6 +94,7 @@ class KernelContext:
         self.sync_checkpoints = sync_checkpoints
         self.python_calls = python_calls
         self.hardware = hardware
+        self.crossing: Crossing | None = None
         self.memory: Account | None = None
         self.functions = functions
         self.sequences = resources if sequences is None else sequences

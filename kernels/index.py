@@ -99,7 +99,7 @@ OPS: Final[dict[str, str]] = {
         PyFunc PyFuncStateless
     """,
     "control.sendrecv": """
-        _HostRecv _HostSend _Narrow _Recv _Send _Widen
+        _CopyToDevice _CopyToHost _HostRecv _HostSend _Narrow _Recv _Send _Widen
     """,
     "data.choosing": """
         ChooseFastestBranchDataset ChooseFastestDataset DirectedInterleaveDataset

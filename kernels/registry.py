@@ -37,7 +37,7 @@ from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
 import numpy as np
 
-from flowengine.core.arrays import is_numpy
+from flowengine.core.arrays import Value, is_numpy
 from flowengine.core.dtypes import DType, as_dtype, resource
 from flowengine.core.errors import InvalidArgumentError, NotFoundError, OpError
 from flowengine.ir.graph import Node
@@ -265,6 +265,10 @@ class KernelRegistry:
         )
         error.missing_op = node.op
         return error
+
+    def placed(self, node: Node, value: Value) -> Value:
+        """The value of a constant's node, in the memory where its consumers want it."""
+        return value
 
     def providers(self) -> tuple[str, ...]:
         """The names of those that may claim parts of a graph, in the order in which they are asked."""

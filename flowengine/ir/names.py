@@ -48,6 +48,10 @@ RECEIVE: Final = "_Recv"
 SEND_OPS: Final = frozenset({SEND, "_HostSend"})
 RECEIVE_OPS: Final = frozenset({RECEIVE, "_HostRecv"})
 TRANSFER_OPS: Final = SEND_OPS | RECEIVE_OPS
+#: What takes a tensor from one memory to another, for a device with memory of its own.
+COPY_TO_HOST: Final = "_CopyToHost"
+COPY_TO_DEVICE: Final = "_CopyToDevice"
+COPY_OPS: Final = frozenset({COPY_TO_HOST, COPY_TO_DEVICE})
 #: Many nodes as one.
 REGION: Final = "_Region"
 #: The same where they are only listed; no node of a graph.

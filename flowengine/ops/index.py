@@ -47,7 +47,7 @@ OPS: Final[dict[str, str]] = {
         StatelessIf StatelessWhile SymbolicGradient While _Arg _ArrayToList _DeviceArg _DeviceRetval _If
         _ListToArray _Retval _While""",
     "control.python_calls": """PyFunc PyFuncStateless""",
-    "control.sendrecv": """_HostRecv _HostSend _Narrow _Recv _Send _Widen""",
+    "control.sendrecv": """_CopyToDevice _CopyToHost _HostRecv _HostSend _Narrow _Recv _Send _Widen""",
     "data.choosing": """ChooseFastestBranchDataset ChooseFastestDataset DirectedInterleaveDataset
         ExperimentalChooseFastestDataset ExperimentalDirectedInterleaveDataset ListDataset
         WeightedFlatMapDataset WindowOp""",

@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from flowengine.core.dtypes import DType
 from flowengine.core.pieces import Pieces, at_once
 from flowengine.ir.graph import NodeGraph
+from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.blocks.fuse import fusing
 from flowengine.passes.blocks.sequences import fuse_sequences
 from flowengine.passes.claims import arrange, claim_for_good, claim_hot, tell
 from flowengine.passes.context import HotContext, PassContext
 from flowengine.passes.cut.compress import compress_transfers
+from flowengine.passes.cut.host_memory import place_memories
 from flowengine.passes.cut.partition import PartitionedGraph, partition
 from flowengine.passes.cut.schedule_recv import schedule_receives
 from flowengine.passes.simplify.compact_constants import keep_compact
@@ -202,3 +205,18 @@ def cut(
     if schedules_receives:
         parts = schedule_receives(parts, context)
     return compress_transfers(parts, graph, compressed_scopes)
+
+
+def in_memories(
+    graph: NodeGraph,
+    context: PassContext,
+    near: KernelRegistry,
+    far: KernelRegistry,
+    holds: Callable[[DType], bool],
+) -> NodeGraph:
+    """From what `cut` returned for a device with memory of its own to what its plan is made of.
+
+    near, far   the kernels of the CPU, and of the device
+    holds       whether the device's memory can hold a type
+    """
+    return place_memories(graph, context, near, far, holds)

@@ -25,8 +25,8 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes import explain
 from flowengine.passes.context import PassContext
 from flowengine.passes.cut.partition import PartitionedGraph, Transfer
+from flowengine.passes.pipeline import in_memories
 from flowengine.resources.container import ResourceManager, StepContainer
-from flowengine.runtime.completion import brought_out
 from flowengine.runtime.executor import Executor
 from flowengine.runtime.failures import first_of
 from flowengine.runtime.memory import MemoryMeter
@@ -38,6 +38,7 @@ from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.planning.tiers import TieredPlan, tiered
 from flowengine.runtime.receives import Group, Receives
 from flowengine.runtime.step import StepRunner
+from flowengine.runtime.streams.crossing import DeviceCrossing
 
 #: Makes the rendezvous of one step.
 MakeRendezvous: TypeAlias = Callable[[], Rendezvous]
@@ -133,7 +134,10 @@ def partitioned(
             targets=each.targets,
             kernels=own,
         )
-        tiers = yield from tiered(each.graph, request, own, functions)
+        graph = each.graph
+        if not device.shares_host_memory:
+            graph = in_memories(graph, request, kernels, own, device.holds)
+        tiers = yield from tiered(graph, request, own, functions)
         parts.append(Part(device, tiers, each.feeds, each.fetches))
     return PartitionedPlan(cut.transfers, len(context.fetches), parts)
 
@@ -258,7 +262,6 @@ class _Step:
         self._error: OpError | None = None
         self._interrupt: BaseException | None = None
         self._is_joint = joint is not None
-        self._uses_threads = runner.uses_threads
         #: How many have not come to their end.
         self._parts_left = len(plan.parts)
         rendezvous = runner.new_rendezvous() if joint is None else joint.rendezvous
@@ -274,14 +277,21 @@ class _Step:
         self._feeds: list[list[Any]] = []
         self._plans: list[Plan] = []
         self._exchanges: list[Receives] = []
+        #: {name of a device with memory of its own: what goes in and out there}
+        self._crossings: dict[str, DeviceCrossing] = {}
         for part in plan.parts:
             device = part.device
             is_host = device.shares_host_memory
-            values = [feeds[index] if is_host else device.copy_in(feeds[index]) for index in part.feeds]
+            values = [feeds[index] for index in part.feeds]
             chosen = part.tiers.choose(values) if compiles and is_host else part.tiers.interpreted
             container = shared if is_host else self._new_container()
-            exchange = Receives(group, None if is_host else device)
+            exchange = Receives(group)
             context = runner.context_of(device, step_id, container, self._rendezvous, chosen)
+            if not is_host:
+                count = None if self._counted is None else self._counted.count
+                context.crossing = self._crossings[device.name] = DeviceCrossing(
+                    device, uses_threads=runner.uses_threads, count=count
+                )
             meter = None
             if self._ledger is not None:
                 meter = context.memory = runner.new_meter(self._ledger, device, chosen.graph.producer)
@@ -350,8 +360,9 @@ class _Step:
         values: list[Any] = [None] * self._plan.fetches
         for part, executor in zip(self._plan.parts, self.executors, strict=True):
             found = executor.results()
-            if not part.device.shares_host_memory:
-                found = await brought_out(part.device, found, uses_threads=self._uses_threads)
+            crossing = self._crossings.get(part.device.name)
+            if crossing is not None:
+                found = await crossing.results(found)
             found.reverse()
             for index in part.fetches:
                 values[index] = found.pop()  # popped, so that the caller's list alone holds it
@@ -401,16 +412,18 @@ class _Step:
 
 
 class _CountedRendezvous:
-    """A rendezvous that counts what is sent: {(edge, target device): (times, bytes)}."""
+    """A rendezvous that counts what is sent and copied: {(edge, target): (times, bytes)}."""
 
     def __init__(self, inner: Rendezvous) -> None:
         self._inner = inner
         self.counts: dict[tuple[str, str], tuple[int, int]] = {}
 
+    def count(self, edge: str, target: str, value: Value) -> None:
+        times, size = self.counts.get((edge, target), (0, 0))
+        self.counts[edge, target] = (times + 1, size + int(getattr(value, "nbytes", 0)))
+
     def send(self, key: RendezvousKey, value: Value, is_dead: bool) -> None:
-        times, size = self.counts.get((key.edge, key.target_device), (0, 0))
-        size += 0 if is_dead else int(getattr(value, "nbytes", 0))
-        self.counts[key.edge, key.target_device] = (times + 1, size)
+        self.count(key.edge, key.target_device, None if is_dead else value)
         self._inner.send(key, value, is_dead)
 
     async def wait_received(self, key: RendezvousKey) -> tuple[Value, bool]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from flowengine.core.arrays import Value
 from flowengine.core.rendezvous import Received, Rendezvous
-from flowengine.devices.device import Device
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.planning.items import Item
 from flowengine.transport.tensors.routes import Route
@@ -45,14 +44,12 @@ class Receives:
     waiting    {key: (the Recv, its iteration)}
     """
 
-    __slots__ = ("_device", "_executor", "_group", "waiting")
+    __slots__ = ("_executor", "_group", "waiting")
 
-    def __init__(self, group: Group | None, device: Device | None) -> None:
-        """`group` knows the other partitions, where all of them are in this process; `device` is where a
-        value that has come is copied to, None for host memory."""
+    def __init__(self, group: Group | None) -> None:
+        """`group` knows the other partitions, where all of them are in this process."""
         self.waiting: dict[Key, tuple[Item, IterationState]] = {}
         self._group = group
-        self._device = device
         self._executor: Executor | None = None
 
     def serve(self, executor: Executor) -> None:
@@ -76,11 +73,6 @@ class Receives:
         if found is None:
             return  # given up
         self.has_work()
-        if self._device is not None and error is None and not is_dead:
-            try:
-                value = self._device.copy_in(value)
-            except Exception as failed:
-                error = failed
         if error is not None:
             executor.end_with(error)
         else:
@@ -232,7 +224,7 @@ class LocalReceives(Receives):
     __slots__ = ("is_asleep",)
 
     def __init__(self) -> None:
-        super().__init__(None, None)
+        super().__init__(None)
         self.is_asleep = False
 
     def has_work(self) -> None:

@@ -1,9 +1,10 @@
 """Send and Recv: how a value gets from one partition of a step to another, through its rendezvous.
 
-Both run whatever the deadness of their inputs and carry the dead bit, so the executor calls them in its own
-way: `send(value, is_dead, path)` and `receive(path, done)`, where `path` is the frames and iterations that
-the node runs in. Both ends compute the same key from their attributes and that path. Narrow
-and Widen stand before and behind them where a transfer is compressed.
+Send and Recv run whatever the deadness of their inputs and carry the dead bit, so the executor calls them in
+its own way: `send(value, is_dead, path)` and `receive(path, done)`, where `path` is the frames and iterations
+that the node runs in. Both ends compute the same key from their attributes and that path. Narrow and Widen
+stand before and behind them where a transfer is compressed. On a device with memory of its own Send and Recv
+work in host memory, and copies stand before and behind them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.errors import FailedPreconditionError
 from flowengine.core.rendezvous import Received, Rendezvous, RendezvousKey
-from flowengine.kernels.context import KernelContext
+from flowengine.kernels.context import Crossing, KernelContext
 from flowengine.kernels.registry import kernel
 
 #: ((frame name, iteration), ...) from the root in.
@@ -44,8 +45,6 @@ def send(
         _text(recv_device),
         path,
     )
-    if ctx.hardware is not None and not is_dead:
-        value = ctx.hardware.copy_out(value)
     _rendezvous(ctx).send(key, value, is_dead)
 
 
@@ -87,6 +86,24 @@ def narrow(value: Value) -> Value:
 def widen(upper: Value) -> Value:
     """float32 with these upper 16 bits, and zeros below."""
     return (to_array(upper).astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+@kernel("_CopyToDevice", heavy=False)
+def copy_to_device(tensor: Value, *, tensor_name: bytes, ctx: KernelContext) -> Value:
+    """The tensor in the memory of the step's device. Launched, and never waited for."""
+    return _crossing(ctx).to_device(_text(tensor_name), tensor)
+
+
+@kernel("_CopyToHost")
+async def copy_to_host(tensor: Value, *, tensor_name: bytes, ctx: KernelContext) -> Value:
+    """The tensor in host memory, once it is there. Cancelled: the copy goes on, and nobody takes it."""
+    return await _crossing(ctx).to_host(_text(tensor_name), tensor)
+
+
+def _crossing(ctx: KernelContext) -> Crossing:
+    if ctx.crossing is None:
+        raise FailedPreconditionError("this step's device shares the memory of its host: nothing is copied")
+    return ctx.crossing
 
 
 def _rendezvous(ctx: KernelContext) -> Rendezvous:

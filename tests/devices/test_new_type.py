@@ -145,7 +145,7 @@ async def test_its_memory_is_counted_and_limited(devices: DeviceRegistry) -> Non
     x = g.placeholder("float32", [1000], name="x")
     with g.device("/device:FAR:0"):
         y = g.ops.Add(g.ops.Mul(x, x, name="square"), x, name="y")
-    async with opened(g, devices, device_memory_limits={"FAR": 6000}) as session:
+    async with opened(g, devices, device_memory_limits={"FAR": 10_000}) as session:
         with pytest.raises(fe.errors.ResourceExhaustedError, match="'square' holds 4,000") as raised:
             await session.run(y, {x: np.ones(1000, np.float32)})
         assert raised.value.node_name == "y"
@@ -154,7 +154,7 @@ async def test_its_memory_is_counted_and_limited(devices: DeviceRegistry) -> Non
     async with opened(g, devices, count_allocations=True) as session:
         metadata = fe.RunMetadata()
         await session.run(y, {x: np.ones(1000, np.float32)}, run_metadata=metadata)
-        assert list(metadata.devices.values()) == [8000]
+        assert list(metadata.devices.values()) == [12_000], "the feed, too, is a copy there"
 
 
 def test_kernels_are_found_for_its_type_then_for_any(devices: DeviceRegistry) -> None:

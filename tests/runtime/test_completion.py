@@ -13,7 +13,7 @@ import flowengine as fe
 from flowengine.devices.device import DeviceRegistry, StreamDevice
 from flowengine.devices.load import DEVICES
 from flowengine.devices.ordering import StreamEvent
-from flowengine.runtime.completion import wait_reached
+from flowengine.runtime.streams.completion import wait_reached
 from flowengine.testing.simulated_gpu import SimulatedGpu
 
 NAME = "/job:localhost/replica:0/task:0/device:GPU:0"

@@ -1,4 +1,4 @@
-"""What carries tensors between the parts of a graph that was cut."""
+"""What carries tensors between the parts of a graph that was cut, and between memories."""
 
 from __future__ import annotations
 
@@ -20,3 +20,8 @@ define("_Recv() -> tensor: tensor_type", "stateful; tensor_type: type", RENDEZVO
 define("_Send(tensor: T)", "stateful; T: type", RENDEZVOUS, NotDifferentiable())
 define("_Narrow(tensor: float) -> upper: uint16", NotDifferentiable(), shape=unchanged)
 define("_Widen(upper: uint16) -> tensor: float", NotDifferentiable(), shape=unchanged)
+
+#: `tensor_name` is what the tensor is called where it is counted; nothing where it is counted already.
+_COPY: Final = "T: type; tensor_name: string"
+define("_CopyToDevice(tensor: T) -> output: T", _COPY, NotDifferentiable(), shape=unchanged)
+define("_CopyToHost(tensor: T) -> output: T", _COPY, NotDifferentiable(), shape=unchanged)

@@ -91,6 +91,10 @@ class Binder:
                 item.kind = Kind.SEND if op in SEND_OPS else Kind.RECEIVE
                 item.runs_dead = True
 
+    def constant(self, node: Node) -> Any:
+        """The value of a constant, where its consumers want it."""
+        return self._registry.placed(node, constant_value(node))
+
     def _classify_control(self, item: Item, frame_of: Callable[[FramePath], StaticFrame]) -> None:
         """Give a node of control flow its kind."""
         node = item.node

@@ -1,9 +1,9 @@
 """The kernels of one device: found for its type, given its array module, with values in its memory.
 
-This is the one way by which a device's array module comes to a kernel. A value carries where it is: a
-constant, a feed or what a variable holds is in host memory until a kernel on the device wants it.
-Arguments that the kernel declares as `host` (shapes, predicates) are brought the other way. What a kernel
-returns stays where the kernel has left it.
+This is the one way by which a device's array module comes to a kernel. Which memory a value is in is decided
+before (`passes/cut/host_memory.py`): nodes that only steer are computed in host memory, and constants are
+brought in when the first plan wants them. Where nobody has decided, a value in the wrong memory is moved by
+the call of the kernel that wants it. What a kernel returns stays where it is.
 """
 
 from __future__ import annotations
@@ -11,16 +11,28 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
+from flowengine.core.arrays import Value
 from flowengine.devices.device import Device
+from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.graph import Node
-from flowengine.ir.names import TRANSFER_OPS
+from flowengine.ir.names import COPY_OPS, TRANSFER_OPS
+from flowengine.ir.traits import Constant
 from flowengine.kernels.common.checks import gathered
+from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import Holds, Kernel, KernelRegistry
 from flowengine.ops.load import registry as op_registry
+from flowengine.passes.cut.host_memory import DEVICE_MEMORY, HOST_MEMORY, MEMORY
+
+#: They move values by themselves, in host memory and between the two.
+_BY_THEMSELVES: Final = TRANSFER_OPS | COPY_OPS
+
+#: {device: {constant: its array there, as long as a plan has it}}
+_BROUGHT_IN: Final[WeakKeyDictionary[Device, WeakKeyDictionary[TensorAttr, Any]]] = WeakKeyDictionary()
 
 
 def kernels_on(kernels: KernelRegistry, device: Device) -> KernelRegistry:
@@ -47,16 +59,34 @@ class DeviceKernels(KernelRegistry):
         return super().candidates(op, self._device.type)
 
     def _look_up(self, op: str, device: str) -> Sequence[Kernel]:
-        if op in TRANSFER_OPS:
-            return self._source.candidates(op)  # they move values by themselves, in host memory
+        if op in _BY_THEMSELVES:
+            return self._source.candidates(op)
         return [self._adapt(kernel) for kernel in self._source.candidates(op, device)]
 
     def serving(self, node: Node, device: str = "", holds: Holds | None = None) -> Kernel | None:
-        asked = None if node.op in TRANSFER_OPS else self._device.holds
+        if node.attrs.get(MEMORY) == HOST_MEMORY:
+            return self._source.serving(node)
+        asked = None if node.op in _BY_THEMSELVES else self._device.holds
         return super().serving(node, self._device.type, asked)
 
     def find(self, node: Node, device: str = "") -> Kernel:
+        if node.attrs.get(MEMORY) == HOST_MEMORY:
+            return self._source.find(node)
         return super().find(node, self._device.type)
+
+    def placed(self, node: Node, value: Value) -> Value:
+        if node.attrs.get(MEMORY) != DEVICE_MEMORY:
+            return value
+        constant = node.trait(Constant)
+        assert constant is not None
+        brought = _BROUGHT_IN.setdefault(self._device, WeakKeyDictionary())
+        attr = node.attrs[constant.value]
+        known = brought.get(attr)
+        found = None if known is None else known()
+        if found is None:
+            found = self._device.copy_in(value)
+            brought[attr] = ref(found)
+        return found
 
     def providers(self) -> tuple[str, ...]:
         """None: what providers compute for the parts that they claim are kernels for CPUs."""
@@ -76,35 +106,52 @@ class DeviceKernels(KernelRegistry):
         if kernel.maker is not None or device.shares_host_memory:
             return replace(kernel, xp=device.xp)
         nowait = None if kernel.nowait is None else _moving(kernel, kernel.nowait, device)
-        function = _moving(kernel, kernel.function, device)
-        return replace(kernel, function=function, nowait=nowait, xp=device.xp, inline=None)
+        names = kernel.attr_names
+        return replace(
+            kernel,
+            function=_moving(kernel, kernel.function, device),
+            nowait=nowait,
+            xp=device.xp,
+            inline=None,
+            # A launch takes as long whatever is launched.
+            heavy=False,
+            takes_context=True,
+            attr_names=names if "node" in names else (*names, "node"),
+        )
 
 
 def _moving(kernel: Kernel, function: Callable[..., Any], device: Device) -> Callable[..., Any]:
-    """A kernel's function that takes values from anywhere."""
+    """A kernel's function that takes values from anywhere, and hands its checks to the step."""
     definition = op_registry().get(kernel.op)
     names = [] if definition is None else [arg.name for arg in definition.inputs]
     ways = [device.copy_out if name in kernel.host else device.copy_in for name in names]
     first = 1 if kernel.takes_xp else 0
+    takes_context, takes_node = kernel.takes_context, "node" in kernel.attr_names
     if isinstance(function, np.ufunc):
         # The module's own, not NumPy's by way of `__array_ufunc__`.
         function = getattr(device.xp, function.__name__, function)
 
     # Errors name what is wrapped, and its parameters are looked at.
     @functools.wraps(function)
-    def call(*values: Any, **keywords: Any) -> Any:
+    def call(*values: Any, node: Node, ctx: KernelContext, **keywords: Any) -> Any:
         moved = [
             tuple(map(way, value)) if isinstance(value, tuple) else way(value)
             for way, value in zip(
                 ways or [device.copy_in] * (len(values) - first), values[first:], strict=True
             )
         ]
+        if takes_context:
+            keywords["ctx"] = ctx
+        if takes_node:
+            keywords["node"] = node
         if kernel.is_async:
             return function(*values[:first], *moved, **keywords)
         with gathered() as checks:
             result = function(*values[:first], *moved, **keywords)
         for check in checks:
-            if device.copy_out(check.wrong):
+            if ctx.crossing is not None:
+                ctx.crossing.look_at(node, check)
+            elif device.copy_out(check.wrong):
                 raise check.error()
         return result
 

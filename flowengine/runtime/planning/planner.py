@@ -17,7 +17,7 @@ from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.names import ENTER_OPS, FETCH, MERGE_OPS, REFERENCE_CARRIERS, REGION, SWITCH_OPS
 from flowengine.ir.traits import Constant, HandsOn
 from flowengine.kernels.registry import KernelRegistry
-from flowengine.runtime.planning.binding import Binder, Functions, constant_value
+from flowengine.runtime.planning.binding import Binder, Functions
 from flowengine.runtime.planning.items import NEVER, Edge, Item, Kind, MergeEdge, StaticFrame
 from flowengine.runtime.planning.plan import Plan
 
@@ -189,7 +189,7 @@ class _Planner:
                 f"'{node.name}' can never run: it is part of a cycle that no Enter leads into"
             )
         if node.name in self.consts:
-            self.baked[node.name] = constant_value(node)
+            self.baked[node.name] = self.binder.constant(node)
             if node.name not in self.needed:
                 return
         elif node.name in self.handed_on and node.name not in self.needed:

@@ -1,0 +1,1 @@
+"""Devices that compute beside their host: what goes in and out there, and how it is awaited."""

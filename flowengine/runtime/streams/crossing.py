@@ -1,0 +1,107 @@
+"""What one partition of a step has going on with a device that has memory of its own.
+
+Values go in and out by copies that are launched and awaited, never blocked on. What kernels say of values
+that no shape tells (an index out of range, a divisor of zero) is a word in the device's memory: it is copied
+out beside whatever leaves, and looked at before that does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+import trio
+
+from flowengine.core.arrays import Value
+from flowengine.core.errors import OpError
+from flowengine.devices.device import Device, IncomingValue, StreamDevice
+from flowengine.ir.graph import Node
+from flowengine.kernels.common.checks import Check
+from flowengine.runtime.planning.binding import located
+from flowengine.runtime.streams.completion import brought_out, wait_reached
+
+#: Called with a name, where it goes, and the value that does.
+Count = Callable[[str, str, Value], None]
+
+#: Words that wait to be looked at before those are looked for that are there.
+_MANY: Final = 32
+
+
+class _Word(NamedTuple):
+    """What a kernel has to say, on its way to the host."""
+
+    node: Node
+    check: Check
+    copy: IncomingValue
+
+
+class DeviceCrossing:
+    """The copies and checks of one partition: a `kernels.context.Crossing`."""
+
+    def __init__(self, device: Device, *, uses_threads: bool, count: Count | None = None) -> None:
+        """`count` is told of each copy that has a name."""
+        self._device = device
+        self._uses_threads = uses_threads
+        self._count = count
+        self._words: list[_Word] = []
+
+    def to_device(self, name: str, value: Value) -> Value:
+        if name and self._count is not None:
+            self._count(name, self._device.name, value)
+        return self._device.copy_in(value)
+
+    async def to_host(self, name: str, value: Value) -> Value:
+        if name and self._count is not None:
+            self._count(name, f"host memory of {self._device.name}", value)
+        (found,) = await self._out([value], whole=False)
+        return found
+
+    async def results(self, values: Sequence[Value]) -> list[Value]:
+        """The step's results in host memory, once all that the device was given is done.
+
+        Raises what kernels have found wrong. Cancelled: copies go on, and nobody takes them.
+        """
+        return await self._out(values, whole=True)
+
+    def look_at(self, node: Node, check: Check) -> None:
+        """Have a check looked at before anything leaves the step."""
+        device = self._device
+        copy = device.start_copy_out(check.wrong) if isinstance(device, StreamDevice) else None
+        if copy is None:
+            if device.copy_out(check.wrong):
+                raise check.error()
+            return
+        self._words.append(_Word(node, check, copy))
+        if len(self._words) >= _MANY:
+            self._drop_seen(device)
+
+    def _drop_seen(self, device: Any) -> None:
+        """Forget words that are there and say that nothing is wrong: a loop may make any number of them."""
+        self._words = [
+            word for word in self._words if not device.is_done(word.copy.event) or word.copy.value()
+        ]
+
+    async def _out(self, values: Sequence[Value], *, whole: bool) -> list[Value]:
+        device = self._device
+        if not isinstance(device, StreamDevice):
+            return await brought_out(device, values, uses_threads=self._uses_threads)
+        copies = [device.start_copy_out(value) for value in values]
+        words, self._words = self._words, []
+        awaited = [copy.event for copy in copies if copy is not None]
+        awaited += [word.copy.event for word in words]
+        await wait_reached(device, device.unfinished() if whole else awaited, uses_threads=self._uses_threads)
+        for word in words:
+            if word.copy.value():
+                raise await self._wrong(word)
+        return [value if copy is None else copy.value() for value, copy in zip(values, copies, strict=True)]
+
+    async def _wrong(self, word: _Word) -> Exception:
+        """The error of a check; what tells more of it is read from the device."""
+        if self._uses_threads:
+            error = await trio.to_thread.run_sync(word.check.error)
+        else:
+            error = word.check.error()
+        return located(error, word.node) if isinstance(error, OpError) else error
+
+
+__all__ = ["DeviceCrossing"]
