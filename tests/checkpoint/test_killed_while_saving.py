@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from time import perf_counter
+from typing import Final
 
 import numpy as np
 import pytest
@@ -28,13 +29,14 @@ while True:
     print(number, flush=True)
 """
 
+_MOMENTS: Final = 50
+
 
 @pytest.mark.slow
-@pytest.mark.parametrize("moments", [5, pytest.param(50, marks=pytest.mark.nightly)])
-def test_what_a_killed_process_leaves_is_whole(moments: int, root: Path, tmp_path: Path) -> None:
+def test_what_a_killed_process_leaves_is_whole(root: Path, tmp_path: Path) -> None:
     prefix = str(tmp_path / "model")
     number = 0
-    for moment in range(moments):
+    for moment in range(_MOMENTS):
         process = subprocess.Popen(
             [sys.executable, "-c", SAVES_FOR_EVER, prefix, str(number)],
             cwd=root,

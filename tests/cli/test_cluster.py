@@ -94,7 +94,7 @@ trio.run(train)
 """
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs /proc to find a task's process")
 def test_tasks_that_end_are_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "program.py").write_text(_KILLS_A_TASK)

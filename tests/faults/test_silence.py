@@ -44,7 +44,7 @@ async def usable_again(session: fe.Session) -> None:
         assert await session.run("y:0", {"x:0": 3}) == -6
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 async def test_stopped_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLOWENGINE_SILENCE_SECONDS", str(SILENCE))
     async with (

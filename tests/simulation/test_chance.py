@@ -45,8 +45,10 @@ def test_one_seed_gives_one_log_of_asynchronous_training(root: Path, tmp_path: P
     assert _elsewhere(root, "asynchronous", _SEEDS[2], tmp_path / "log", "5") == here
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(5, 25))]
+)
 def test_every_seed_gives_its_log_again(seed: int) -> None:
     assert play_synchronous(seed).log.digest() == play_synchronous(seed).log.digest()
 

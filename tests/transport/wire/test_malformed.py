@@ -154,7 +154,7 @@ def test_the_limit_of_bytes_in_calls() -> None:
 
 @pytest.mark.parametrize(
     ("count", "authenticated"),
-    [(60, False), (60, True), pytest.param(2000, True, marks=[pytest.mark.slow, pytest.mark.nightly])],
+    [(60, False), (60, True), pytest.param(2000, True, marks=pytest.mark.slow)],
 )
 async def test_a_server_goes_on_serving(count: int, authenticated: bool) -> None:
     """Nonsense over real sockets, in pieces and cut short, while a right client is answered all the time."""
