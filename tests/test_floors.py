@@ -56,6 +56,7 @@ ALLOWED = {
     ),
     "hypothesis": ("flowengine.testing.",),
     "PIL": ("flowengine.cli.", "flowengine.kernels."),
+    "simplejpeg": ("flowengine.kernels.image.jpeg",),
     "re2": ("flowengine.kernels.strings.patterns",),
     "cramjam": ("flowengine.checkpoint.table",),
     "scipy": ("flowengine.kernels.",),
@@ -63,7 +64,7 @@ ALLOWED = {
 EVERYWHERE = {"numpy", "ml_dtypes", "flowengine"}
 
 #: Imported inside the function that needs them: they are slow to import or may be missing.
-LAZY = {"cryptography", "scipy", "PIL", "cramjam", "cupy", "re2"}
+LAZY = {"cryptography", "scipy", "PIL", "cramjam", "cupy", "re2", "simplejpeg"}
 
 
 def modules() -> Iterator[tuple[str, Path]]:

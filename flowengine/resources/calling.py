@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from contextvars import ContextVar
+from typing import Final, Protocol
 
 from flowengine.core.arrays import Value
 from flowengine.ir.attrs import FuncAttr
 from flowengine.resources.container import ResourceManager
+
+#: Whether the calls that a task makes run beside calls of other tasks, so that each is worth a thread of its
+#: own where alone it would not be.
+BESIDE_OTHERS: Final[ContextVar[bool]] = ContextVar("flowengine calls beside others", default=False)
 
 
 class NamedFunction(Protocol):
@@ -51,4 +56,4 @@ class FunctionCaller(Protocol):
         """What calls the functions of another library, in steps of the same session."""
 
 
-__all__ = ["FunctionCaller", "NamedFunction"]
+__all__ = ["BESIDE_OTHERS", "FunctionCaller", "NamedFunction"]

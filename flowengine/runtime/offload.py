@@ -15,6 +15,7 @@ import trio
 from flowengine.core.accounting import call_for
 from flowengine.core.errors import CancelledError, OpError
 from flowengine.kernels.providers import dismiss_team
+from flowengine.resources.calling import BESIDE_OTHERS
 from flowengine.resources.variable import Variable
 from flowengine.runtime import lanes
 from flowengine.runtime.blocks import Outside
@@ -27,7 +28,7 @@ from flowengine.runtime.planning.items import Item, Kind, grouped
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.ready_loop import ReadyLoop
 from flowengine.runtime.stretches import LOOK_SECONDS, Stretch
-from flowengine.runtime.threads import PRODUCTS, Job, current_inbox
+from flowengine.runtime.threads import POOL, PRODUCTS, Job, current_inbox
 
 
 class StepOwner(Outside, Protocol):
@@ -53,6 +54,7 @@ class Offload:
     """
 
     __slots__ = (
+        "_beside_others",
         "_inbox",
         "_is_worth_it",
         "_loop",
@@ -79,6 +81,7 @@ class Offload:
         self._stretch: Stretch | None = None
         #: Whether the plan is worth a stretch; None until that matters.
         self._is_worth_it: bool | None = None
+        self._beside_others = BESIDE_OTHERS.get()
 
     @property
     def is_away(self) -> bool:
@@ -179,10 +182,13 @@ class Offload:
     def _may_depart(self, item: Item) -> bool:
         if self._meter is not None or item.mutates:
             return False
-        items = self._plan.stretch_items
+        return (self._has_products() or self._beside_others) and item in self._plan.stretch_items.free
+
+    def _has_products(self) -> bool:
+        """Whether the plan's products are worth a stretch, on the one thread that is for them."""
         if self._is_worth_it is None:
-            self._is_worth_it = items.are_worth_it()
-        return self._is_worth_it and item in items.free
+            self._is_worth_it = self._plan.stretch_items.are_worth_it()
+        return self._is_worth_it
 
     def depart(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
         """Begin a stretch with an item that has its inputs, as soon as the slice is over."""
@@ -196,10 +202,11 @@ class Offload:
         dismiss_team()
         loop = self._loop
         first, self.departing = self.departing, None
-        stretch = Stretch(self._plan.stretch_items, loop.state, self.ownership, PRODUCTS.is_wanted)
+        pool = POOL if self._beside_others and not self._has_products() else PRODUCTS
+        stretch = Stretch(self._plan.stretch_items, loop.state, self.ownership, pool.is_wanted)
         self._stretch = loop.stretch = stretch
         self.ownership.hand_over()
-        PRODUCTS.submit(Job(self._run_stretch, first, {}, self._stretch_over, self._inbox))
+        pool.submit(Job(self._run_stretch, first, {}, self._stretch_over, self._inbox))
 
     def _run_stretch(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
         """What the thread does."""

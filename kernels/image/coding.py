@@ -2,7 +2,8 @@
 of PNG by hand.
 
 As in TensorFlow, the ops that decode PNG, JPEG and GIF tell by the contents which of them it is. JPEG is
-decoded with the accurate transform whatever `dct_method` says, so values may differ by one or two.
+decoded as in `jpeg.py`; where there is Pillow alone, with the accurate transform whatever `dct_method` says,
+so that values may differ by a few.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from flowengine.core.errors import (
     ResourceExhaustedError,
 )
 from flowengine.ir.graph import Node
+from flowengine.kernels.image import jpeg
 from flowengine.kernels.image.frames import frames_counted
 from flowengine.kernels.registry import kernel
 
@@ -135,8 +137,14 @@ def _pixels(image: Any, mode: str, size: int, held: int = 0) -> Array:
     return array.reshape(*array.shape[:2], -1)
 
 
-def _decoded(data: bytes, channels: int, ratio: int = 1) -> Array:
-    """One image, uint8 or (PNG in 16-bit grey) uint16."""
+def _decoded(
+    data: bytes, channels: int, ratio: int = 1, accurate: bool = False, smooth: bool = True
+) -> Array:
+    """One image, uint8 or (PNG in 16-bit grey) uint16; what the last three mean, `jpeg.decoded` says."""
+    if channels in (0, 1, 3) and data.startswith(b"\xff\xd8\xff"):
+        found = jpeg.decoded(data, channels, ratio, accurate, smooth, _bounded)
+        if found is not None:
+            return found
     image = _opened(data)
     if getattr(image, "n_frames", 1) > 1:
         raise InvalidArgumentError(
@@ -180,13 +188,21 @@ def decode_png(contents: Value, *, channels: int, dtype: DType) -> Array:
 
 
 @kernel("DecodeJpeg", fresh=True, heavy=_cost)
-def decode_jpeg(contents: Value, *, channels: int, ratio: int) -> Array:
+def decode_jpeg(
+    contents: Value,
+    *,
+    channels: int,
+    ratio: int = 1,
+    dct_method: bytes = b"",
+    fancy_upscaling: bool = True,
+) -> Array:
     """An image, uint8 [height, width, channels], `ratio` (1, 2, 4, 8) times smaller. Raises as DecodePng."""
     if channels not in (0, 1, 3):
         raise InvalidArgumentError(f"channels must be 0, 1, or 3 for JPEG, got {channels}")
     if ratio not in (1, 2, 4, 8):
         raise InvalidArgumentError(f"ratio must be 1, 2, 4, or 8, got {ratio}")
-    image = _decoded(_scalar(contents), channels, ratio)
+    accurate = dct_method == b"INTEGER_ACCURATE"
+    image = _decoded(_scalar(contents), channels, ratio, accurate, fancy_upscaling)
     return image if image.dtype == np.uint8 else (image >> 8).astype(np.uint8)
 
 
@@ -350,14 +366,24 @@ def extract_jpeg_shape(contents: Value, *, output_type: DType) -> Array:
 
 
 @kernel("DecodeAndCropJpeg", fresh=True, heavy=_cost)
-def decode_and_crop_jpeg(contents: Value, crop_window: Array, *, channels: int, ratio: int) -> Array:
+def decode_and_crop_jpeg(
+    contents: Value,
+    crop_window: Array,
+    *,
+    channels: int,
+    ratio: int,
+    dct_method: bytes,
+    fancy_upscaling: bool,
+) -> Array:
     """A part of an image: first row and column, height and width. Raises as DecodeJpeg."""
     data = _scalar(contents)
     if crop_window.ndim != 1 or crop_window.shape[0] != 4:
         raise InvalidArgumentError(f"crop_window must be four numbers, got {list(crop_window.shape)}")
     if not data.startswith(b"\xff\xd8\xff"):
         raise InvalidArgumentError(f"Expected a JPEG, got {data[:16]!r}")
-    image = decode_jpeg(contents, channels=channels, ratio=ratio)
+    image = decode_jpeg(
+        contents, channels=channels, ratio=ratio, dct_method=dct_method, fancy_upscaling=fancy_upscaling
+    )
     top, left, height, width = crop_window.tolist()
     if min(top, left) < 0 or min(height, width) <= 0:
         raise InvalidArgumentError(f"Invalid crop window {crop_window.tolist()}")
@@ -385,7 +411,7 @@ def decode_image(contents: Value, *, channels: int, dtype: DType, expand_animati
         frames = decode_gif(contents)
         image = frames if expand_animations else frames[0]
     elif data.startswith(b"\xff\xd8\xff"):
-        image = decode_jpeg(contents, channels=channels, ratio=1)
+        image = decode_jpeg(contents, channels=channels)
     elif data.startswith(b"\x89PNG\r\n\x1a\n"):
         image = decode_png(
             contents, channels=channels, dtype=dtypes.uint8 if dtype.size == 1 else dtypes.uint16

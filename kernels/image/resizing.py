@@ -6,9 +6,8 @@ A gradient does the same backwards with the transposed matrix of weights.
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -61,7 +60,8 @@ def mixed(xp: Any, x: Array, axis: int, lower: Array, upper: Array, weight: Arra
     return high.reshape(shape)
 
 
-def _check_modes(align_corners: bool, half_pixel_centers: bool) -> None:
+def check_modes(align_corners: bool, half_pixel_centers: bool) -> None:
+    """InvalidArgumentError for two ways at once to say where corners lie."""
     if align_corners and half_pixel_centers:
         raise InvalidArgumentError("If half_pixel_centers is True, align_corners must be False.")
 
@@ -70,33 +70,20 @@ def resize_cost(images: Array, size: Array) -> float:
     return float(elements_of(size) * images.shape[0] * images.shape[-1] * 0.006)
 
 
-def resized(
-    xp: Any,
-    mix: Callable[..., Any],
-    images: Array,
-    size: Array,
-    align_corners: bool,
-    half_pixel_centers: bool,
+@kernel("ResizeBilinear", fresh=True, heavy=resize_cost, host=("size",))
+def resize_bilinear(
+    xp: Any, images: Array, size: Array, *, align_corners: bool, half_pixel_centers: bool
 ) -> Any:
     """Mix the four neighbours of each place; returns float32 (N, height, width, C)."""
-    _check_modes(align_corners, half_pixel_centers)
+    check_modes(align_corners, half_pixel_centers)
     height, width = output_size(images, size)
     x = images.astype(np.float32, copy=False)
     if (height, width) == x.shape[1:3]:
         return x.copy() if x is images else x
     for axis, wanted in ((2, width), (1, height)):
         tables = linear(x.shape[axis], wanted, align_corners, half_pixel_centers)
-        x = mix(x, axis, *map(xp.asarray, tables))
+        x = mixed(xp, x, axis, *map(xp.asarray, tables))
     return x
-
-
-@kernel("ResizeBilinear", fresh=True, heavy=resize_cost, host=("size",))
-def resize_bilinear(
-    xp: Any, images: Array, size: Array, *, align_corners: bool, half_pixel_centers: bool
-) -> Any:
-    """Mix the four neighbours of each place; returns float32 (N, height, width, C)."""
-    mix = functools.partial(mixed, xp)
-    return resized(xp, mix, images, size, align_corners, half_pixel_centers)
 
 
 @kernel("ResizeNearestNeighbor", fresh=True, heavy=resize_cost, host=("size",))
@@ -104,7 +91,7 @@ def resize_nearest_neighbor(
     xp: Any, images: Array, size: Array, *, align_corners: bool, half_pixel_centers: bool
 ) -> Any:
     """Take the nearest element; returns (N, height, width, C) of the images' type."""
-    _check_modes(align_corners, half_pixel_centers)
+    check_modes(align_corners, half_pixel_centers)
     height, width = output_size(images, size)
     rows = nearest(images.shape[1], height, align_corners, half_pixel_centers)
     columns = nearest(images.shape[2], width, align_corners, half_pixel_centers)
@@ -122,7 +109,7 @@ def resize_bilinear_grad(
     xp: Any, grads: Array, original_image: Array, *, align_corners: bool, half_pixel_centers: bool
 ) -> Any:
     """The gradient of `ResizeBilinear`, of the shape and type of the original."""
-    _check_modes(align_corners, half_pixel_centers)
+    check_modes(align_corners, half_pixel_centers)
     if grads.ndim != 4 or original_image.ndim != 4:
         raise InvalidArgumentError(
             f"input must be 4-dimensional: {shape_text(grads)}, {shape_text(original_image)}"
@@ -141,7 +128,7 @@ def resize_nearest_neighbor_grad(
     xp: Any, grads: Array, size: Array, *, align_corners: bool, half_pixel_centers: bool
 ) -> Any:
     """The gradient of `ResizeNearestNeighbor` for an original of this height and width."""
-    _check_modes(align_corners, half_pixel_centers)
+    check_modes(align_corners, half_pixel_centers)
     height, width = output_size(grads, size)
     rows = nearest(height, grads.shape[1], align_corners, half_pixel_centers)
     columns = nearest(width, grads.shape[2], align_corners, half_pixel_centers)
@@ -181,7 +168,7 @@ def resize_bicubic(
     xp: Any, images: Array, size: Array, *, align_corners: bool, half_pixel_centers: bool
 ) -> Any:
     """Mix the sixteen neighbours of each place; returns float32 (N, height, width, C)."""
-    _check_modes(align_corners, half_pixel_centers)
+    check_modes(align_corners, half_pixel_centers)
     height, width = output_size(images, size)
     x = images.astype(np.float32)
     x = _respanned(xp, x, 2, cubic(x.shape[2], width, align_corners, half_pixel_centers))
@@ -261,7 +248,7 @@ def resize_bicubic_grad(
     xp: Any, grads: Array, original_image: Array, *, align_corners: bool, half_pixel_centers: bool
 ) -> Any:
     """The gradient of `ResizeBicubic`, of the shape and type of the original."""
-    _check_modes(align_corners, half_pixel_centers)
+    check_modes(align_corners, half_pixel_centers)
     _check_gradient(grads, original_image)
     both = [cubic(original_image.shape[i], grads.shape[i], align_corners, half_pixel_centers) for i in (1, 2)]
     return _spread_back(xp, grads, original_image, both)

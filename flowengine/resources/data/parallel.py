@@ -9,6 +9,7 @@ import trio
 
 from flowengine.core.arrays import Value
 from flowengine.core.errors import InvalidArgumentError, OpError, OutOfRangeError
+from flowengine.resources.calling import BESIDE_OTHERS
 from flowengine.resources.data.dataset import UNKNOWN, DataIterator, Iteration, Origin, scalar
 from flowengine.resources.data.functional import FunctionDataset, end_of_function
 from flowengine.resources.data.ordering import DerivedDataset
@@ -151,6 +152,7 @@ class _ParallelMapIterator(AheadIterator):
             self.start(lambda: self._call(element, outcome), "parallel map")
 
     async def _call(self, element: Element, outcome: AwaitedElement) -> None:
+        BESIDE_OTHERS.set(self.limit() > 1)
         await outcome_of(lambda: self._mapped(element), outcome)
         self.finished(outcome)
 

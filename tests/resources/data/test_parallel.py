@@ -1,0 +1,45 @@
+"""Maps of several elements at a time have a thread for each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowengine as fe
+from flowengine.runtime import offload
+from flowengine.runtime.threads import Job
+
+
+class _Counting:
+    """The threads, and how many jobs they were given."""
+
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+        self.is_wanted = pool.is_wanted
+        self.jobs = 0
+
+    def submit(self, job: Job) -> None:
+        self.jobs += 1
+        self._pool.submit(job)
+
+
+def _small(image: fe.Tensor) -> fe.Tensor:
+    size = np.array([200, 200], np.int32)
+    resized: fe.Tensor = image.graph.ops.ResizeBilinear(image[np.newaxis], size)
+    return resized / 255.0
+
+
+@pytest.mark.parametrize(("parallel", "expected"), [(2, 6), (1, 0)])
+async def test_calls_beside_others_go_to_threads(
+    monkeypatch: pytest.MonkeyPatch, parallel: int, expected: int
+) -> None:
+    """A kernel of some hundred microseconds, which alone is not worth the way."""
+    pool = _Counting(offload.POOL)
+    monkeypatch.setattr(offload, "POOL", pool)
+    images = np.random.default_rng(0).integers(0, 256, (6, 250, 250, 3), np.uint8)
+    small = fe.data.Dataset.from_slices(images).map(_small, parallel=parallel)
+    found = [each async for each in small]
+    assert [each.shape for each in found] == [(1, 200, 200, 3)] * 6
+    assert pool.jobs == expected
