@@ -141,13 +141,21 @@ def _store(target: Array, rows: Array, updates: Array) -> None:
     if rows.size == 0 or target.size == 0:
         return
     if not _all_different(rows, len(target)):
-        backwards = rows[::-1]
-        _, last = np.unique(backwards, return_index=True)
-        keep = rows.size - 1 - last
+        keep = _last_of_each(rows, len(target))
         rows = rows[keep]
         if updates.ndim:
             updates = updates[keep]
     target[rows] = updates
+
+
+def _last_of_each(rows: Array, limit: int) -> Array:
+    """The position of the last occurrence of each row, by rows."""
+    if limit > 4 * rows.size:
+        _, last = np.unique(rows[::-1], return_index=True)
+        return rows.size - 1 - last
+    last = np.full(limit, -1, np.int64)
+    np.maximum.at(last, rows, np.arange(rows.size))
+    return last[last >= 0]
 
 
 def _scatter(variable: Variable, indices: Any, updates: Any, ufunc: Any) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from flowengine.core.arrays import to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.hashing import fingerprint64, murmur64, siphash24
+from flowengine.kernels.common.fingerprints import fingerprints64
 from flowengine.kernels.registry import kernel
 
 
@@ -19,10 +20,14 @@ def _cost(strings: Any) -> float:
     return 3.0 * float(getattr(strings, "size", 1))
 
 
-def _buckets(strings: Any, num_buckets: int, hashed: Callable[[bytes], int]) -> Any:
-    array = to_array(strings)
+def _check_buckets(num_buckets: int) -> None:
     if num_buckets <= 0:
         raise InvalidArgumentError(f"num_buckets must be at least 1, but is {num_buckets}")
+
+
+def _buckets(strings: Any, num_buckets: int, hashed: Callable[[bytes], int]) -> Any:
+    array = to_array(strings)
+    _check_buckets(num_buckets)
     numbers = [hashed(string) % num_buckets for string in array.reshape(-1).tolist()]
     return np.array(numbers, dtype=np.int64).reshape(array.shape)
 
@@ -30,7 +35,10 @@ def _buckets(strings: Any, num_buckets: int, hashed: Callable[[bytes], int]) -> 
 @kernel("StringToHashBucketFast", fresh=True, heavy=_cost)
 def string_to_hash_bucket_fast(strings: Any, *, num_buckets: int) -> Any:
     """FarmHash's fingerprint modulo `num_buckets` (int64, of the input's shape)."""
-    return _buckets(strings, num_buckets, fingerprint64)
+    array = to_array(strings)
+    _check_buckets(num_buckets)
+    hashes = fingerprints64(array.reshape(-1).tolist())
+    return (hashes % np.uint64(num_buckets)).astype(np.int64).reshape(array.shape)
 
 
 @kernel("StringToHashBucketStrong", fresh=True, heavy=_cost)
@@ -62,7 +70,7 @@ def fingerprint(data: Any, method: Any) -> Any:
     rows = len(array)
     width = math.prod(array.shape[1:])
     if array.dtype.kind == "O":
-        array = np.array([fingerprint64(s) for s in array.reshape(-1).tolist()], np.uint64)
+        array = fingerprints64(array.reshape(-1).tolist())
         if width == 1:
             return array.astype("<u8").view(np.uint8).reshape(rows, 8)
         array = array.astype("<u8")
