@@ -488,3 +488,17 @@ def test_memory_that_outlives_its_run_is_given_back_later() -> None:
     keeping.release_gone()
     assert not keeping._left
     assert not is_held(arrays, 0)
+
+
+def test_a_pong_gives_back_what_lay_before_its_ping_and_no_more() -> None:
+    numbers = iter(range(1, 9))
+    memory = lent.LentMemory(lambda: next(numbers))
+    pieces = [memoryview(bytes(lent.LENT_PIECE_BYTES_MIN)) for _ in range(4)]
+    for owner, piece in enumerate(pieces):
+        assert memory.give_out(owner, piece, len(piece))
+        memory.given_out(owner)
+    memory.returned(2)
+    left = memory.take()
+    assert len(left) == 2
+    assert left[0] is pieces[2]
+    assert left[1] is pieces[3]

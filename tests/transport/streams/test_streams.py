@@ -319,6 +319,20 @@ async def test_nobody_there() -> None:
         await connect_stream("inproc://nobody")
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_who_waits_for_a_stream_is_told_that_nobody_listens_any_more(host: str) -> None:
+    listener = await listen_streams(f"tcp://{host}:0")
+    async with trio.open_nursery() as nursery:
+
+        async def wait() -> None:
+            with pytest.raises(FailedPreconditionError, match="is closed"):
+                await listener.accept()
+
+        nursery.start_soon(wait)
+        await trio.testing.wait_all_tasks_blocked()
+        listener.close()
+
+
 async def test_a_name_in_this_process_is_taken_once() -> None:
     listener = await listen_streams("inproc://once")
     with pytest.raises(UnavailableError, match="somebody does already"):

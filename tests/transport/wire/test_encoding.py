@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.transport.errors import RemoteProtocolError
-from flowengine.transport.wire.encoding import IncomingTensor, encode
+from flowengine.transport.wire.encoding import IncomingTensor, encode, read_scalar
 
 FIXED = [d for d in dtypes.ALL if not d.as_numpy_dtype.hasobject]
 
@@ -192,3 +192,18 @@ def test_bytes_that_make_no_such_tensor() -> None:
         text.adopt(bytearray(np.array(lengths, "<u8").tobytes() + b"abcd"), 0)
         with pytest.raises(RemoteProtocolError, match="do not add up"):
             text.value()
+
+
+def test_a_truth_is_looked_at_before_it_is_one() -> None:
+    """Numbers are read at once where they are all that comes; of bytes that say true or false only two do."""
+    for dtype in dtypes.ALL:
+        if not dtype.size or dtype.is_quantized:
+            continue
+        value = np.ones((), dtype.as_numpy_dtype)
+        read = read_scalar([[dtype.number, []]], bytearray(value.tobytes()))
+        assert (read is None) == (dtype is dtypes.bool_), dtype
+        assert read is None or (read.dtype == value.dtype and read == value)
+    assert read_scalar([[dtypes.bool_.number, []]], bytearray(b"\x02")) is None
+    assert read_scalar([[dtypes.int32.number, []]], bytearray(3)) is None
+    assert read_scalar([[dtypes.int32.number, [1]]], bytearray(4)) is None
+    assert read_scalar([[dtypes.int8.number, []]] * 2, bytearray(2)) is None

@@ -398,6 +398,11 @@ def test_a_handshake_has_a_time_limit(side: Side) -> None:
     assert connection.receive_buffers() == []
 
 
+def test_versions_that_are_offered_are_a_range() -> None:
+    with pytest.raises(RemoteProtocolError, match="versions 3 to 2"):
+        feed(make(Side.LISTENER), frame(m.HELLO, 3, 2, bytes(m.NONCE_BYTES)))
+
+
 def test_an_end_before_the_handshake_is() -> None:
     with pytest.raises(ConnectionLostError, match="before it was open"):
         make(Side.DIALLER).receive_end()
