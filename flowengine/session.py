@@ -124,10 +124,8 @@ class Session(SessionVariables, SessionView):
             kernels = CheckedKernels(kernels)
         self._kernels = kernels
         self._runner = StepRunner(self.resources, self._settings, self.devices.default)
-        self._partitions = PartitionRunner(
-            self._runner, LocalRendezvous, compiles=self._settings.compiles_plans
-        )
         self._compiles = self._settings.compiles_plans
+        self._partitions = PartitionRunner(self._runner, LocalRendezvous, compiles=self._compiles)
         if placer is None:
             whole = self.graph
             placer = SessionPlacer(self.devices, kernels, self._settings, lambda: whole)
@@ -273,8 +271,11 @@ class Session(SessionVariables, SessionView):
         if self._closed:
             raise FailedPreconditionError("this session is closed")
         self.resources.bind_to_current_run()
-        feeds = [spec.convert(value) for spec, value in zip(prepared.feeds, values, strict=True)]
         timeout = None if options is None else timeout_of(options)
+        if prepared.takes_text and self._planning.takes_long(prepared.feeds, values):
+            feeds, waited = await self._planning.feed_in_turns(prepared.feeds, values, timeout, waited)
+        else:
+            feeds = [spec.convert(value) for spec, value in zip(prepared.feeds, values, strict=True)]
         tiers = prepared.plan
         if isinstance(tiers, TieredPlan):
             if self._compiles:
@@ -291,8 +292,7 @@ class Session(SessionVariables, SessionView):
                 await self._runner.compile_in_turns(part)
         else:
             with tiers.trial() as tried:
-                step = PreparedPlan(tried, prepared.feeds, prepared.fetches, prepared.assemble)
-                result = await self._step(step, values, options, run_metadata, waited)
+                result = await self._step(prepared.with_plan(tried), values, options, run_metadata, waited)
             if tiers.done:
                 prepared.plan = tiers.plan
             return result

@@ -41,6 +41,7 @@ from flowengine.core.errors import (
 from flowengine.core.recent import Recent
 from flowengine.ir.graph import NodeGraph
 from flowengine.runtime.planning.fetches import as_values, spread_feeds
+from flowengine.runtime.planning.long_texts import converted
 from flowengine.runtime.planning.requests import Request, Requests, request_key
 from flowengine.transport.calls.templates import CallTemplate, fixed_call
 from flowengine.transport.dialling import connect
@@ -216,7 +217,7 @@ class RemoteSession:
         run_metadata: RunMetadata | None,
     ) -> Any:
         request = asked.request
-        feeds = [spec.convert(value) for spec, value in zip(request.feeds, values, strict=True)]
+        feeds = await converted(request.feeds, values)
         link = await self._open()
         started = 0.0 if run_metadata is None else trio.current_time()
         while True:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from flowengine.core.config import Settings
+from flowengine.core.dtypes import string
 from flowengine.core.pieces import Pieces, Piecework, at_once
 from flowengine.devices.device import DeviceSet
 from flowengine.graphs.graph import Graph as BuildGraph
@@ -39,9 +40,12 @@ _LEFT_MAX: Final = 16
 
 
 class PreparedPlan:
-    """A plan with the two doors around it."""
+    """A plan with the two doors around it.
 
-    __slots__ = ("__weakref__", "assemble", "feeds", "fetches", "plan")
+    takes_text   whether strings are fed, of which there may be many
+    """
+
+    __slots__ = ("__weakref__", "assemble", "feeds", "fetches", "plan", "takes_text")
 
     def __init__(
         self,
@@ -54,6 +58,11 @@ class PreparedPlan:
         self.feeds = feeds
         self.fetches = fetches
         self.assemble = assemble
+        self.takes_text = any(spec.dtype is string for spec in feeds)
+
+    def with_plan(self, plan: AnyPlan) -> PreparedPlan:
+        """Another plan behind the same doors."""
+        return PreparedPlan(plan, self.feeds, self.fetches, self.assemble)
 
 
 class RequestPlanner:

@@ -7,12 +7,13 @@ made again.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import trio
 
+from flowengine.core.arrays import Value
 from flowengine.core.collector import collection_paused
 from flowengine.core.config import Settings
 from flowengine.core.errors import CancelledError, FailedPreconditionError
@@ -24,12 +25,16 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.planning.calling import StepCaller
 from flowengine.runtime.planning.jobs import in_turns
+from flowengine.runtime.planning.long_texts import are_long, converted
 from flowengine.runtime.planning.measuring import Measuring
 from flowengine.runtime.planning.placing import Placer, SessionPlacer
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.planning.preparing import PreparedPlan, RequestPlanner
 from flowengine.runtime.planning.tiers import TieredPlan
+from flowengine.runtime.planning.values import FeedSpec
 from flowengine.runtime.step import StepRunner, too_late
+
+T = TypeVar("T")
 
 #: Plans kept for one version of the graph; a service with more combinations than this makes some anew.
 PLANS_MAX: Final = 512
@@ -103,12 +108,36 @@ class SessionPlans:
         self._resources.bind_to_current_run()
         self._notice_growth()
         planner = self.planner
+        making = partial(self._make, key, fetches, feeds, targets)
+        job, waited = await self._within(making, timeout_seconds, waited)
+        prepared = job.result()
+        if key is not None:
+            planner.jobs.pop(key, None)
+            if planner is self.planner:
+                self._keep(key, prepared)
+        return prepared, waited
+
+    def takes_long(self, specs: Sequence[FeedSpec], values: Sequence[Any]) -> bool:
+        """Whether some of what a step is fed is long, and due in turns."""
+        return are_long(specs, values)
+
+    async def feed_in_turns(
+        self, specs: Sequence[FeedSpec], values: Sequence[Any], timeout_seconds: float | None, waited: float
+    ) -> tuple[list[Value], float]:
+        """What a step is fed, of which some is long, and how much of its timeout has gone by then."""
+        converting = partial(converted, specs, values)
+        return await self._within(converting, timeout_seconds, waited)
+
+    async def _within(
+        self, function: Callable[[], Awaitable[T]], timeout_seconds: float | None, waited: float
+    ) -> tuple[T, float]:
+        """What a step does before it begins to run, and how many seconds of its timeout have gone by then."""
         before = trio.current_time() - waited
         if timeout_seconds is None:
-            job = await self._make(key, fetches, feeds, targets)
+            made = await function()
         else:
             with trio.move_on_after(timeout_seconds - waited) as scope:
-                job = await self._make(key, fetches, feeds, targets)
+                made = await function()
             if scope.cancelled_caught:
                 raise too_late(timeout_seconds)
         waited = trio.current_time() - before
@@ -116,12 +145,7 @@ class SessionPlans:
             raise too_late(timeout_seconds)
         if self._closed():
             raise CancelledError("the session was closed while this step was running")
-        prepared = job.result()
-        if key is not None:
-            planner.jobs.pop(key, None)
-            if planner is self.planner:
-                self._keep(key, prepared)
-        return prepared, waited
+        return made, waited
 
     async def _make(
         self, key: Any, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]

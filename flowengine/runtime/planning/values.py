@@ -45,6 +45,10 @@ class FeedSpec:
             return value
         else:
             array = self._numbers(value)
+        return self.checked(array)
+
+    def checked(self, array: Any) -> Any:
+        """The array, of a shape that may be fed; InvalidArgumentError otherwise."""
         declared = self._declared
         if declared is not None and array.shape != declared and not _is_instance(array.shape, declared):
             raise InvalidArgumentError(
@@ -97,14 +101,14 @@ class FeedSpec:
 
     def _strings(self, value: Any) -> Any:
         if isinstance(value, bytes | str):
-            return to_array(_bytes(value, self.name))
+            return to_array(as_bytes(value, self.name))
         given = self._array(np.asarray if isinstance(value, np.ndarray) else _object_array, value)
         if given.dtype.kind not in "OSU":
             raise self._unfit(value, f"it holds {given.dtype}")
         elements = given.reshape(-1).tolist()
         result = np.empty(len(elements), dtype=object)
         all_bytes = set(map(type, elements)) <= {bytes}
-        result[:] = elements if all_bytes else [_bytes(each, self.name) for each in elements]
+        result[:] = elements if all_bytes else [as_bytes(each, self.name) for each in elements]
         return result.reshape(given.shape)
 
     def _unfit(self, value: Any, why: str) -> InvalidArgumentError:
@@ -144,7 +148,8 @@ def _object_array(value: Any) -> Any:
     return np.array(value, dtype=object)
 
 
-def _bytes(element: Any, name: str) -> bytes:
+def as_bytes(element: Any, name: str) -> bytes:
+    """A string that is fed to the tensor of this name; InvalidArgumentError for what is none."""
     if isinstance(element, bytes):
         return element
     if isinstance(element, str):
