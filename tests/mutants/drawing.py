@@ -123,11 +123,12 @@ def changed_source(root: Path, mutant: Mutant) -> str | None:
     """The file with the mutant in it; None where it would be the same program."""
     source = (root / mutant.file).read_text()
     operator, _ = OPERATORS[mutant.operator]
-    changed = MutationVisitor.mutate_code(source, operator, mutant.occurrence)
     try:
+        changed = MutationVisitor.mutate_code(source, operator, mutant.occurrence)
         if changed is None or ast.dump(ast.parse(changed)) == ast.dump(ast.parse(source)):
             return None
-    except SyntaxError:
+    except (SyntaxError, AttributeError):
+        # cosmic-ray's own operators count places that they cannot change, such as `except a.b`.
         return None
     return str(changed)
 

@@ -53,6 +53,14 @@ def test_places_are_where_something_runs(tmp_path: Path) -> None:
     assert draw(found, 3, None) == found
 
 
+def test_what_an_operator_cannot_change_is_the_same_program(tmp_path: Path) -> None:
+    source = "import a\ntry:\n    a.f()\nexcept (a.b, OSError):\n    raise\n"
+    (tmp_path / "module.py").write_text(source)
+    found = {each.operator: each for each in places(tmp_path, "module.py")}
+    assert changed_source(tmp_path, found["ExceptionReplacer"]) is None
+    assert changed_source(tmp_path, found["SwallowError"]) == source.replace("raise", "pass")
+
+
 def test_the_fastest_tests_come_first() -> None:
     coverage = Coverage({"m.py": {1: [], 2: ["slow", "quick"], 3: ["other"]}}, {"slow": 2.0, "quick": 0.1})
     assert coverage.of("m.py", 2) == ["quick", "slow"]
