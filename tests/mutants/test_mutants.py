@@ -56,9 +56,9 @@ def test_places_are_where_something_runs(tmp_path: Path) -> None:
 def test_what_an_operator_cannot_change_is_the_same_program(tmp_path: Path) -> None:
     source = "import a\ntry:\n    a.f()\nexcept (a.b, OSError):\n    raise\n"
     (tmp_path / "module.py").write_text(source)
-    found = {each.operator: each for each in places(tmp_path, "module.py")}
-    assert changed_source(tmp_path, found["ExceptionReplacer"]) is None
-    assert changed_source(tmp_path, found["SwallowError"]) == source.replace("raise", "pass")
+    found = [each for each in places(tmp_path, "module.py") if each.operator == "ExceptionReplacer"]
+    changed = [changed_source(tmp_path, each) for each in found]
+    assert changed == [None, source.replace("OSError", "CosmicRayTestingException")]
 
 
 def test_the_fastest_tests_come_first() -> None:
