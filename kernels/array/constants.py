@@ -69,8 +69,8 @@ def fill(xp: Any, dims: Array, value: Value) -> Any:
 
     Raises InvalidArgumentError where dims is no vector or is negative, or value is no scalar.
     """
-    shape = dims.tolist()
-    if shape.__class__ is not list or (shape and min(shape) < 0):
+    shape = dims.tolist() if dims.ndim == 1 else dimensions(dims, "dims")
+    if shape and min(shape) < 0:
         shape = dimensions(dims, "dims")
     if shape_of(value):
         raise InvalidArgumentError(f"value must be a scalar, but has shape {brackets(value.shape)}")

@@ -89,8 +89,13 @@ def assert_(condition: Array, data: tuple[Value, ...], *, summarize: int) -> Non
 
 
 def summarize_value(value: Value, count: int) -> str:
-    """The first elements of a tensor as text, rows in brackets, `...` where something was left out."""
+    """The first elements of a tensor as text, rows in brackets, `...` where something was left out.
+
+    Of a tensor without elements nothing is shown, not even that it has rows.
+    """
     array = to_array(value)
+    if not array.size:  # of rows of nothing there may be 2^40
+        return ""
     left = limit = array.size if count < 0 else count
 
     def render(part: Array) -> str:

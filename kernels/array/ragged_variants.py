@@ -12,7 +12,7 @@ from flowengine.core.arrays import Array, Value, describe, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.array.ragged import checked_splits
-from flowengine.kernels.common.array_args import brackets, outputs
+from flowengine.kernels.common.array_args import brackets, integers, outputs
 from flowengine.kernels.registry import kernel
 
 
@@ -158,7 +158,7 @@ def ragged_tensor_to_variant_gradient(
 ) -> Any:
     """The gradient of the values that were encoded: those of all variants, one after another."""
     parts, _ = _variants(encoded_grad)
-    shape = to_array(dense_values_shape).tolist()
+    shape = integers(to_array(dense_values_shape), "dense_values_shape")
     flat = [part.values.reshape(-1) for part in parts]
     joined = np.concatenate(flat) if flat else np.zeros(0, Tvalues.as_numpy_dtype)
     if joined.size != int(np.prod(shape)):

@@ -103,7 +103,7 @@ def reshape(tensor: Value, shape: Array) -> Array:
     Raises InvalidArgumentError where the numbers of elements differ, for a second -1 or another negative
     number.
     """
-    dims = shape.tolist()
+    dims = shape.tolist() if shape.ndim == 1 else integers(shape, "shape")
     try:
         if min(dims) >= -1:
             view: Array = tensor.reshape(dims)

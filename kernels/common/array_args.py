@@ -56,10 +56,10 @@ def scalar(value: Value, what: str) -> int:
 
 def integers(value: Value, what: str) -> list[int]:
     """A vector as a list of ints; InvalidArgumentError naming the argument for another rank."""
-    numbers: Any = value.tolist()
-    if value.ndim != 1:
+    if value.ndim != 1:  # first: rows of nothing, of which there may be 2^40, are made no list
         raise InvalidArgumentError(f"{what} must be a vector, but has shape {brackets(value.shape)}")
-    return list(numbers)
+    numbers: list[int] = value.tolist()
+    return numbers
 
 
 def dimensions(value: Value, what: str) -> list[int]:

@@ -6,9 +6,11 @@ Arguments are checked here in TensorFlow's words, and costs estimated by the num
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, Final, TypeVar, cast
 
+from flowengine.core.accounting import ask_for
 from flowengine.core.arrays import Array, is_numpy
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets
@@ -20,6 +22,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 _FACTORED_A_MICROSECOND: Final = 4_000.0
 #: Microseconds that LAPACK's call takes for the smallest matrix.
 _CALL: Final = 1.0
+#: LAPACK's integers have 32 bits.
+_SIDE_MAX: Final = 2**31 - 1
 
 
 def cubic(factor: float) -> Callable[..., float]:
@@ -77,10 +81,24 @@ def product(xp: Any, x: Array, y: Array) -> Any:
 
 
 def matrices(x: Array, index: int = 0) -> Array:
-    """The input, of two dimensions or more; InvalidArgumentError otherwise."""
+    """The input, of two dimensions or more; InvalidArgumentError otherwise.
+
+    A matrix without elements may be of any size: a library that counts rows in 32 bits goes astray there.
+    """
     if x.ndim < 2:
         raise InvalidArgumentError(f"Input tensor {index} must have rank >= 2, got {x.ndim}")
+    if max(x.shape[-2:]) > _SIDE_MAX:
+        raise InvalidArgumentError(
+            f"Input tensor {index} has matrices of more than {_SIDE_MAX} rows or columns: its shape is "
+            f"{brackets(x.shape)}"
+        )
     return x
+
+
+def ask_for_squares(x: Array, *sides: int) -> None:
+    """Ask for the memory of square matrices of these sides, as many as there are in the batch."""
+    count = math.prod(x.shape[:-2])
+    ask_for(count * sum(side * side for side in sides) * x.dtype.itemsize)
 
 
 def square_matrices(x: Array) -> Array:

@@ -49,7 +49,7 @@ def image_summary(tag: Value, tensor: Array, max_images: int, bad_color: Array) 
         raise InvalidArgumentError(f"input tensor must have non-zero dims. Found: {shape_text(tensor)}.")
     if bad_color.ndim != 1 or bad_color.size < depth:
         raise InvalidArgumentError(
-            f"expected depth <= bad_color.size, got depth {depth}, {bad_color.tolist()}"
+            f"expected depth <= bad_color.size, got depth {depth}, {shape_text(bad_color)}"
         )
 
     def entry(index: int) -> bytes:

@@ -17,6 +17,7 @@ from flowengine.kernels.common.checks import refuse
 from flowengine.kernels.common.matrices import (
     adjoint,
     around_what_is_not_finite,
+    ask_for_squares,
     cubic,
     matrices,
     one_of_empty,
@@ -139,6 +140,9 @@ def svd(xp: Any, x: Array, *, compute_uv: bool, full_matrices: bool) -> Any:
         (s,) = around_what_is_not_finite(xp, values, x)
         return s.astype(x.dtype), xp.zeros((), x.dtype), xp.zeros((), x.dtype)
 
+    if full_matrices:
+        ask_for_squares(x, *x.shape[-2:])
+
     def factors(m: Array) -> Any:
         return xp.linalg.svd(m, full_matrices=full_matrices)
 
@@ -153,7 +157,10 @@ def qr(xp: Any, x: Array, *, full_matrices: bool) -> Any:
 
     P is min(M, N), or M with `full_matrices`.
     """
-    q, r = xp.linalg.qr(matrices(x), mode="complete" if full_matrices else "reduced")
+    matrices(x)
+    if full_matrices:
+        ask_for_squares(x, x.shape[-2])
+    q, r = xp.linalg.qr(x, mode="complete" if full_matrices else "reduced")
     return q, r
 
 

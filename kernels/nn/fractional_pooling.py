@@ -16,6 +16,7 @@ from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
 from flowengine.ir.graph import Node
 from flowengine.kernels.common import philox
+from flowengine.kernels.common.array_args import integers
 from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.random.stateful import node_generator, shuffled
@@ -157,7 +158,7 @@ def fractional_avg_pool_grad(
     orig_input_tensor_shape: Array, gradient: Array, rows: Array, columns: Array, *, overlapping: bool
 ) -> Any:
     """The gradient of the input: each window's spread evenly over its elements."""
-    shape = tuple(orig_input_tensor_shape.tolist())
+    shape = tuple(integers(orig_input_tensor_shape, "orig_input_tensor_shape"))
     if len(shape) != 4 or gradient.ndim != 4:
         raise InvalidArgumentError(f"input and gradient must be 4-dimensional, not {list(shape)}")
     _check_borders(rows, gradient.shape[1], shape[1], "row_pooling_sequence")

@@ -16,6 +16,7 @@ from flowengine.core.arrays import Array, is_numpy
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
 from flowengine.ir.graph import Node
+from flowengine.kernels.common.array_args import integers
 from flowengine.kernels.common.checks import refuse
 from flowengine.kernels.common.segment_sums import add_rows
 from flowengine.kernels.common.ufuncs import NARROW, float_kernel, shape_text, widened
@@ -134,7 +135,8 @@ def max_pool_v2(
     """`MaxPool` with window and strides as tensors of four numbers."""
     check_rank(x, 4)
     pool = WindowReductions(xp)
-    return max_pooled(xp, pool, x, ksize.tolist(), strides.tolist(), padding, data_format)
+    window, steps = integers(ksize, "ksize"), integers(strides, "strides")
+    return max_pooled(xp, pool, x, window, steps, padding, data_format)
 
 
 @kernel("MaxPool3D", supports=accepts, fresh=True)
@@ -247,8 +249,8 @@ def max_pool_grad_grad_v2(
         x,
         y,
         g,
-        ksize=ksize.tolist(),
-        strides=strides.tolist(),
+        ksize=integers(ksize, "ksize"),
+        strides=integers(strides, "strides"),
         padding=padding,
         data_format=data_format,
     )
@@ -340,7 +342,7 @@ def avg_pool(xp: Any, x: Array, *, ksize: Any, strides: Any, padding: bytes, dat
 
 def average_gradient(xp: Any, pool: Any, shape: Array, gradient: Array, attrs: Mapping[str, Any]) -> Any:
     """The gradient of the input, of the shape given, of `average_pooled`."""
-    sizes = tuple(shape.tolist())
+    sizes = tuple(integers(shape, "orig_input_shape"))
     if len(sizes) != gradient.ndim:
         raise InvalidArgumentError(
             f"out_backprop must have the rank of orig_input_shape {list(sizes)}, not {shape_text(gradient)}"

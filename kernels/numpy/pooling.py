@@ -8,6 +8,7 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.ir.graph import Node
+from flowengine.kernels.common.array_args import integers
 from flowengine.kernels.common.ufuncs import NARROW, float_kernel, widened
 from flowengine.kernels.nn import pooling as plain
 from flowengine.kernels.nn.pooling import accepts
@@ -26,7 +27,8 @@ def max_pool(x: Array, *, ksize: Any, strides: Any, padding: bytes, data_format:
 def max_pool_v2(x: Array, ksize: Array, strides: Array, *, padding: bytes, data_format: bytes) -> Any:
     """`MaxPool` with window and strides as tensors of four numbers."""
     plain.check_rank(x, 4)
-    return plain.max_pooled(np, pool, x, ksize.tolist(), strides.tolist(), padding, data_format)
+    window, steps = integers(ksize, "ksize"), integers(strides, "strides")
+    return plain.max_pooled(np, pool, x, window, steps, padding, data_format)
 
 
 @kernel("MaxPool3D", device="CPU", supports=accepts, fresh=True)

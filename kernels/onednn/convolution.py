@@ -15,6 +15,7 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.ir.graph import Node
+from flowengine.kernels.common.array_args import integers
 from flowengine.kernels.common.pieces import Fixed, Like, Piece, Same, Source, Want, is_plain
 from flowengine.kernels.common.windows import spatial
 from flowengine.kernels.numpy.fused import Follower
@@ -234,7 +235,8 @@ def input_gradient_kernel(sliding: Sliding, otherwise: Callable[..., Any]) -> Ca
     """The kernel of an op that takes (sizes of the input, filters, gradient)."""
 
     def find(input_sizes: Array, filters: Array) -> InputGradient | None:
-        return input_gradient(sliding, tuple(input_sizes.tolist()), filters.shape)
+        sizes = tuple(integers(input_sizes, "input_sizes"))
+        return input_gradient(sliding, sizes, filters.shape)
 
     return _GradientKernel(find, 1, otherwise)
 
@@ -248,6 +250,6 @@ def filter_gradient_kernel(sliding: Sliding, otherwise: Callable[..., Any]) -> C
     """The kernel of an op that takes (input, sizes of the filters, gradient)."""
 
     def find(x: Array, filter_sizes: Array) -> FilterGradient | None:
-        return filter_gradient(sliding, x.shape, tuple(filter_sizes.tolist()))
+        return filter_gradient(sliding, x.shape, tuple(integers(filter_sizes, "filter_sizes")))
 
     return _GradientKernel(find, 0, otherwise)

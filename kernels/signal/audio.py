@@ -10,6 +10,7 @@ import numpy as np
 
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.common.matrices import product
 from flowengine.kernels.registry import kernel
 
 HOST: Final = "files of samples, and spectra by tables; TensorFlow has no GPU kernel"
@@ -244,7 +245,8 @@ def mfcc(
     filters = _filters(bins, rate, count, float(low), float(high))
     if filters is None:
         return np.zeros((*spectrum.shape[:2], wanted), np.float32)
-    energies = np.log(np.maximum(np.sqrt(spectrum.astype(np.float64)) @ filters, _FLOOR))
+    magnitudes = np.sqrt(spectrum.astype(np.float64))
+    energies = np.log(np.maximum(product(np, magnitudes, filters), _FLOOR))
     rows = np.arange(wanted)[:, None] * (np.arange(count) + 0.5)
     cosines = np.sqrt(2.0 / count) * np.cos(np.pi / count * rows)
-    return np.asarray(energies @ cosines.T, np.float32)
+    return np.asarray(product(np, energies, cosines.T), np.float32)

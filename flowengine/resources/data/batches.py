@@ -36,6 +36,15 @@ def batch_of(elements: Sequence[Element], types: Sequence[DType]) -> Element:
     return tuple(columns)
 
 
+def _sizes(shape: Value, what: str) -> list[int]:
+    """A vector of sizes as a list; InvalidArgumentError for another rank, before its rows are listed."""
+    array = to_array(shape)
+    if array.ndim != 1:
+        raise InvalidArgumentError(f"{what} must be a vector, but has shape {list(array.shape)}")
+    sizes: list[int] = array.tolist()
+    return sizes
+
+
 async def joined_beside(join: Callable[[list[Element]], Element], elements: list[Element]) -> Element:
     """A batch of elements, on a thread where many bytes would hold up the event loop.
 
@@ -115,7 +124,7 @@ class PaddedBatchDataset(BatchDataset):
                 f"Number of padded shapes ({len(padded_shapes)}) must match the number of components "
                 f"in the input dataset's elements ({len(self.types)})"
             )
-        self.padded_shapes: list[list[int]] = [to_array(each).tolist() for each in padded_shapes]
+        self.padded_shapes = [_sizes(each, "each of padded_shapes") for each in padded_shapes]
         self.fillings: list[Value] = []
         for index, value in enumerate(padding_values):
             if getattr(value, "ndim", 0):
@@ -172,7 +181,7 @@ class DenseToSparseBatchDataset(DerivedDataset):
         self.batch_size = scalar(batch_size, "batch_size")
         if self.batch_size <= 0:
             raise InvalidArgumentError("Batch size must be greater than zero.")
-        self.row_shape: list[int] = to_array(row_shape).tolist()
+        self.row_shape = _sizes(row_shape, "row_shape")
         if len(self.source.types) > 1:
             raise InvalidArgumentError(
                 "DenseToSparseBatchDataset only supports inputs with a single component."

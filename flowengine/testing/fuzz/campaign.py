@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -110,20 +111,24 @@ def run(
     folder: Path,
     *,
     bases: Path | None = None,
+    as_they_are: bool = False,
     hang_seconds: float = HANG_SECONDS,
     progress: Callable[[CampaignTally], object] = lambda _: None,
 ) -> CampaignTally:
     """Play the seeds from `first` up to `last`; what was played before in this folder is not played again.
 
     The folder gets the tally, and for each finding the input and what happened.
+
+    as_they_are   inputs of `bases` are played and not damaged
     """
     folder.mkdir(parents=True, exist_ok=True)
     state = folder / f"{kind}-{first}-{last}.json"
     tally = _resumed(state, first)
+    made_again = partial(_made_again, kind, bases=bases, as_they_are=as_they_are)
     while tally.at < last:
         arguments = [kind, "--seeds", f"{tally.at}:{last}"]
         if bases is not None:
-            arguments += ["--bases", str(bases)]
+            arguments += ["--bases", str(bases), *(["--as-they-are"] if as_they_are else [])]
         child = Child(arguments, folder)
         playing: int | None = None
         what = ""
@@ -135,7 +140,7 @@ def run(
                 playing = None
                 tally.count(told)
                 if "finding" in told:
-                    _keep(kind, told, folder, tally, bases)
+                    _keep(kind, told, folder, tally, made_again)
                 tally.at = told["seed"] + 1
                 if tally.at % 500 == 0:
                     _write(state, tally)
@@ -147,7 +152,7 @@ def run(
             what = what or f"crash with status {status}"
             tally.outcomes[what] += 1
             text = (folder / "stderr.txt").read_text(errors="replace")[-4000:]
-            _keep(kind, {"seed": playing, "finding": what, "text": text}, folder, tally, bases)
+            _keep(kind, {"seed": playing, "finding": what, "text": text}, folder, tally, made_again)
             tally.at = playing + 1
         elif tally.at < last:
             text = (folder / "stderr.txt").read_text(errors="replace")[-2000:]
@@ -156,12 +161,20 @@ def run(
     return tally
 
 
-def _keep(kind: str, told: dict[str, Any], folder: Path, tally: CampaignTally, bases: Path | None) -> None:
+def _made_again(kind: str, seed: int, bases: Path | None, as_they_are: bool) -> bytes:
     from flowengine.testing.fuzz.kinds import made
 
-    good = () if bases is None else (GivenBases(bases).of(told["seed"])[1],)
+    if bases is None:
+        return made(kind, seed)
+    good = GivenBases(bases).of(seed)[1]
+    return good if as_they_are else made(kind, seed, (good,))
+
+
+def _keep(
+    kind: str, told: dict[str, Any], folder: Path, tally: CampaignTally, made: Callable[[int], bytes]
+) -> None:
     name = f"{kind}-{told['seed']}"
-    (folder / f"{name}.bin").write_bytes(made(kind, told["seed"], good))
+    (folder / f"{name}.bin").write_bytes(made(told["seed"]))
     row = {"kind": kind, "seed": told["seed"], "finding": told["finding"], "text": told["text"]}
     (folder / f"{name}.json").write_text(json.dumps(row, indent=1))
     tally.findings.append({"kind": kind, "seed": told["seed"], "finding": told["finding"]})

@@ -82,6 +82,7 @@ def main() -> None:
     parser.add_argument("kind", choices=sorted(KINDS))
     parser.add_argument("--seeds", help="from:to")
     parser.add_argument("--bases", type=Path, help="a folder of good inputs, in place of the kind's own")
+    parser.add_argument("--as-they-are", action="store_true", help="good inputs are played as they are")
     parser.add_argument("--file", type=Path, help="one input to play as it is")
     given = parser.parse_args()
     _fence()
@@ -97,7 +98,8 @@ def main() -> None:
             _say(seed=seed, **report(given.kind, made(given.kind, seed)))
         else:
             group, good = bases.of(seed)
-            _say(seed=seed, group=group, **report(given.kind, made(given.kind, seed, (good,))))
+            data = good if given.as_they_are else made(given.kind, seed, (good,))
+            _say(seed=seed, group=group, **report(given.kind, data))
 
 
 if __name__ == "__main__":

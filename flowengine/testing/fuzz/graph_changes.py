@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from flowengine.testing.fuzz.chance import NUMBERS
+from flowengine.testing.fuzz.extremes import extreme
 from flowengine.testing.fuzz.messages import change
 
 #: Sizes that stand beside a zero without taking any memory.
@@ -139,7 +140,7 @@ def anything(graph: Any, chance: random.Random) -> None:
 
 _CHANGES: Final[tuple[Callable[[Any, random.Random], None], ...]] = (
     *(rewire, rewire, rewire, more_edges, fewer_edges, other_op, twice, without, renamed, other_frame),
-    *(other_shape, no_elements, other_value, other_value),
+    *(other_shape, no_elements, other_value, other_value, extreme),
     *(other_attribute, other_attribute, other_device, anything),
 )
 
@@ -160,7 +161,7 @@ def changed_values(data: bytes, chance: random.Random) -> bytes:
     from flowengine.ir.graphdef import parse_graph_def
 
     graph = parse_graph_def(data)
-    choices = (other_value, other_value, other_shape, no_elements, other_attribute, fewer_edges)
+    choices = (other_value, other_value, other_shape, no_elements, other_attribute, fewer_edges, extreme)
     for _ in range(chance.choice([0, 1, 1, 1, 2, 3])):
         if graph.node:
             chance.choice(choices)(graph, chance)

@@ -148,7 +148,7 @@ class JointProgram:
             ):
                 return False
         for number, sizes in self._sizes:
-            if known[number].tolist() != sizes.values:
+            if known[number].ndim != 1 or known[number].tolist() != sizes.values:
                 return False
         given = self._memory()
         addresses = (*[address(known[n]) for n in self._ins], *self._fixed, *given[1])
