@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.graph import Graph
 from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.graphdef import graph_from_def, graph_to_def
@@ -287,3 +288,13 @@ def test_attributes_that_change_are_written_as_they_are_now(both: list[dict[str,
     (first, _), (second, expected) = nodes
     written = graph_to_def(NodeGraph([replace(first, attrs=dict(second.attrs))])).node[0]
     assert written.SerializeToString(deterministic=True) == expected.SerializeToString(deterministic=True)
+
+
+@pytest.mark.parametrize("value", ["int32", "int64"])
+def test_an_attribute_that_tensorflow_1_lacks_is_written_where_it_is_not_its_default(value: str) -> None:
+    graph = Graph()
+    graph.ops.TopKV2(graph.placeholder("float32", [5], name="x"), 2, index_type=value, name="top")
+    written = graph.to_graph_def()
+    (proto,) = [node for node in written.node if node.name == "top"]
+    assert ("index_type" in proto.attr) == (value == "int64")
+    assert graph_from_def(written, registry())["top"].attrs["index_type"].name == value

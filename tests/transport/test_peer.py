@@ -34,7 +34,13 @@ from flowengine.transport.calls.serving import ServedCalls
 from flowengine.transport.connection import Connection
 from flowengine.transport.dialling import connect
 from flowengine.transport.errors import ConnectionLostError, LocalProtocolError, RemoteProtocolError
-from flowengine.transport.limits import CHUNK_BYTES, CHUNK_BYTES_MAX, CHUNK_BYTES_WITHIN_MACHINE, Limits
+from flowengine.transport.limits import (
+    CHUNK_BYTES,
+    CHUNK_BYTES_MAX,
+    CHUNK_BYTES_WITHIN_MACHINE,
+    NAME_BYTES_MAX,
+    Limits,
+)
 from flowengine.transport.peer import IncomingCall, Peer, Reply, Service
 from flowengine.transport.server import listen, serve
 from flowengine.transport.streams.inproc import stream_pair
@@ -754,3 +760,10 @@ async def test_a_long_error_fits_the_smallest_header() -> None:
             with pytest.raises(InvalidArgumentError, match=r"üüü|ü\\udcff"):
                 await peer.call("bad")
             assert peer.is_open
+
+
+@pytest.mark.parametrize("name", ["", "x" * (NAME_BYTES_MAX + 1)])
+def test_a_method_has_a_name_that_can_be_called(name: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="a method's name has 1 to"):
+        Service({name: lambda call: Reply()})
+    Service({"x" * NAME_BYTES_MAX: lambda call: Reply()})

@@ -117,3 +117,14 @@ def test_a_large_variable_of_one_value_is_no_large_constant() -> None:
             found = session.run(v.value())
         assert found.shape == (100, 200)
         assert np.all(found == wanted)
+
+
+def test_lengths_of_what_is_filled_have_32_bits_where_these_suffice() -> None:
+    """No more than the graph is made: the largest would take gigabytes."""
+    for shape, wanted in (([2000, 2000], "int32"), ([1, 2**31 - 1], "int32"), ([1, 2**31], "int64")):
+        graph = fe.Graph()
+        graph.variable(fe.initializers.constant(3.0), shape=shape, dtype="float32", name="v")
+        (fill,) = [node for node in graph if node.op == "Fill"]
+        lengths = graph[fill.inputs[0].node].attrs["value"].value()
+        assert lengths.tolist() == shape
+        assert lengths.dtype == wanted
