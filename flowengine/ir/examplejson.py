@@ -23,6 +23,8 @@ def example_from_json(text: bytes) -> bytes:
     try:
         json_format.Parse(text, example, max_recursion_depth=_DEPTH_MAX)
         listed = json.loads(text)
+        if not isinstance(listed, dict):
+            raise ValueError("an example is an object")
     except (json_format.ParseError, ValueError, RecursionError) as error:
         raise InvalidArgumentError(f"Error while parsing JSON: {error} in {text[:60]!r}") from error
     features = example.features.feature

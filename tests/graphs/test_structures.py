@@ -54,6 +54,10 @@ def test_packing_is_the_inverse_of_flattening(structure: Any) -> None:
         pack_like(structure, [*leaves, 0])
 
 
+def test_a_class_of_structures_is_none_itself() -> None:
+    assert flatten([Holder, Pair, Holder(1)]) == [Holder, Pair, 1, None]
+
+
 def test_dictionaries_of_equal_keys_are_alike() -> None:
     one, two = OrderedDict(b=1, a=2), OrderedDict(a=3, b=4)
     assert flatten(one) == [2, 1]

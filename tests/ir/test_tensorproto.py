@@ -256,3 +256,22 @@ def test_shapes_that_no_tensor_has() -> None:
     ]:
         with pytest.raises(InvalidArgumentError, match=words):
             tensorproto.shape_from_proto(text_format.Parse(text, TensorShapeProto()))
+
+
+def test_what_stands_for_more_than_is_stored_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One element may stand for any number, and as many as are stored may be written out."""
+    monkeypatch.setattr(tensorproto, "EXPANDED_BYTES_MAX", 11)
+    shape = "tensor_shape { dim { size: 3 } }"
+    assert read(f"dtype: DT_INT32 {shape} int_val: [1, 2, 3]").tolist() == [1, 2, 3]
+    assert read(f"dtype: DT_INT32 {shape} int_val: 1").tolist() == [1, 1, 1]
+    with pytest.raises(InvalidArgumentError, match="2 stored elements would take 12 bytes; at most 11"):
+        read(f"dtype: DT_INT32 {shape} int_val: [1, 2]")
+    monkeypatch.setattr(tensorproto, "EXPANDED_BYTES_MAX", 12)
+    assert read(f"dtype: DT_INT32 {shape} int_val: [1, 2]").tolist() == [1, 2, 2]
+
+
+@pytest.mark.parametrize("sizes", [[2**40, 2**40], [0, 2**40, 2**40], [2**40, 0, 2**40], [2**40, 2**40, 0]])
+def test_dimensions_are_too_many_beside_a_zero_as_well(sizes: list[int]) -> None:
+    proto = TensorShapeProto(dim=[TensorShapeProto.Dim(size=size) for size in sizes])
+    with pytest.raises(InvalidArgumentError, match="more than 2\\*\\*63 - 1 elements"):
+        tensorproto.shape_from_proto(proto)

@@ -104,6 +104,38 @@ async def test_tensors_both_ways_and_within_a_task() -> None:
         assert await a.wait_received(key("y", source=B, target=A)) == (b"text", False)
         assert await b.wait_received(key("z")) == (None, True)
         assert await a.wait_received(key("here", target=A)) == ("anything", False)
+        a.send(key("dead here", target=A), None, True)
+        assert await a.wait_received(key("dead here", target=A)) == (None, True)
+
+
+async def test_edges_that_are_received_together_are_asked_for_where_they_must_be() -> None:
+    """Those that were announced are pulled, and of those that a lost task owes it is told."""
+    async with tasks(Limits(credit_bytes=100_000)) as (pair, _):
+        a, b = pair.begin()
+        for number in range(20):
+            a.send(key(f"x{number}"), np.full(20_000, number, np.uint8), False)
+        await settle()
+        assert pair.peer_b.statistics().tensors_announced > 10
+        told: dict[int, Any] = {}
+        errors: list[Exception | None] = []
+
+        def done(number: int, value: Any, is_dead: bool, error: Exception | None) -> None:
+            assert not is_dead
+            told[number] = value
+            if error is not None:
+                errors.append(error)
+
+        b.receive_all({key(f"x{number}")[1:5]: number for number in range(20)}, done)
+        await settle()
+        assert sorted(told) == list(range(20))
+        assert all((value == number).all() for number, value in told.items())
+        assert errors == []
+        pair.peer_b._stream.close()
+        await settle()
+        b.receive_all({key("late")[1:5]: 20}, done)
+        assert len(errors) == 1
+        assert "late will not come from /job:w/task:0" in str(errors[0])
+        assert told.keys() >= {20}
 
 
 async def test_a_receiver_may_come_first() -> None:
