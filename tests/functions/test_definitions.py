@@ -199,3 +199,22 @@ def test_inputs_that_do_not_fit_are_told() -> None:
         return x + x
 
     assert again.name == "identity_1"
+
+
+@pytest.mark.parametrize("text", ["nowhere", "nowhere:y:0", "there:z:0", "there:y:1", "x:1"])
+def test_a_body_that_takes_from_what_it_has_not_is_told(text: str) -> None:
+    graph = fe.Graph()
+
+    @fe.function(graph, ["float32"])
+    def twice(x: Any) -> Any:
+        return x.graph.ops.Neg(x.graph.ops.Neg(x, name="there"), name="behind")
+
+    twice(graph.constant(1.0))
+    written = graph.to_graph_def()
+    (function,) = written.library.function
+    (behind,) = [node for node in function.node_def if node.name == "behind"]
+    assert behind.input[0] == "there:y:0"
+    behind.input[0] = text
+    (call,) = [node.name for node in written.node if node.op not in ("Const", "NoOp")]
+    with pytest.raises(fe.errors.InvalidArgumentError, match=f"uses '{text}', which it does not have"):
+        run(fe.Graph.from_graph_def(written), f"{call}:0", {})

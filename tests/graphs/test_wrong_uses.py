@@ -196,3 +196,10 @@ def test_wrong_use(kind: type[Exception], said: str, use: Callable[..., Any]) ->
     assert said in str(error)
     assert "test_wrong_uses.py:" in str(error)
     assert error.__cause__ is None
+
+
+@pytest.mark.parametrize("value", [object(), {1: 2}, 1j, [1, object()]])
+def test_what_is_no_value_of_an_attribute(value: Any) -> None:
+    graph = fe.Graph()
+    with pytest.raises(fe.errors.InvalidArgumentError, match=r"attribute '_mark': .* is no attribute value"):
+        graph.ops.NoOp(_mark=value)

@@ -275,3 +275,12 @@ def test_dimensions_are_too_many_beside_a_zero_as_well(sizes: list[int]) -> None
     proto = TensorShapeProto(dim=[TensorShapeProto.Dim(size=size) for size in sizes])
     with pytest.raises(InvalidArgumentError, match="more than 2\\*\\*63 - 1 elements"):
         tensorproto.shape_from_proto(proto)
+
+
+def test_a_tensor_of_nearly_as_many_bytes_as_can_be_counted_is_no_mistake() -> None:
+    """One stored element may stand for them all, as long as nobody asks for them."""
+    largest = "dtype: DT_INT8 tensor_shape { dim { size: %d } } int_val: 1"
+    _, shape = tensorproto.check_tensor(text_format.Parse(largest % (2**60 - 1), TensorProto()))
+    assert shape == TensorShape([2**60 - 1])
+    with pytest.raises(InvalidArgumentError, match="too large"):
+        tensorproto.check_tensor(text_format.Parse(largest % 2**60, TensorProto()))

@@ -128,3 +128,28 @@ def test_the_graph_must_be_found() -> None:
         fe.unstack(fe.Graph().placeholder("float32", [None]))
     with pytest.raises(ValueError, match="keep_prob or rate"):
         fe.nn.dropout(fe.Graph().constant([1.0]))
+
+
+def test_strings_are_joined_along_all_axes_the_last_first() -> None:
+    graph = fe.Graph()
+    known = graph.constant(np.array([[b"a", b"b"], [b"c", b"d"]], object))
+    unknown = graph.placeholder("string", name="x")
+    joined = [fe.reduce_join(known), fe.reduce_join(unknown), fe.reduce_join(known, [0, 1])]
+    with fe.blocking.Session(graph) as session:
+        value = np.array([[b"a", b"b"], [b"c", b"d"]], object)
+        assert session.run(joined, {"x:0": value}) == [b"abcd", b"abcd", b"acbd"]
+
+
+@pytest.mark.parametrize(
+    ("axis", "is_one"),
+    [(1, True), ([1], True), (np.array(1), True), ((0, 1), False), (range(2), False), (np.arange(2), False)],
+)
+def test_axes_may_be_given_in_many_ways(axis: Any, is_one: bool) -> None:
+    graph = fe.Graph()
+    x = np.arange(12.0).reshape(3, 4)
+    constant = graph.constant(x)
+    read = graph.constant(np.array(1 if is_one else [0, 1], np.int32))
+    sums = [fe.reduce_sum(constant, axis), fe.reduce_sum(constant, read)]
+    with fe.blocking.Session(graph) as session:
+        for found in session.run(sums):
+            np.testing.assert_array_equal(found, x.sum(1) if is_one else x.sum())
