@@ -122,7 +122,8 @@ OPS: Final[dict[str, str]] = {
     "data.file_datasets": """
         CSVDataset CSVDatasetV2 DatasetToTFRecord ExperimentalCSVDataset ExperimentalDatasetToTFRecord
         ExperimentalLMDBDataset ExperimentalMatchingFilesDataset ExperimentalSqlDataset LMDBDataset
-        LoadDataset MatchingFilesDataset SaveDataset SaveDatasetV2 SqlDataset TFRecordDatasetV2
+        LoadDataset MatchingFilesDataset SaveDataset SaveDatasetV2 SnapshotChunkDataset
+        SnapshotDatasetReader SnapshotDatasetV2 SnapshotNestedDatasetReader SqlDataset TFRecordDatasetV2
     """,
     "data.inspecting": """
         CompressElement DatasetCardinality DatasetFingerprint ExperimentalDatasetCardinality

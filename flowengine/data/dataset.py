@@ -207,7 +207,7 @@ class Dataset:
 
     @classmethod
     def tf_records(cls, paths: str | bytes | Iterable[str], *, compression: str = "") -> Dataset:
-        """The records (string, rank 0) of TFRecord files; compression "", "ZLIB" or "GZIP"."""
+        """The records (string, rank 0) of TFRecord files; compression "", "ZLIB", "GZIP" or "SNAPPY"."""
         names = paths_of(paths)
         origin = origin_of([dtypes.string], [TensorShape([])])
         return cls(tf_record_dataset(origin, names, compression.encode(), np.int64(0)))
@@ -219,7 +219,7 @@ class Dataset:
         """The elements that `save`, here or in TensorFlow, kept in a folder, one shard after the other.
 
         types, shapes   of the components; shapes are unknown where none are given
-        compression     that they were saved with: "", "ZLIB" or "GZIP"
+        compression     that they were saved with: "", "ZLIB", "GZIP" or "SNAPPY"
         NotFoundError in place of the first element where there is none, InvalidArgumentError for other types.
         """
         known = [TensorShape(each) for each in shapes] or [UNKNOWN_SHAPE] * len(types)
@@ -390,7 +390,7 @@ class Dataset:
     async def save(self, path: str, *, compression: str = "") -> None:
         """Keep the elements in a folder, from which `load` and TensorFlow's `tf.data.Dataset.load` give them.
 
-        compression   "", "ZLIB" or "GZIP"
+        compression   "", "ZLIB", "GZIP" or "SNAPPY"
         TensorFlow must be told the elements' types (`element_spec`). What was saved there before counts until
         this is whole; cancelled or failed, it leaves nothing of its own.
         """

@@ -44,10 +44,8 @@ LEFT_OUT: Final[dict[str, str]] = {
         IteratorGetModelProto
     """,
     "no library for the format is among those that we may use": "DecodeJxl",
-    "datasets kept on disk, in files of TensorFlow's own form: not built yet": """
-        SnapshotDataset SnapshotDatasetV2 SnapshotDatasetReader SnapshotChunkDataset
-        SnapshotNestedDatasetReader ListSnapshotChunksDataset
-    """,
+    "the first form of snapshots, an experiment whose files nothing else reads": "SnapshotDataset",
+    "snapshots that several workers of TensorFlow's data service write": "ListSnapshotChunksDataset",
     "elements of a dataset by their number: not built yet": """
         GetElementAtIndex GlobalShuffleDataset IndexFlatMapDataset
     """,

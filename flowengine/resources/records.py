@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final, Protocol, TypeAlias
 
 from flowengine.core.errors import DataLossError, InvalidArgumentError
+from flowengine.resources.data.saved.snappy import SnappySource
 
 _PIECE: Final = 256 * 1024
 
@@ -79,14 +80,17 @@ def shown(name: bytes) -> str:
 
 
 def source_of(file: BinaryIO, compression: str, name: bytes) -> RecordSource:
-    """The file itself, or what it holds where it is compressed ("ZLIB", "GZIP")."""
+    """The file itself, or what it holds where it is compressed ("ZLIB", "GZIP", "SNAPPY")."""
+    if compression == "SNAPPY":
+        return SnappySource(file, name)
     return InflatedSource(file, compression, name) if compression else file
 
 
-def checked_compression(compression: bytes) -> str:
-    """ "", "ZLIB" or "GZIP"; InvalidArgumentError for others."""
-    if compression not in (b"", b"NONE", b"ZLIB", b"GZIP"):
-        raise InvalidArgumentError(f"compression {shown(compression)!r} is not one of '', 'ZLIB', 'GZIP'")
+def checked_compression(compression: bytes, *more: bytes) -> str:
+    """ "", "ZLIB" or "GZIP", or one more that is allowed here; InvalidArgumentError for others."""
+    if compression not in (b"", b"NONE", b"ZLIB", b"GZIP", *more):
+        allowed = ", ".join(repr(each.decode()) for each in (b"", b"ZLIB", b"GZIP", *more))
+        raise InvalidArgumentError(f"compression {shown(compression)!r} is not one of {allowed}")
     return "" if compression == b"NONE" else compression.decode()
 
 

@@ -10,10 +10,12 @@ import numpy as np
 from flowengine.core import dtypes
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.hashing import fingerprint64
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.file_access import path_of, require_reading, require_writing, translated
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.data.datasets import origin_of, register_datasets
+from flowengine.kernels.data.saving import graph_of
 from flowengine.kernels.io.decoding import check_csv, check_increasing, csv_defaults, csv_fields, csv_value
 from flowengine.kernels.io.files import matching
 from flowengine.kernels.registry import kernel
@@ -23,6 +25,12 @@ from flowengine.resources.data.files import lmdb_dataset, tf_record_dataset
 from flowengine.resources.data.matching import MatchingFilesDataset
 from flowengine.resources.data.saved.loading import LoadedDataset
 from flowengine.resources.data.saved.saving import SavedDataset, save_all
+from flowengine.resources.data.saved.snapshots import (
+    ShardFolderDataset,
+    SnapshotDataset,
+    chunk_dataset,
+    nested_dataset,
+)
 from flowengine.resources.data.sql import sql_dataset
 from flowengine.resources.data.writing import write_tf_records
 from flowengine.resources.elements import Element
@@ -84,12 +92,31 @@ def csv_dataset(
     )
 
 
+def snapshot_dataset(
+    origin: Origin,
+    input_dataset: Any,
+    path: Any,
+    reader_func_other_args: tuple[Any, ...],
+    shard_func_other_args: tuple[Any, ...],
+) -> SnapshotDataset:
+    """A dataset that is kept in a folder under `hash`, or under the number that our own graph of it has."""
+    number = origin.attrs["hash"]
+    if not origin.attrs["hash_valid"]:
+        number = fingerprint64(graph_of(checked_dataset(input_dataset)))
+    return SnapshotDataset(
+        origin, input_dataset, path, reader_func_other_args, shard_func_other_args, int(number)
+    )
+
+
 register_datasets(
     {
         "CSVDataset CSVDatasetV2 ExperimentalCSVDataset": csv_dataset,
         "ExperimentalLMDBDataset LMDBDataset": lmdb_dataset,
         "LoadDataset": LoadedDataset,
         "SaveDatasetV2": SavedDataset,
+        "SnapshotChunkDataset": chunk_dataset,
+        "SnapshotDatasetV2": snapshot_dataset,
+        "SnapshotNestedDatasetReader": nested_dataset,
         "ExperimentalSqlDataset SqlDataset": sql_dataset,
         "TFRecordDatasetV2": tf_record_dataset,
     }
@@ -113,6 +140,18 @@ def matching_files_dataset(patterns: Any, *, ctx: KernelContext, node: Node) -> 
             raise translated(error, path) from error
 
     return MatchingFilesDataset(origin_of(ctx, node, (patterns,)), patterns, matches)
+
+
+@kernel("SnapshotDatasetReader", heavy=False)
+def snapshot_dataset_reader(
+    shard_dir: Any, start_index: Any, *, ctx: KernelContext, node: Node
+) -> ShardFolderDataset:
+    """A dataset (variant, rank 0) of the elements in the files of a folder, from one on.
+
+    Raises PermissionDeniedError where the configuration forbids to read the folder.
+    """
+    require_reading(ctx, path_of(text(shard_dir, "shard_dir")))
+    return ShardFolderDataset(origin_of(ctx, node, (shard_dir, start_index)), shard_dir, start_index)
 
 
 @kernel("DatasetToTFRecord", "ExperimentalDatasetToTFRecord", heavy=False)

@@ -137,6 +137,26 @@ def saved(op: str, **said: Any) -> Callable[[fe.Graph, str], Any]:
     return build
 
 
+def snapshot(graph: fe.Graph, path: str) -> Any:
+    @fe.function(graph, ["string"])
+    def shard(text: Any) -> Any:
+        return text.graph.constant(0, "int64")
+
+    @fe.function(graph, ["variant"])
+    def reader(shards: Any) -> Any:
+        return shards.graph.ops.Identity(shards)
+
+    one = graph.ops.TensorDataset([graph.constant("x", "string")], output_shapes=[[]])
+    said: dict[str, Any] = {"output_types": ["string"], "output_shapes": [[]]}
+    functions = {"reader_func": reader.attr, "shard_func": shard.attr}
+    return graph.ops.SnapshotDatasetV2(one, path, [], [], **functions, **said)
+
+
+def part_of_snapshot(op: str, *more: Any, **said: Any) -> Build:
+    said = {"output_types": ["string"], "output_shapes": [[]], **said}
+    return elements_of(lambda graph, path: getattr(graph.ops, op)(path, *more, **said))
+
+
 #: What reads, by the name of the op; a variant of the node follows a colon.
 READING: dict[str, Build] = {
     "ReadFile": lambda g, p: g.ops.ReadFile(p),
@@ -169,6 +189,8 @@ READING: dict[str, Build] = {
     "LMDBDataset": record_dataset("LMDBDataset", **PAIRS),
     "ExperimentalLMDBDataset": record_dataset("ExperimentalLMDBDataset", **PAIRS),
     "LoadDataset": elements_of(loaded),
+    "SnapshotChunkDataset": part_of_snapshot("SnapshotChunkDataset"),
+    "SnapshotDatasetReader": part_of_snapshot("SnapshotDatasetReader", np.int64(0), version=2),
     "MatchingFilesDataset": record_dataset("MatchingFilesDataset"),
     "ExperimentalMatchingFilesDataset": record_dataset("ExperimentalMatchingFilesDataset"),
     "SqlDataset": queried("SqlDataset"),
@@ -189,6 +211,7 @@ WRITING: dict[str, Build] = {
     "ExperimentalDatasetToTFRecord": records_written("ExperimentalDatasetToTFRecord"),
     "SaveDataset": saved("SaveDataset"),
     "SaveDatasetV2": elements_of(saved("SaveDatasetV2", output_types=["string"], output_shapes=[[]])),
+    "SnapshotDatasetV2": elements_of(snapshot),
     "CacheDatasetV2": cached("CacheDatasetV2"),
     "CreateSummaryFileWriter": lambda g, p: g.ops.CreateSummaryFileWriter(g.ops.SummaryWriter(), p, 1, 1, ""),
 }
@@ -202,6 +225,7 @@ HARMLESS = {
     *("ReaderSerializeState", "ReaderSerializeStateV2", "ReaderRestoreState", "ReaderRestoreStateV2"),
     *("AllCandidateSampler", "ComputeAccidentalHits", "LearnedUnigramCandidateSampler"),
     *("LogUniformCandidateSampler", "ThreadUnsafeUnigramCandidateSampler", "UniformCandidateSampler"),
+    "SnapshotNestedDatasetReader",  # of datasets that are there
     *("Print", "PrintV2", "Timestamp"),  # PrintV2 writes to a file by name: tests/kernels/test_printing.py
     # These write to the file with which a writer was created.
     *("SummaryWriter", "FlushSummaryWriter", "CloseSummaryWriter", "ImportEvent", "WriteSummary"),

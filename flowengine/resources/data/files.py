@@ -169,7 +169,7 @@ def tf_record_dataset(
     origin: Origin, filenames: Value, compression_type: Value, buffer_size: Value, *offsets: Value
 ) -> FileDataset:
     """The records of TFRecord files, from a place in each on if offsets are given."""
-    compression = checked_compression(text(compression_type, "compression_type"))
+    compression = checked_compression(text(compression_type, "compression_type"), b"SNAPPY")
     names = texts(filenames, "filenames")
     starts = dict(zip(names, to_array(offsets[0]).reshape(-1).tolist(), strict=False)) if offsets else {}
 

@@ -10,7 +10,8 @@ EXCUSED: Final = {
         CSVDataset CSVDatasetV2 DatasetToTFRecord ExperimentalDatasetToTFRecord
         ExperimentalCSVDataset ExperimentalLMDBDataset
         ExperimentalMatchingFilesDataset ExperimentalSqlDataset LMDBDataset LoadDataset
-        MatchingFilesDataset SaveDataset SaveDatasetV2 SqlDataset
+        MatchingFilesDataset SaveDataset SaveDatasetV2 SnapshotChunkDataset
+        SnapshotDatasetReader SnapshotDatasetV2 SnapshotNestedDatasetReader SqlDataset
         TFRecordDatasetV2
     """,
 }

@@ -7,7 +7,7 @@ TFRecord files whose records are the components of elements, one after the other
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -19,6 +19,7 @@ from flowengine.core import dtypes
 from flowengine.core.arrays import Value
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
+from flowengine.core.files.access import Files
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.proto.tensor_pb2 import TensorProto
 from flowengine.ir.tensorproto import decode_tensor
@@ -34,6 +35,7 @@ from flowengine.resources.records import checked_compression
 METADATA: Final = "snapshot.metadata"
 VERSION: Final = 2
 #: Fields of the metadata's message.
+ORIGIN_FIELD: Final = 1
 RUN_FIELD: Final = 2
 TIME_FIELD: Final = 3
 VERSION_FIELD: Final = 4
@@ -75,16 +77,22 @@ def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
 class SavedRun:
     """What the metadata of a saved dataset says.
 
-    name    of the run's folder
-    types   of the components of an element
+    name       of the run's folder
+    types      of the components of an element
+    begun      when it was begun, in microseconds since 1970
+    is_whole   whether it was saved to its end
     """
 
     name: str
     types: tuple[DType, ...]
+    begun: int
+    is_whole: bool
 
 
-def run_of(data: bytes, path: str) -> SavedRun:
+def run_of(data: bytes, path: str, *, whole: bool = True) -> SavedRun:
     """The run that metadata names.
+
+    whole   refuse a run that is not
 
     DataLossError where it is damaged, FailedPreconditionError for a run that is not whole, or of another
     form.
@@ -110,13 +118,14 @@ def run_of(data: bytes, path: str) -> SavedRun:
         raise FailedPreconditionError(
             f"{path}: a saved dataset of version {found.get(VERSION_FIELD, 0)}, not {VERSION}"
         )
-    if not found.get(FINAL_FIELD):
+    begun, is_whole = found.get(TIME_FIELD, 0), bool(found.get(FINAL_FIELD))
+    if whole and not is_whole:
         raise FailedPreconditionError(f"{path}: the dataset was not saved to its end")
-    return SavedRun(name, types)
+    return SavedRun(name, types, begun if isinstance(begun, int) else 0, is_whole)
 
 
-def read_run(origin: Origin, path: str) -> SavedRun:
-    """The run of a saved dataset; NotFoundError where there is none. May block."""
+def read_run(origin: Origin, path: str, *, whole: bool = True) -> SavedRun:
+    """The run of a saved dataset, raising as `run_of`; NotFoundError where there is none. May block."""
     if origin.opener is None:
         raise FailedPreconditionError(f"{origin.op} reads files, and nobody has said how")
     name = os.path.join(path, METADATA)
@@ -125,7 +134,13 @@ def read_run(origin: Origin, path: str) -> SavedRun:
     except NotFoundError as error:
         raise NotFoundError(f"{path} holds no saved dataset: {error.message}") from error
     with closing(file):
-        return run_of(file.read(), name)
+        return run_of(file.read(), name, whole=whole)
+
+
+def files_of_shard(files: Files, folder: str) -> list[bytes]:
+    """The files of a shard's folder, in order. May block."""
+    names = sorted(name for name in files.names(folder) if name.endswith(".snapshot"))
+    return [os.fsencode(os.path.join(folder, name)) for name in names]
 
 
 class LoadedDataset(DatasetValue):
@@ -139,13 +154,23 @@ class LoadedDataset(DatasetValue):
     def __init__(self, origin: Origin, path: Value, reader_func_other_args: tuple[Value, ...] = ()) -> None:
         super().__init__(origin)
         self.path = os.fsdecode(text(path, "path"))
-        self.compression = checked_compression(origin.attrs.get("compression") or b"")
+        self.compression = checked_compression(origin.attrs.get("compression") or b"", b"SNAPPY")
         self.call: Captured | None = None
         if origin.attrs.get("reader_func") is not None:
             self.call = Captured(origin.function("reader_func"), reader_func_other_args)
 
     def iterator(self, iteration: Iteration) -> DataIterator:
-        return _LoadedIterator(iteration, self)
+        return DeferredIterator(iteration, self.begun)
+
+    async def begun(self, iteration: Iteration) -> DataIterator:
+        """What goes through the files that there are now."""
+        shards = await trio.to_thread.run_sync(self.shards, abandon_on_cancel=True)
+        if self.call is None:
+            whole = SavedShardDataset(self.origin, [name for shard in shards for name in shard])
+            return whole.iterator(iteration)
+        each = [(variant_of(SavedShardDataset(self.origin, names)),) for names in shards]
+        given = variant_of(dataset_of(each, [dtypes.variant], [TensorShape([])]))
+        return await opened(self.call, iteration, (given,))
 
     def shards(self) -> list[list[bytes]]:
         """The files of each shard. May block; raises as `run_of`, InvalidArgumentError for other types."""
@@ -158,30 +183,23 @@ class LoadedDataset(DatasetValue):
         found: list[list[bytes]] = []
         for shard in sorted(files.names(folder)):
             inside = os.path.join(folder, shard)
-            names = sorted(name for name in files.names(inside) if name.endswith(".snapshot"))
-            found.append([os.fsencode(os.path.join(inside, name)) for name in names])
+            found.append(files_of_shard(files, inside))
         return found
 
 
-class _LoadedIterator(DataIterator):
-    __slots__ = ("_dataset", "input")
+class DeferredIterator(DataIterator):
+    """An iterator that is made when the first element is asked for."""
 
-    def __init__(self, iteration: Iteration, made: LoadedDataset) -> None:
+    __slots__ = ("_begin", "input")
+
+    def __init__(self, iteration: Iteration, begin: Callable[[Iteration], Awaitable[DataIterator]]) -> None:
         super().__init__(iteration)
-        self._dataset = made
+        self._begin = begin
         self.input: DataIterator | None = None
 
     async def _begun(self) -> DataIterator:
         if self.input is None:
-            made = self._dataset
-            shards = await trio.to_thread.run_sync(made.shards, abandon_on_cancel=True)
-            if made.call is None:
-                whole = SavedShardDataset(made.origin, [name for shard in shards for name in shard])
-                self.input = whole.iterator(self.iteration)
-            else:
-                each = [(variant_of(SavedShardDataset(made.origin, names)),) for names in shards]
-                given = variant_of(dataset_of(each, [dtypes.variant], [TensorShape([])]))
-                self.input = await opened(made.call, self.iteration, (given,))
+            self.input = await self._begin(self.iteration)
         return self.input
 
     async def next(self) -> Element | None:
@@ -211,7 +229,7 @@ class SavedShardDataset(DatasetValue):
         super().__init__(origin)
         files = np.empty(len(names), object)
         files[:] = names
-        compression = checked_compression(origin.attrs.get("compression") or b"")
+        compression = checked_compression(origin.attrs.get("compression") or b"", b"SNAPPY")
         plain = replace(origin, attrs={}, inputs=())
         self.records = tf_record_dataset(plain, files, compression.encode(), np.int64(0))
 

@@ -23,6 +23,7 @@ from flowengine.resources.data.dataset import DataIterator, Iteration, Origin, t
 from flowengine.resources.data.functional import Captured
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.data.saved import loading
+from flowengine.resources.data.saved.snappy import SnappyBlocks
 from flowengine.resources.data.windows import key_of
 from flowengine.resources.data.writing import WINDOWS
 from flowengine.resources.elements import Element
@@ -57,7 +58,10 @@ class _Shard:
         self.file = file
         self.waiting: list[Element] = []
         self.size = 0
-        self._machine = zlib.compressobj(wbits=WINDOWS[compression]) if compression else None
+        self._machine: Any = None
+        if compression:
+            is_snappy = compression == "SNAPPY"
+            self._machine = SnappyBlocks() if is_snappy else zlib.compressobj(wbits=WINDOWS[compression])
 
     def write(self, types: tuple[DType, ...], *, is_last: bool) -> None:
         """Write what waits. May block."""
@@ -78,14 +82,18 @@ class SavedWriter:
 
     path          the folder; it and those above it are made
     types         of the components of an element
-    compression   "", "ZLIB" or "GZIP"
+    compression   "", "ZLIB", "GZIP" or "SNAPPY"
+    origin        the number of what the elements are of, where the folder is named by it
     """
 
-    def __init__(self, files: Files, path: str, types: tuple[DType, ...], compression: str) -> None:
+    def __init__(
+        self, files: Files, path: str, types: tuple[DType, ...], compression: str, origin: str = ""
+    ) -> None:
         self._files = files
         self._path = path
         self._types = types
         self._compression = compression
+        self._origin = origin
         self._run = str(secrets.randbits(63))
         self._shards: dict[int, _Shard] = {}
         self._count = 0
@@ -119,7 +127,8 @@ class SavedWriter:
             shard.file.close()
         self._files.make_folders(os.path.join(self._path, self._run))
         data = (
-            _bytes(loading.RUN_FIELD, self._run.encode())
+            (_bytes(loading.ORIGIN_FIELD, self._origin.encode()) if self._origin else b"")
+            + _bytes(loading.RUN_FIELD, self._run.encode())
             + _number(loading.TIME_FIELD, time.time_ns() // 1000)
             + _number(loading.VERSION_FIELD, loading.VERSION)
             + _bytes(loading.TYPES_FIELD, b"".join(_varint(dtype.base.number) for dtype in self._types))
@@ -156,13 +165,17 @@ class SavedDataset(DerivedDataset):
         super().__init__(origin, input_dataset)
         self.types, self.shapes = self.source.types, self.source.shapes
         self.path = os.fsdecode(text(path, "path"))
-        self.compression = checked_compression(origin.attrs.get("compression") or b"")
+        self.compression = checked_compression(origin.attrs.get("compression") or b"", b"SNAPPY")
         self.call: Captured | None = None
         if origin.attrs.get("use_shard_func", True):
             self.call = Captured(origin.function("shard_func"), shard_func_other_args)
 
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _SavedIterator(iteration, self)
+
+    def writer(self) -> SavedWriter:
+        """What writes a run."""
+        return SavedWriter(self.origin.files, self.path, self.types, self.compression)
 
     def cardinality(self) -> int:
         return self.source.cardinality()
@@ -187,7 +200,7 @@ class _SavedIterator(DataIterator):
             may_write: Callable[[str], None] | None = made.origin.may_write
             if may_write is not None:
                 may_write(made.path)
-            self._writer = SavedWriter(made.origin.files, made.path, made.types, made.compression)
+            self._writer = made.writer()
         element = await self.input.next()
         if element is None:
             await self._writer.finish()

@@ -1,0 +1,198 @@
+"""Snapshots: a dataset is saved as it is gone through, and read from disk from then on.
+
+The folder has one folder for each dataset that was saved in it, called by the number of its graph; in it lies
+what `loading` reads.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from typing import Any, Final
+
+import trio
+
+from flowengine.core import dtypes
+from flowengine.core.arrays import Value
+from flowengine.core.errors import InvalidArgumentError, NotFoundError
+from flowengine.core.shapes import TensorShape
+from flowengine.resources.data.dataset import DataIterator, DatasetValue, Iteration, Origin, scalar, text
+from flowengine.resources.data.ordering import DerivedDataset
+from flowengine.resources.data.saved.loading import (
+    DeferredIterator,
+    LoadedDataset,
+    SavedShardDataset,
+    files_of_shard,
+    read_run,
+)
+from flowengine.resources.data.saved.saving import SavedDataset, SavedWriter
+from flowengine.resources.data.windows import dataset_of
+from flowengine.resources.elements import Element
+
+#: How long a run that was begun and not ended is left to whoever began it.
+_PENDING_MICROSECONDS: Final = 24 * 3600 * 10**6
+#: What becomes of the elements: they are read, they are saved, they pass, there are none any more.
+READS, SAVES, PASSES, OVER = "reads", "saves", "passes", "over"
+_COMPRESSIONS: Final = {b"AUTO": b"SNAPPY", b"NONE": b""}
+
+
+class SnapshotDataset(DerivedDataset):
+    """The elements of another: saved the first time, read from then on.
+
+    number   of the graph of what is saved: datasets of one number are taken for the same
+
+    A run counts once its last element was given: who stops before leaves nothing behind. While another has
+    begun a run that it has not ended, for up to a day, elements pass without being saved.
+    """
+
+    __slots__ = ("loaded", "number", "path", "saved")
+
+    def __init__(
+        self,
+        origin: Origin,
+        input_dataset: Any,
+        path: Value,
+        reader_func_other_args: tuple[Value, ...],
+        shard_func_other_args: tuple[Value, ...],
+        number: int,
+    ) -> None:
+        super().__init__(origin, input_dataset)
+        attrs = origin.attrs
+        said = attrs.get("compression") or b""
+        as_saved = replace(origin, attrs={**attrs, "compression": _COMPRESSIONS.get(said, said)})
+        self.number = str(number % 2**64)
+        whole = text(path, "path")
+        prefixes = {attrs.get(name) or b"" for name in ("reader_prefix", "writer_prefix")}
+        if len(prefixes) > 1:
+            raise InvalidArgumentError(
+                "reader_prefix and writer_prefix differ, so that what is saved would never be read. "
+                "Give both, or none"
+            )
+        if prefix := prefixes.pop():
+            whole = os.path.join(prefix, whole.lstrip(b"/"))
+        folder = os.path.join(whole, self.number.encode())
+        self.path = os.fsdecode(folder)
+        self.loaded = LoadedDataset(as_saved, folder, reader_func_other_args)
+        self.saved = _SavedSnapshot(as_saved, input_dataset, folder, shard_func_other_args, self.number)
+
+    def iterator(self, iteration: Iteration) -> DataIterator:
+        return _SnapshotIterator(iteration, self)
+
+    def cardinality(self) -> int:
+        return self.source.cardinality()
+
+    def mode(self) -> str:
+        """What is to become of the elements. May block."""
+        try:
+            run = read_run(self.origin, self.path, whole=False)
+        except NotFoundError:
+            return SAVES
+        if run.is_whole:
+            return READS
+        is_pending = run.begun > time.time_ns() // 1000 - _PENDING_MICROSECONDS
+        return PASSES if is_pending else SAVES
+
+
+class _SavedSnapshot(SavedDataset):
+    __slots__ = ("number",)
+
+    def __init__(
+        self, origin: Origin, input_dataset: Any, path: bytes, others: tuple[Value, ...], number: str
+    ) -> None:
+        super().__init__(origin, input_dataset, path, others)
+        self.number = number
+
+    def writer(self) -> SavedWriter:
+        return SavedWriter(self.origin.files, self.path, self.types, self.compression, self.number)
+
+
+class _SnapshotIterator(DataIterator):
+    __slots__ = ("_dataset", "input", "mode")
+
+    def __init__(self, iteration: Iteration, made: SnapshotDataset) -> None:
+        super().__init__(iteration)
+        self._dataset = made
+        self.mode: str | None = None
+        self.input: DataIterator | None = None
+
+    async def _begun(self) -> DataIterator:
+        if self.input is None:
+            if self.mode is None:
+                self.mode = await trio.to_thread.run_sync(self._dataset.mode, abandon_on_cancel=True)
+            self.input = self._of(self.mode)
+        return self.input
+
+    def _of(self, mode: str) -> DataIterator:
+        made = self._dataset
+        of: DatasetValue = {READS: made.loaded, SAVES: made.saved}.get(mode, made.source)
+        return of.iterator(self.iteration)
+
+    async def next(self) -> Element | None:
+        if self.mode == OVER:
+            return None
+        element = await (await self._begun()).next()
+        if element is None:
+            self.mode = OVER
+        return element
+
+    def close(self) -> None:
+        if self.input is not None:
+            self.input.close()
+
+    async def state(self) -> dict[str, Any]:
+        """Where it stands. Who is put there saves no more: its run would lack what went before."""
+        if self.input is None or self.mode == OVER:
+            return {"mode": self.mode, "input": None}
+        if self.mode != SAVES:
+            return {"mode": self.mode, "input": await self.input.state()}
+        inner: DataIterator | None = getattr(self.input, "input", None)
+        return {"mode": PASSES, "input": None if inner is None else await inner.state()}
+
+    async def restore(self, state: dict[str, Any]) -> None:
+        self.mode = state["mode"]
+        if state["input"] is not None:
+            await (await self._begun()).restore(state["input"])
+
+
+class ShardFolderDataset(DatasetValue):
+    """The elements of one shard of a snapshot, from one on."""
+
+    __slots__ = ("path", "start")
+
+    def __init__(self, origin: Origin, shard_dir: Value, start_index: Value) -> None:
+        super().__init__(origin)
+        self.path = os.fsdecode(text(shard_dir, "shard_dir"))
+        self.start = scalar(start_index, "start_index")
+        version = origin.attrs.get("version", 2)
+        if version != 2:
+            raise InvalidArgumentError(f"a snapshot of version {version}: only version 2 can be read")
+        if self.start < 0:
+            raise InvalidArgumentError(f"start_index must be at least 0, not {self.start}")
+
+    def iterator(self, iteration: Iteration) -> DataIterator:
+        return DeferredIterator(iteration, self._begun)
+
+    async def _begun(self, iteration: Iteration) -> DataIterator:
+        names = await trio.to_thread.run_sync(self._names, abandon_on_cancel=True)
+        found = SavedShardDataset(self.origin, names).iterator(iteration)
+        left = self.start
+        while left:
+            passed = await found.take(min(left, 1024))
+            if not passed:
+                break
+            left -= len(passed)
+        return found
+
+    def _names(self) -> list[bytes]:
+        return files_of_shard(self.origin.files, self.path)
+
+
+def chunk_dataset(origin: Origin, chunk_file: Value) -> SavedShardDataset:
+    """The elements of one file of a snapshot."""
+    return SavedShardDataset(origin, [text(chunk_file, "chunk_file")])
+
+
+def nested_dataset(origin: Origin, inputs: tuple[Value, ...]) -> DatasetValue:
+    """The datasets themselves, each an element."""
+    return dataset_of([(each,) for each in inputs], [dtypes.variant], [TensorShape([])])
