@@ -36,12 +36,28 @@ C_TYPES: Final[dict[DType, str]] = {
     dtypes.complex128: "Complex<double>",
 }
 
+#: Codes of refusals whose record has a value in the place of the step.
+INDEX_OUTSIDE: Final = 4
+LABEL_OUTSIDE: Final = 5
 #: What a kernel writes into its error word: {code: the error}.
 REFUSALS: Final[dict[int, OpError]] = {
     1: InvalidArgumentError("Integer division by zero"),
     2: InternalError("Integer division by zero"),
     3: InvalidArgumentError("Integers to negative integer powers are not allowed"),
+    INDEX_OUTSIDE: InvalidArgumentError("An index is out of range"),
+    LABEL_OUTSIDE: InvalidArgumentError("Received a label value which is outside the valid range"),
 }
+
+
+def refusal(record: Sequence[int]) -> OpError | None:
+    """The error that an error record (code, step or value, place) tells of; None if nothing was refused."""
+    code, value, place = record
+    if not code:
+        return None
+    told = REFUSALS[code]
+    where = f": {value} at place {place}" if code in (INDEX_OUTSIDE, LABEL_OUTSIDE) else f" (place {place})"
+    return type(told)(told.message + where)
+
 
 _INTEGERS: Final = {
     "Add": "add",
@@ -248,4 +264,15 @@ def _cast(source: DType, target: DType, truncate: bool) -> Expression | None:
     return Expression(f"{name}<{C_TYPES[target]}>")
 
 
-__all__ = ["C_TYPES", "ELEMENTWISE", "FLOAT_FUNCTIONS", "INEXACT", "REFUSALS", "Expression", "expression"]
+__all__ = [
+    "C_TYPES",
+    "ELEMENTWISE",
+    "FLOAT_FUNCTIONS",
+    "INDEX_OUTSIDE",
+    "INEXACT",
+    "LABEL_OUTSIDE",
+    "REFUSALS",
+    "Expression",
+    "expression",
+    "refusal",
+]

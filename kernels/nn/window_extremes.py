@@ -81,7 +81,7 @@ class WindowReductions:
         best = xp.full(shape, nothing, x.dtype)
         greater = xp.maximum if is_whole else xp.fmax
         for offset in _offsets(geometry):
-            greater(best, framed[(slice(None), *geometry.slices(offset))], best)
+            greater(best, framed[(slice(None), *geometry.slices(offset))], out=best)
         # Of nothing but NaN the greatest is the lowest number.
         return best if is_whole else xp.where(xp.isnan(best), x.dtype.type(as_dtype(x.dtype).min), best)
 

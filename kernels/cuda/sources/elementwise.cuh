@@ -74,7 +74,7 @@ template <> struct Wrap<u64> { typedef u64 type; };
 
 // --- Errors: the first one that is found is kept ------------------------------------------------------------
 
-FE_INLINE void refuse(i64* error, int code, int step, i64 place) {
+FE_INLINE void refuse(i64* error, int code, i64 step, i64 place) {
   if (atomicCAS((u64*)error, (u64)0, (u64)code) == 0) {
     error[1] = step;
     error[2] = place;

@@ -1,4 +1,4 @@
-"""CUDA sources compiled by g++ and run on the CPU, a thread after another."""
+"""CUDA sources compiled by g++ and run on the CPU, each thread as a fiber."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ import numpy as np
 import pytest
 
 SHIM: Final = Path(__file__).with_name("shim.h")
+#: So many arguments a kernel of ours has at most.
+_SLOTS: Final = 30
 COMPILER: Final = shutil.which("g++")
 needs_compiler: Final = pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
-
-
-class _Place(ctypes.Structure):
-    _fields_ = (("x", ctypes.c_uint), ("y", ctypes.c_uint), ("z", ctypes.c_uint))
 
 
 class HostModule:
@@ -38,22 +36,26 @@ class HostModule:
     def launch(
         self,
         name: str,
-        arrays: Sequence[np.ndarray[Any, Any]],
+        arrays: Sequence[np.ndarray[Any, Any] | None],
         numbers: Sequence[int],
         *,
         wide: bool = False,
         blocks: int = 2,
         threads: int = 3,
+        backwards: bool = True,
     ) -> None:
-        """Run a kernel: in every thread of every block, the last ones first."""
+        """Run a kernel: in every thread of every block, the last ones first or the first ones.
+
+        arrays   None is the null address
+        """
         kind: Any = ctypes.c_int64 if wide else ctypes.c_int32
-        arguments = [*(ctypes.c_void_p(a.ctypes.data) for a in arrays), *(kind(n) for n in numbers)]
-        place = {
-            word: _Place.in_dll(self._library, word)
-            for word in ("threadIdx", "blockIdx", "blockDim", "gridDim")
-        }
-        place["gridDim"].x, place["blockDim"].x = blocks, threads
-        for block in reversed(range(blocks)):
-            for thread in reversed(range(threads)):
-                place["blockIdx"].x, place["threadIdx"].x = block, thread
-                self._library[name](*arguments)
+        arguments = [*(0 if a is None else a.ctypes.data for a in arrays), *(kind(n).value for n in numbers)]
+        assert len(arguments) <= _SLOTS
+        slots = (ctypes.c_uint64 * _SLOTS)(*map(_slot, arguments))
+        kernel = ctypes.cast(self._library[name], ctypes.c_void_p)
+        status = self._library.launch_on_fibers(kernel, slots, blocks, threads, int(backwards))
+        assert status == 0, f"{name}: some threads never came to a barrier where others waited"
+
+
+def _slot(argument: int) -> int:
+    return argument & 0xFFFFFFFFFFFFFFFF

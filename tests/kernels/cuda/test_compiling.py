@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from flowengine.core import dtypes
-from flowengine.core.errors import FailedPreconditionError, InternalError
+from flowengine.core.errors import FailedPreconditionError, InternalError, InvalidArgumentError
 from flowengine.devices import cuda
-from flowengine.kernels.cuda import compiling, elementwise, functions, random_numbers
+from flowengine.kernels.cuda import compiling, elementwise, functions, random_numbers, sources
 from tests.kernels.cuda.drawn_chains import single_nodes
 
 ARCHITECTURES = ("sm_80", "sm_90")
@@ -50,13 +50,30 @@ def test_nvrtc_compiles_every_source_without_a_warning(architecture: str) -> Non
     assert module[:4] == b"\x7fELF"
 
 
+@needs_nvrtc
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("family", sources.FAMILIES)
+def test_nvrtc_compiles_a_family_without_a_warning(family: str, architecture: str) -> None:
+    options = (f"--gpu-architecture={architecture}", *compiling.OPTIONS)
+    module, log = compiling.compiler().compile(elementwise.prelude() + sources.source(family), options)
+    assert log == ""
+    assert module[:4] == b"\x7fELF"
+
+
+def test_a_family_that_there_is_not() -> None:
+    with pytest.raises(InvalidArgumentError, match="the family 'convolution': there are batch_norm, bias"):
+        sources.source("bias", "convolution")
+    assert sources.source("bias", "bias").count("struct BiasGradients") == 1
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(TOOLKIT is None, reason="nvcc is not installed: it comes with NVIDIA's toolkit")
 def test_no_kernel_spills(tmp_path: Path) -> None:
     assert TOOLKIT is not None
     texts = every_source()[::9]
     source = tmp_path / "module.cu"
-    source.write_text(elementwise.prelude() + "\n".join([*texts, random_numbers.source()]))
+    kept = [random_numbers.source(), sources.source(*sources.FAMILIES)]
+    source.write_text(elementwise.prelude() + "\n".join([*texts, *kept]))
     command = [TOOLKIT, "-cubin", "-arch=sm_90", "-Xptxas", "-v", "-Werror", "all-warnings", "-o"]
     options = [str(tmp_path / "module.cubin"), "-std=c++17", "-fmad=false", str(source)]
     done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)

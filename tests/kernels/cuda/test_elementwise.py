@@ -18,31 +18,11 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.cuda import elementwise, functions
 from flowengine.kernels.load import registry
 from tests.conftest import PROFILE
+from tests.kernels.cuda.closeness import agrees
 from tests.kernels.cuda.drawn_chains import DrawnChain, DrawnStep, chains, single_nodes
 from tests.kernels.cuda.host_compiler import HostModule, needs_compiler
 
 NIGHTLY = PROFILE == "nightly"
-Floats = np.ndarray[Any, Any]
-
-
-def agrees(found: Floats, wanted: Floats, ulps: int) -> bool:
-    """Equal but for the sign of 0 and the bits of NaN, or that near."""
-    if found.dtype.kind == "c":
-        return agrees(found.real, wanted.real, ulps) and agrees(found.imag, wanted.imag, ulps)
-    if found.dtype.kind in "biu":
-        return bool((found == wanted).all())
-    same = (found == wanted) | ((found != found) & (wanted != wanted))
-    if ulps:
-        # Where a narrow type's kernel rounds a float32, that may lie on the edge of two.
-        signed = [ordered(value) for value in (found, wanted)]
-        same |= (np.abs(signed[0] - signed[1]) <= ulps) & (found == found) & (wanted == wanted)
-    return bool(same.all())
-
-
-def ordered(value: Floats) -> Floats:
-    """Numbers that count the floats from 0 up and down."""
-    bits = np.ascontiguousarray(value).view(f"i{value.dtype.itemsize}").astype(np.int64)
-    return np.where(bits < 0, np.iinfo(f"i{value.dtype.itemsize}").min - bits, bits)
 
 
 def source_of(chain: DrawnChain, outputs: list[int] | None = None) -> elementwise.ElementwiseSource:
