@@ -13,6 +13,7 @@ from flowengine.core import dtypes as dt
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.shapes import SCALAR, TensorShape
 from flowengine.graphs.graph import Graph
+from flowengine.graphs.signature import signature
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.ir.attrs import FuncAttr
 from flowengine.ir.graph import OutputPort
@@ -307,3 +308,10 @@ def test_an_op_by_its_name(graph: Graph) -> None:
     assert graph.ops["Neg"](x).op.type == "Neg"
     with pytest.raises(AttributeError, match=r"no op is called 'Nag'; did you mean .*Neg"):
         graph.ops["Nag"](x)
+
+
+def test_an_op_whose_attribute_is_called_like_an_input_has_a_signature_that_says_little() -> None:
+    odd = OpDef.parse("Odd(x: float32) -> y: float32", "x: int = 1")
+    assert str(signature(odd)) == "(*inputs, **attrs)"
+    even = OpDef.parse("Even(x: float32) -> y: float32", "n: int = 1")
+    assert str(signature(even)) == "(x, *, name=None, n=1)"

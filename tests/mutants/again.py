@@ -16,7 +16,7 @@ _SECONDS: Final = 20.0
 
 
 def judge_again(folder: Path, room: str, name: str, tests: list[str]) -> None:
-    """Judge what is left of the newest draw of this name by these files, as they are in the checkout now.
+    """Judge what is left of the newest draw of this name by these tests, as they are in the checkout now.
 
     Raises SystemExit where there is no such draw, or where the tests do not pass without a change.
     """
@@ -25,9 +25,9 @@ def judge_again(folder: Path, room: str, name: str, tests: list[str]) -> None:
         raise SystemExit(f"there is no draw {name} in {folder}")
     kept = found[-1]
     clone = cloned(folder, room, kept.stem.removeprefix(f"{name}-"))
-    for test in tests:
-        (clone / test).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(ROOT / test, clone / test)
+    for file in {test.partition("::")[0] for test in tests}:
+        (clone / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / file, clone / file)
     rows = read(kept)
     import_libraries()
     for row in left(rows):

@@ -123,6 +123,18 @@ def test_contexts_come_back(name: str, again: Callable[[fe.Graph], fe.Graph]) ->
         assert (before.name if before else None) == (after.name if after else None), node.name
 
 
+def test_a_loop_grows_in_the_frame_that_its_nodes_name(tmp_path: Path) -> None:
+    """A gradient adds to the loop: to its frame, whatever the context is called."""
+    wanted = slope_here(built())
+    meta = built().to_meta_graph()
+    for node in meta.graph_def.node:
+        if "frame_name" in node.attr:
+            node.attr["frame_name"].s += b"_as_it_was_before"
+    (tmp_path / "renamed.meta").write_bytes(meta.SerializeToString())
+    for got, want in zip(slope_here(fe.Graph.load(tmp_path / "renamed.meta")), wanted, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 def test_a_loop_that_was_read_is_known_around_its_nodes() -> None:
     graph = copy.copy(built())
     inside = next(each for each in graph.operations() if each.type == "NextIteration").inputs[0]
