@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import trio
 
@@ -91,3 +94,45 @@ def test_in_trio_and_in_asyncio() -> None:
 def test_a_graph_that_lists_nothing_has_nothing_to_initialise() -> None:
     with fe.blocking.Session(fe.Graph()) as session:
         assert session.initialise() == []
+
+
+def with_a_table() -> fe.Graph:
+    """A table and an iterator that are begun by what the graph lists; a variable."""
+    graph = fe.Graph()
+    ops = graph.ops
+    graph.variable(1.0, name="w")
+    table = ops.HashTableV2(key_dtype="string", value_dtype="int64", shared_name="t", name="table")
+    keys = graph.constant(np.array([b"a", b"b"], object))
+    filled = ops.LookupTableImportV2(table, keys, np.array([5, 7], np.int64), name="fill")
+    ops.LookupTableFindV2(table, keys, np.int64(-1), name="found")
+    kinds: dict[str, Any] = {"output_types": ["int64"], "output_shapes": [[]]}
+    iterator = ops.IteratorV2(shared_name="it", container="", **kinds)
+    begun = ops.MakeIterator(ops.RangeDataset(*map(np.int64, (0, 9, 1)), **kinds), iterator, name="begin")
+    ops.IteratorGetNext(iterator, name="next", **kinds)
+    for each in (filled, begun, filled):
+        graph.add_to_collection("table_initializer", each)
+    return graph
+
+
+def test_tables_are_filled_and_iterators_begun_once(tmp_path: Path) -> None:
+    graph = with_a_table()
+    path = tmp_path / "model.meta"
+    path.write_bytes(graph.to_meta_graph().SerializeToString())
+    for each in (graph, fe.Graph.load(path)):
+        with fe.blocking.Session(each) as session:
+            assert [variable.name for variable in session.initialise()] == ["w:0"]
+            assert session.run("found:0").tolist() == [5, 7]
+            assert session.run("next:0") == 0
+            assert session.initialise() == []
+            assert session.run("next:0") == 1  # it goes on
+
+
+def test_what_only_names_a_node_is_left_out() -> None:
+    graph = with_a_table()
+    graph.add_to_collection("table_initializer", "no_such_node")
+    with fe.blocking.Session(graph) as session:
+        session.initialise(graph.collection("variables"))
+        with pytest.raises(fe.errors.FailedPreconditionError):
+            session.run("next:0")  # only the variables were meant
+        session.initialise()
+        assert session.run("next:0") == 0

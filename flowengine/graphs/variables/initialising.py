@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flowengine.core import tracebacks
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.graphs.variables.keys import LOCAL_VARIABLES, VARIABLES
+from flowengine.graphs.variables.keys import LOCAL_VARIABLES, TABLE_INITIALIZERS, VARIABLES
 from flowengine.ir.graph import NodeGraph
 from flowengine.ir.traits import GivesVariable
 
@@ -24,6 +24,8 @@ class SessionVariables(ABC):
     """What a session can do with the variables that its graph lists."""
 
     graph: NodeGraph
+    #: Whether what the graph lists as "table_initializer" has run.
+    _has_filled = False
 
     @abstractmethod
     async def run(
@@ -52,11 +54,27 @@ class SessionVariables(ABC):
         A variable whose initial value is made from others is set after these. What is initialised already,
         by a checkpoint or another session, stays as it is. Cancelled or failed, some have their values.
         Raises InvalidArgumentError for variables whose initial values need each other.
+
+        Where no variables are given, the session's first call then runs what the graph lists as
+        "table_initializer": tables are filled, and iterators that are listed there begin.
         """
         missing = await self.uninitialised(variables)
         for group in _in_order(self.graph, missing):
             await self.run([], targets=[each.initializer for each in group])
+        if variables is None and not self._has_filled:
+            fillers = _fillers(self.graph)
+            if fillers:
+                await self.run([], targets=fillers)
+            self._has_filled = True
         return missing
+
+
+def _fillers(graph: NodeGraph) -> list[str]:
+    """The nodes that fill tables and begin iterators; a name that is no node's is left out."""
+    collection = getattr(graph, "collection", None)
+    listed = [] if collection is None else collection(TABLE_INITIALIZERS)
+    names = (str(getattr(each, "name", each)).partition(":")[0] for each in listed)
+    return [name for name in dict.fromkeys(names) if name in graph]
 
 
 def listed_variables(graph: NodeGraph, *keys: str) -> list[GraphVariable]:

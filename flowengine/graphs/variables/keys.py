@@ -17,6 +17,8 @@ LOCAL_VARIABLES: Final = "local_variables"
 MODEL_VARIABLES: Final = "model_variables"
 #: Variables that have a moving average.
 MOVING_AVERAGE_VARIABLES: Final = "moving_average_variables"
+#: What fills tables, and begins the iterators that are to begin with them.
+TABLE_INITIALIZERS: Final = "table_initializer"
 #: The count of steps.
 GLOBAL_STEP: Final = "global_step"
 #: Penalties of variables, to be added to a loss.

@@ -64,7 +64,11 @@ def decode_state(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.hasobject:
         value = value.reshape(-1)[0]
     if not isinstance(value, VariantData) or value.type_name != TYPE_NAME:
-        raise InvalidArgumentError("this variant does not hold where an iterator stood")
+        kind = value.type_name if isinstance(value, VariantData) else type(value).__name__
+        raise InvalidArgumentError(
+            f"a {kind!r:.80} does not say where an iterator stood: TensorFlow's own states cannot be read. "
+            "Restore the variables alone, with a Saver of the session's graph, and begin the iterator anew"
+        )
     tensors = [decode_tensor(each) for each in value.proto.tensors]
     return _read(json.loads(value.metadata), tensors)
 
