@@ -218,3 +218,103 @@ def test_a_body_that_takes_from_what_it_has_not_is_told(text: str) -> None:
     (call,) = [node.name for node in written.node if node.op not in ("Const", "NoOp")]
     with pytest.raises(fe.errors.InvalidArgumentError, match=f"uses '{text}', which it does not have"):
         run(fe.Graph.from_graph_def(written), f"{call}:0", {})
+
+
+def test_arguments_are_called_as_those_of_the_python_function() -> None:
+    graph = fe.Graph()
+
+    @fe.function(graph, ["float32", "float32"])
+    def named(first: fe.Tensor, Second: fe.Tensor, by: float = 2.0) -> fe.Tensor:
+        return first * Second * by
+
+    @fe.function(graph, ["float32", "float32"])
+    def unnamed(*each: fe.Tensor) -> fe.Tensor:
+        return each[0] * each[1]
+
+    @fe.function(graph, ["float32", "float32"])
+    def exact(a: fe.Tensor, b: fe.Tensor) -> fe.Tensor:
+        return a - b
+
+    calls = [named(2.0, 3.0), unnamed(2.0, 3.0), exact(2.0, 3.0)]
+    assert [each.op.name for each in calls] == ["named", "unnamed", "exact"]
+    assert run(graph, [each.name for each in calls], {}) == [12, 6, -1]
+    library = {each.signature.name: each.signature for each in graph.to_graph_def().library.function}
+    assert [each.name for each in library["named"].input_arg] == ["first", "second"]
+    assert [each.name for each in library["exact"].input_arg] == ["a", "b"]
+    assert [each.name for each in library["unnamed"].input_arg] == ["arg_0", "arg_1"]
+
+
+def test_an_effect_makes_a_function_stateful() -> None:
+    graph = fe.Graph()
+    variable = graph.variable(1.0, name="v")
+
+    @fe.function(graph, ["float32"])
+    def pure(x: fe.Tensor) -> fe.Tensor:
+        return -x
+
+    @fe.function(graph, ["float32"])
+    def adds(x: fe.Tensor) -> fe.Tensor:
+        ops = x.graph.ops
+        with x.graph.control_dependencies([ops.AssignAddVariableOp(variable.handle, x)]):
+            return ops.Identity(x)
+
+    assert pure.is_stateful is False
+    assert adds.is_stateful is True
+
+
+def test_what_calls_itself_captures_nothing() -> None:
+    graph = fe.Graph()
+    outside = graph.placeholder("int32", [], name="outside")
+
+    @fe.function(graph, ["int32"], outputs=["int32"])
+    def endless(n: fe.Tensor) -> Any:
+        return endless(n) + outside
+
+    with pytest.raises(InvalidArgumentError, match="'endless' calls itself and uses 'outside"):
+        endless(1)
+
+
+def test_of_a_function_that_is_being_built_only_what_was_said_is_known() -> None:
+    graph = fe.Graph()
+
+    @fe.function(graph, ["int32"], outputs=["int32"])
+    def again(n: fe.Tensor) -> Any:
+        with pytest.raises(InvalidArgumentError, match="is being built: what it captures is not known yet"):
+            _ = again.captures
+        called = again(n)
+        assert isinstance(called, fe.Tensor)
+        return called
+
+    again(1)
+    assert again.captures == []
+
+
+def test_an_operation_is_no_result() -> None:
+    graph = fe.Graph()
+
+    @fe.function(graph, ["int32"])
+    def effect(n: fe.Tensor) -> Any:
+        return [n, n.graph.ops.NoOp(name="effect")]
+
+    with pytest.raises(InvalidArgumentError, match="'effect' gives nothing: return what a function gives"):
+        effect(1)
+
+
+@pytest.mark.parametrize("place", ["start", "limit", "delta"])
+def test_the_bounds_of_a_counted_loop_are_scalars(place: str) -> None:
+    graph = fe.Graph()
+
+    @fe.function(graph, ["int32", "float32"])
+    def body(i: fe.Tensor, x: fe.Tensor) -> fe.Tensor:
+        return x + 1.0
+
+    bounds = {"start": 0, "limit": 3, "delta": 1}
+    given = [np.array([value] if name == place else value, np.int32) for name, value in bounds.items()]
+    graph.ops.For(
+        *map(graph.constant, given), [graph.constant(0.0)], body=body.attr, T=["float32"], name="loop"
+    )
+    with (
+        fe.blocking.Session(graph) as session,
+        pytest.raises(InvalidArgumentError, match=f"{place} must be a scalar"),
+    ):
+        session.run("loop:0")

@@ -41,7 +41,12 @@ ROOMS: Final[dict[str, Room]] = {
     ),
     "functions": Room(
         ("flowengine/functions",),
-        ("tests/functions", "tests/graphs/functions", "tests/runtime", "tests/passes/test_open_calls.py"),
+        (
+            "tests/functions",
+            "tests/graphs/functions",
+            "tests/resources/data",
+            "tests/passes/test_open_calls.py",
+        ),
     ),
     "gradients": Room(("flowengine/gradients",), ("tests/gradients",)),
     "kernels": Room(

@@ -289,7 +289,7 @@ class _Count:
         self.planning = self._body.planning
 
     def begin(self, run: RunBody, args: Sequence[Any], done: Done) -> None:
-        start, limit, delta = (int(value) for value in args[:3])
+        start, limit, delta = map(_bound_of_range, ("start", "limit", "delta"), args)
         if delta == 0:
             raise InvalidArgumentError("For has a delta of 0: it would never end")
         indices = iter(range(start, limit, delta))
@@ -308,6 +308,12 @@ class _Count:
                 variables = results
 
         advance(args[3:])
+
+
+def _bound_of_range(name: str, value: Any) -> int:
+    if np.ndim(value):
+        raise InvalidArgumentError(f"{name} must be a scalar, and has the shape {list(np.shape(value))}")
+    return int(value)
 
 
 def _truth(value: Any, _: int) -> int:
