@@ -28,8 +28,8 @@ def test_frames_and_colocations_are_called_as_where_they_stand() -> None:
     graph = fe.Graph()
     x = graph.placeholder("float32", [], name="x")
     graph.ops.Enter(x, frame_name="loop", name="enter")
-    graph.ops.Neg(x, name="together", _class=["loc:@x", "loc:@elsewhere"])
-    graph.ops.Neg(x, name="apart", _class=["loc:@elsewhere"])
+    for name, together in (("together", ["loc:@x", "loc:@elsewhere"]), ("apart", ["loc:@elsewhere"])):
+        graph.create_op("Neg", [x], {"_class": together}, name)
     found = {
         name: renamed_attrs(graph[name], "call/", {"x", "enter"}) for name in ("enter", "together", "apart")
     }

@@ -9,6 +9,7 @@ import pytest
 
 import flowengine as fe
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.functions.definitions import _parameter_names
 
 
 def run(graph: fe.Graph, fetches: Any, feeds: dict[str, Any], targets: Any = ()) -> Any:
@@ -310,11 +311,28 @@ def test_the_bounds_of_a_counted_loop_are_scalars(place: str) -> None:
 
     bounds = {"start": 0, "limit": 3, "delta": 1}
     given = [np.array([value] if name == place else value, np.int32) for name, value in bounds.items()]
-    graph.ops.For(
-        *map(graph.constant, given), [graph.constant(0.0)], body=body.attr, T=["float32"], name="loop"
-    )
+    inputs = [*map(graph.constant, given), [graph.constant(0.0)]]
+    graph.create_op("For", inputs, {"body": body.attr, "T": ["float32"]}, "loop")
     with (
         fe.blocking.Session(graph) as session,
         pytest.raises(InvalidArgumentError, match=f"{place} must be a scalar"),
     ):
         session.run("loop:0")
+
+
+class _Strange:
+    """A callable that cannot say what it takes."""
+
+    __signature__ = 3
+
+    def __call__(self, x: fe.Tensor) -> fe.Tensor:
+        return -x
+
+
+def test_what_cannot_say_what_it_takes_has_numbered_arguments() -> None:
+    graph = fe.Graph()
+    negated = fe.function(graph, ["float32"], name="negated")(_Strange())
+    assert run(graph, [negated(2.0).name], {}) == [-2]
+    (written,) = graph.to_graph_def().library.function
+    assert [each.name for each in written.signature.input_arg] == ["arg_0"]
+    assert _parameter_names(min, 2) == ["arg_0", "arg_1"]

@@ -23,7 +23,7 @@ from flowengine.testing.links import KEY, ConnectionLink, feed, identity
 from flowengine.transport import events as e
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import RemoteProtocolError
-from flowengine.transport.limits import LENT_TENSOR_BYTES_MIN, Limits
+from flowengine.transport.limits import LENT_PIECE_BYTES_MIN, LENT_TENSOR_BYTES_MIN, Limits
 from flowengine.transport.peer import IncomingCall, Peer, Reply, Service
 from flowengine.transport.streams import keeping, pages, tcp
 from flowengine.transport.streams.pages import PagePipe, can_send_pages
@@ -493,7 +493,7 @@ def test_memory_that_outlives_its_run_is_given_back_later() -> None:
 def test_a_pong_gives_back_what_lay_before_its_ping_and_no_more() -> None:
     numbers = iter(range(1, 9))
     memory = lent.LentMemory(lambda: next(numbers))
-    pieces = [memoryview(bytes(lent.LENT_PIECE_BYTES_MIN)) for _ in range(4)]
+    pieces = [memoryview(bytes(LENT_PIECE_BYTES_MIN)) for _ in range(4)]
     for owner, piece in enumerate(pieces):
         assert memory.give_out(owner, piece, len(piece))
         memory.given_out(owner)
