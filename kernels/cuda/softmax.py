@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.cuda.functions import LABEL_OUTSIDE
@@ -61,7 +63,7 @@ def cross_entropy(launcher: Launcher, logits: Array, labels: Array) -> tuple[Any
         launch = each_row(f"cross_entropy_{logits.dtype.name}", count, classes, *strides)
         launcher.launch(launch, [logits, labels, loss, backprop])
     elif count:
-        loss[...] = 0
+        loss = launcher.moved_in(np.zeros(count, logits.dtype))
     return loss, backprop
 
 
