@@ -5,9 +5,14 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 import flowengine as fe
-from flowengine.functions.bodies import behind_identities, renamed_attrs
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.functions.bodies import behind_identities, certain_targets, renamed_attrs
+from flowengine.functions.writing import _spelled, fitting_names
 from flowengine.ir.graph import OutputPort
+from flowengine.ir.proto import GraphDef
 
 
 def test_a_value_comes_from_behind_what_only_hands_it_on() -> None:
@@ -37,3 +42,45 @@ def test_frames_and_colocations_are_called_as_where_they_stand() -> None:
     assert found["together"]["_class"] == (b"loc:@call/x",)
     assert "_class" not in found["apart"]
     assert graph["enter"].attrs["frame_name"] == b"loop", "the body itself is as it was"
+
+
+def test_effects_in_no_branch_run_for_certain() -> None:
+    graph = fe.Graph()
+    ops = graph.ops
+    ops.NoOp(name="first")
+    with graph.control_dependencies(["first"]):
+        ops.NoOp(name="second")
+    _, on = ops.Switch(graph.constant(1.0), graph.constant(True))
+    with graph.control_dependencies([on]):
+        ops.NoOp(name="inside")
+    with graph.control_dependencies(["inside", "second"]):
+        ops.NoOp(name="behind")
+    body: Any = SimpleNamespace(graph=graph, targets=["second", "inside", "first", "behind"])
+    assert certain_targets(body) == ["second", "first"]
+
+
+def test_outputs_are_spelled_by_the_definition_of_their_op() -> None:
+    graph = fe.Graph()
+    graph.ops.Split(0, graph.constant([1, 2]), num_split=2, name="split")
+    graph.ops.Unique(graph.constant([1, 2]), name="unique")
+    spelled = [
+        _spelled(graph, OutputPort(*port), {}) for port in (("split", 1), ("unique", 0), ("unique", 1))
+    ]
+    assert spelled == ["split:output:1", "unique:y:0", "unique:idx:0"]
+    assert _spelled(graph, OutputPort("split", 1), {OutputPort("split", 1): "given"}) == "given"
+    with pytest.raises(AssertionError, match="no output of its node"):
+        _spelled(graph, OutputPort("unique", 2), {})
+    written = GraphDef()
+    written.node.add(name="odd", op="NobodyKnowsThis")
+    with pytest.raises(InvalidArgumentError, match="NobodyKnowsThis 'odd' is of an op that is not known"):
+        _spelled(fe.Graph.from_graph_def(written), OutputPort("odd", 0), {})
+
+
+def test_names_of_arguments_are_small_and_differ() -> None:
+    names = fitting_names(["a_b", "A_b", "x1", "1x", "_", "caf\u00e9", "a-b"], taken=["x1"])
+    assert names[0] == "a_b"
+    assert names[3:5] == ["arg_3", "arg_4"]
+    assert names[5] == "caf_"
+    assert len(set(names)) == len(names)
+    assert "x1" not in names
+    assert all(name == name.lower() and name.isascii() for name in names)
