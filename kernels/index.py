@@ -369,6 +369,9 @@ OPS: Final[dict[str, str]] = {
         Conv3DBackpropInput Conv3DBackpropInputV2 DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter
         DepthwiseConv2dNativeBackpropInput
     """,
+    "nn.convolution_of_any_rank": """
+        Conv
+    """,
     "nn.ctc": """
         CTCLoss
     """,

@@ -194,6 +194,7 @@ OPS: Final[dict[str, str]] = {
     "nn.convolution": """Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilter
         Conv3DBackpropFilterV2 Conv3DBackpropInput Conv3DBackpropInputV2 DepthwiseConv2dNative
         DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput""",
+    "nn.convolution_of_any_rank": """Conv""",
     "nn.ctc": """CTCLoss""",
     "nn.ctc_decoders": """CTCBeamSearchDecoder CTCGreedyDecoder""",
     "nn.data_format": """DataFormatDimMap DataFormatVecPermute""",

@@ -31,12 +31,12 @@ LEFT_OUT: Final[dict[str, str]] = {
     "made by TensorFlow while it rewrites a graph that runs, and in no file": """
         _Mkl* __Mkl* _Fused* _ScopedAllocator* _ParallelConcat* _UnaryOpsComposition _HostCast
         _SwitchN _EagerConst _TensorToHashBucketFast _QuantizedMatMul _QuantizedMaxPool3D
-        _ReadVariablesOp _VarHandlesOp _DeviceArg _DeviceRetval _ArrayToList _ListToArray Copy
-        CopyHost Send Recv HostConst
+        _ReadVariablesOp _VarHandlesOp _DeviceArg _DeviceRetval _ArrayToList _ListToArray _If _While
+        _Retval Send Recv HostConst
     """,
     "functions of Python that work on TensorFlow's eager tensors": "EagerPyFunc",
     "calls to services of TensorFlow's own": """
-        Rpc* DeleteRpcFutureResource DataServiceDataset* DistributedSave RegisterDataset*
+        Rpc* TryRpc DeleteRpcFutureResource DataServiceDataset* DistributedSave RegisterDataset*
         FileSystemSetConfiguration
     """,
     "statistics and thread pools of a running input pipeline, without a value": """
@@ -49,20 +49,26 @@ LEFT_OUT: Final[dict[str, str]] = {
     "elements of a dataset by their number: not built yet": """
         GetElementAtIndex GlobalShuffleDataset IndexFlatMapDataset
     """,
-    NOT_YET: """
-        AnonymousSeedGenerator AssertCardinalityDataset AssertNextDataset AssertPrevDataset
-        AudioMicrofrontend AutoShardDataset BoostedTrees* IsBoostedTrees* CSVDataset*
-        CalibrationStatisticsSaver CheckPinned ChooseFastest* ComputeBatchSize Conv CustomAggregator
-        DatasetCardinality DatasetFingerprint DatasetFromGraph DatasetToGraphV2 DatasetToTFRecord
-        DeleteSeedGenerator DummySeedGenerator DummyMemoryCache DummyIterationCounter
-        DenseToSparseBatchDataset DirectedInterleaveDataset DumpTensor Experimental*
-        FilterByLastComponentDataset FinalizeDataset GetOptions GroupBy*Dataset IgnoreErrorsDataset
-        InitializeTableFromDataset IsResourceHandleRefCounting LMDBDataset ListDataset
-        MakeWeakResourceHandle MapAndBatchDataset MatchingFilesDataset MaxIntraOpParallelismDataset
-        NonSerializableDataset OptimizeDatasetV2 OptionsDataset Parallel*Dataset*
-        PrivateThreadPoolDataset RandomDataset* RebatchDataset* RewriteDataset SamplingDataset
-        ScanDataset ShuffleDatasetV3 SleepDataset SlidingWindowDataset StochasticCastToInt
-        TakeWhileDataset UniformQuantizedConvolution* UniqueDataset WeightedFlatMapDataset WindowOp
+    "trees of estimators that TensorFlow 2 has no more: not built yet": """
+        BoostedTrees* IsBoostedTrees* TensorForest*
+    """,
+    "its rule of rounding is not known here": "StochasticCastToInt",
+    "convolution of quantised tensors in any layout, of which no file is known: not built yet": """
+        UniformQuantizedConvolution*
+    """,
+    "what TensorFlow's quantiser looks at while it calibrates a model": """
+        CustomAggregator CalibrationStatisticsSaver DumpTensor
+    """,
+    "whether memory is pinned, or who still holds a handle: there is neither here": """
+        CheckPinned IsResourceHandleRefCounting MakeWeakResourceHandle
+    """,
+    "looks through a dataset's graph for its batches, where TensorFlow spreads it over devices": """
+        ComputeBatchSize
+    """,
+    "the fixed-point features of TensorFlow Lite's speech models": "AudioMicrofrontend",
+    "events in a database, which TensorBoard reads no more": "CreateSummaryDbWriter",
+    "data of one provider of clouds, and graphs for one maker's processors": """
+        Gcs* BigQueryReader GenerateBigQueryReaderPartitions RemoteFusedGraphExecute
     """,
     "words between words, drawn from a file in an order that threads decide": "NegTrain Skipgram",
     "for TensorFlow's own tests": """

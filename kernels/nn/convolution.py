@@ -129,11 +129,15 @@ def convolve(xp: Any, products: Any, x: Array, filters: Array, *, node: Node) ->
     Returns (N, *out, C_out), or both with the channels second as `data_format` says.
     InvalidArgumentError where ranks, depths or sizes do not fit.
     """
-    rank = 5 if node.op == "Conv3D" else 4
-    first = _channels_first(node.attrs, rank)
+    return convolve_as(xp, products, x, filters, node.attrs, 5 if node.op == "Conv3D" else 4)
+
+
+def convolve_as(xp: Any, products: Any, x: Array, filters: Array, attrs: Mapping[str, Any], rank: int) -> Any:
+    """`convolve` with attributes of `Conv2D` (rank 4) or `Conv3D` (rank 5)."""
+    first = _channels_first(attrs, rank)
     _check_ranks(x, filters, rank)
     x = to_channels_last(x, first)
-    geometry = _geometry(node.attrs, first, x.shape[1:-1], filters.shape[:-2])
+    geometry = _geometry(attrs, first, x.shape[1:-1], filters.shape[:-2])
     if not filters.size and x.size and filters.shape[-1]:
         raise InvalidArgumentError(f"filter must not have zero elements, but is {shape_text(filters)}")
     groups = _groups(x.shape[-1], filters.shape[-2], filters.shape[-1])

@@ -91,6 +91,7 @@ UNLIKE: Final[Mapping[str, Sequence[Unlike]]] = {
         Unlike("TensorFlow's shape function refuses a range for each channel, its kernel takes it", "sample*")
     ],
     **dict.fromkeys(("Eig", "BatchSelfAdjointEigV2"), (_NO_VECTORS,)),
+    "ArgMax": [Unlike("TensorFlow's shape function reads an axis of 16 bits as one of 32", "*Tidx=int16*")],
     "BesselY1": [Unlike("at 0 the function goes to minus infinity, TensorFlow says NaN", "x negative*")],
     "BoostedTreesAggregateStats": [Unlike("TensorFlow writes outside of the sums", "bad sample*")],
     "BoostedTreesMakeStatsSummary": [Unlike("TensorFlow writes outside of the sums", "bad sample*")],
@@ -99,6 +100,7 @@ UNLIKE: Final[Mapping[str, Sequence[Unlike]]] = {
         _WIDE,
         Unlike("of a row without a label TensorFlow reads and writes outside of its tables", "sample*"),
     ],
+    "Conv": [_NO_PLANES],
     "CumulativeLogsumexp": [Unlike("TensorFlow loses NaN", "x not a number*")],
     "Dilation2DBackpropInput": [
         Unlike("no filter chooses an element, TensorFlow adds to the first", "filter empty*")
@@ -121,6 +123,7 @@ UNLIKE: Final[Mapping[str, Sequence[Unlike]]] = {
     "RaggedFillEmptyRows": [
         Unlike("of no rows TensorFlow gives a matrix where its shape function says a vector", "sample*")
     ],
+    "Range": [Unlike("TensorFlow's shape function refuses halves, its kernel takes them", "*Tidx=float16*")],
     "RequantizePerChannel": [
         Unlike("of fewer ranges than channels TensorFlow reads the memory behind", "bad sample*", "*a value")
     ],

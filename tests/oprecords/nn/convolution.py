@@ -11,7 +11,7 @@ from tests.oprecords.record import OpRecord, Sample, bad, sample
 from tests.oprecords.windows import windows
 
 
-class _Conv:
+class Convolved:
     """A convolution or one of its gradients, channels last or first, by the definition.
 
     kind    "forward", "input" or "filter"; depthwise: one filter a channel
@@ -104,7 +104,7 @@ def _forward_samples(x: Any, w: Any, calls: Sequence[dict[str, Any]]) -> list[Sa
 
 
 def _gradient_samples(
-    forward: _Conv, kind: str, x: Any, w: Any, calls: Sequence[dict[str, Any]]
+    forward: Convolved, kind: str, x: Any, w: Any, calls: Sequence[dict[str, Any]]
 ) -> list[Sample]:
     samples = []
     for call in calls:
@@ -124,8 +124,8 @@ _TOO_MANY = bad("InvalidArgumentError", "4", _X, _wave(3, 2, 4, 2), **_STRAY)
 
 
 def _convolutions() -> list[OpRecord]:
-    conv, deep, volume = _Conv("forward"), _Conv("forward", depthwise=True), _Conv("forward")
-    full = _Conv("forward", explicit=True)
+    conv, deep, volume = Convolved("forward"), Convolved("forward", depthwise=True), Convolved("forward")
+    full = Convolved("forward", explicit=True)
     calls_2d = [*_CALLS, _EXPLICIT]
     square = [_CALLS[0], {"strides": [1, 2, 2, 1], "padding": "VALID"}]
     x5, w5 = _wave(1, 3, 4, 3, 2), _wave(2, 2, 1, 2, 3)
@@ -157,7 +157,7 @@ def _convolutions() -> list[OpRecord]:
         ),
     ]
     for kind, suffix in (("input", "Input"), ("filter", "Filter")):
-        explicit = _Conv(kind, explicit=True)
+        explicit = Convolved(kind, explicit=True)
         found += [
             OpRecord(
                 f"Conv2DBackprop{suffix}",
@@ -171,7 +171,7 @@ def _convolutions() -> list[OpRecord]:
             OpRecord(
                 f"DepthwiseConv2dNativeBackprop{suffix}",
                 _gradient_samples(deep, kind, _X, _W, square),
-                _Conv(kind, depthwise=True),
+                Convolved(kind, depthwise=True),
                 dtypes=_TYPES,
                 loose=20,
                 differentiable=True,
@@ -179,7 +179,7 @@ def _convolutions() -> list[OpRecord]:
             OpRecord(
                 f"Conv3DBackprop{suffix}V2",
                 _gradient_samples(conv, kind, x5, w5, calls_3d),
-                _Conv(kind),
+                Convolved(kind),
                 dtypes=_TYPES,
                 loose=20,
                 differentiable=True,
@@ -209,7 +209,7 @@ def _volume_gradient(kind: str) -> Any:
 
     def gradient(x: Any, w: Any, g: Any, *, strides: Any, padding: bytes, dilations: Any) -> Any:
         given = (x.shape, w, g) if kind == "input" else (x, w.shape, g)
-        return _Conv(kind)(
+        return Convolved(kind)(
             *given, strides=strides, padding=padding, dilations=dilations, data_format=b"NDHWC"
         )
 
