@@ -24,8 +24,9 @@ BYTES_AHEAD_MAX: Final = 256 * 1024 * 1024
 #: What a number that is left to us stands for: more hides no longer waits, and takes memory.
 AUTOTUNE: Final = -1
 PREFETCH_TUNED: Final = 4
-#: As many as there are cores: more calls in Python wait for each other, and so does the event loop.
-PARALLEL_TUNED: Final = max(2, available_cores())
+#: As many as there are cores, and two more: one that is there and waits to be taken, one on its way to a
+#: thread. Of more, calls in Python wait for each other, and so does the event loop.
+PARALLEL_TUNED: Final = max(2, available_cores()) + 2
 #: The same on every machine, for it says in which order elements come.
 CYCLE_TUNED: Final = 2
 
