@@ -199,10 +199,11 @@ class Offload:
     def hand_over(self) -> None:
         """Give the executor to a thread."""
         assert self.departing is not None
-        dismiss_team()
+        pool = POOL if self._beside_others and not self._has_products() else PRODUCTS
+        if pool is PRODUCTS:
+            dismiss_team()
         loop = self._loop
         first, self.departing = self.departing, None
-        pool = POOL if self._beside_others and not self._has_products() else PRODUCTS
         stretch = Stretch(self._plan.stretch_items, loop.state, self.ownership, pool.is_wanted)
         self._stretch = loop.stretch = stretch
         self.ownership.hand_over()
