@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.arrays import Array, Value, in_host_memory, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.attrs import TensorAttr
@@ -30,7 +30,7 @@ def const(*, value: TensorAttr) -> Value:
     return value.value()
 
 
-@kernel("Placeholder", "PlaceholderV2", device="CPU", heavy=False)
+@kernel("Placeholder", "PlaceholderV2", device=None, heavy=False, host=("output",))
 def placeholder(*, node: Node) -> Value:
     """Fail: a placeholder that a step reaches must be fed."""
     shape = node.attrs.get("shape")
@@ -63,6 +63,11 @@ def _fill_cost(dims: Value, value: Value) -> float:
 _CALLOC_ELEMENTS = 4096
 
 
+def _is_zero(value: Value) -> bool:
+    """Whether a scalar has no bit set; one in a device's memory is not looked at."""
+    return in_host_memory(value) and not any(value.tobytes())
+
+
 @kernel("Fill", heavy=_fill_cost, fresh=True, host=("dims",))
 def fill(xp: Any, dims: Array, value: Value) -> Any:
     """A tensor of shape `dims` (int32 or int64 vector) with the scalar `value` everywhere.
@@ -75,7 +80,7 @@ def fill(xp: Any, dims: Array, value: Value) -> Any:
     if shape_of(value):
         raise InvalidArgumentError(f"value must be a scalar, but has shape {brackets(value.shape)}")
     dtype = dtype_of(value)
-    if not dtype.hasobject and math.prod(shape) >= _CALLOC_ELEMENTS and not any(value.tobytes()):
+    if not dtype.hasobject and math.prod(shape) >= _CALLOC_ELEMENTS and _is_zero(value):
         return xp.zeros(shape, dtype)
     return filled(xp, shape, value, dtype)
 

@@ -2,14 +2,14 @@
 
 Additions are atomic, in any order, and of several assignments to one row any may stay, as with TensorFlow's
 kernels for GPUs. An index out of range is told when somebody looks at the checks, before results leave the
-step; what the variable holds then is not defined.
+step; the variable is not changed then.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from flowengine.core.dtypes import DType, bfloat16, float16, float32, float64
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.array.gather import flat_positions, gather_nd, gather_v2
 from flowengine.kernels.common.array_args import brackets
-from flowengine.kernels.common.bad_indices import without_outside
+from flowengine.kernels.common.bad_indices import inside, without_outside
 from flowengine.kernels.common.indices import check_indices
 from flowengine.kernels.common.segment_sums import add_rows, combine_rows, subtract_rows
 from flowengine.kernels.registry import kernel
@@ -27,6 +27,19 @@ from flowengine.resources.variable import Variable
 
 #: (array module, target rows, positions, update rows): what is done with them.
 Combine: TypeAlias = Callable[[Any, Array, Array, Array], None]
+
+
+class _Way(NamedTuple):
+    """How rows are changed.
+
+    combine   changes them
+    neutral   an update that changes nothing; None for the row itself
+    types     of the variable; None for all
+    """
+
+    combine: Combine
+    neutral: int | None
+    types: Any = None
 
 
 def _store(xp: Any, target: Array, positions: Array, rows: Array) -> None:
@@ -55,6 +68,14 @@ def _extreme(name: str) -> Combine:
     return combine
 
 
+def _change(xp: Any, way: _Way, target: Array, positions: Array, rows: Array, wrong: Any) -> None:
+    """Change the target unless some index is wrong, a truth of rank 0 that is not looked at."""
+    if not rows.size or not target.size:
+        return
+    kept = target[positions] if way.neutral is None else rows.dtype.type(way.neutral)
+    way.combine(xp, target, positions, xp.where(wrong, kept, rows))
+
+
 def _shape_of(variable: Variable) -> tuple[int, ...]:
     shape = variable.value_shape
     if shape is None or not variable.is_initialized:
@@ -62,7 +83,7 @@ def _shape_of(variable: Variable) -> tuple[int, ...]:
     return shape
 
 
-def _scatter(xp: Any, variable: Variable, indices: Array, updates: Array, combine: Combine) -> None:
+def _scatter(xp: Any, variable: Variable, indices: Array, updates: Array, way: _Way) -> None:
     """Rows of a variable. indices: any shape; updates: indices.shape + row shape, or rank 0."""
     shape = _shape_of(variable)
     if not shape:
@@ -77,13 +98,12 @@ def _scatter(xp: Any, variable: Variable, indices: Array, updates: Array, combin
     if not updates.ndim:
         updates = xp.broadcast_to(updates, (*indices.shape, *shape[1:]))
     rows = updates.reshape((indices.size, *shape[1:]))
-    target = variable.mutable()
-    if rows.size and target.size:
-        combine(xp, target, indices.reshape(-1), rows)
+    wrong = ((indices < 0) | (indices >= shape[0])).any()
+    _change(xp, way, variable.mutable(), indices.reshape(-1), rows, wrong)
 
 
 def _scatter_slices(
-    xp: Any, variable: Variable, indices: Array, updates: Array, combine: Combine, policy: bytes
+    xp: Any, variable: Variable, indices: Array, updates: Array, way: _Way, policy: bytes
 ) -> None:
     """Slices of a variable. indices: (..., K), each K coordinates of a slice; updates: (...) + slice."""
     shape = _shape_of(variable)
@@ -99,68 +119,66 @@ def _scatter_slices(
         )
     positions = flat_positions(xp, indices, shape[:depth], "shape").reshape(-1)
     rows = updates.reshape((positions.size, *shape[depth:]))
-    target = variable.mutable()
-    if rows.size and target.size:
-        combine(xp, target.reshape((math.prod(shape[:depth]), *shape[depth:])), positions, rows)
+    wrong = ~inside(indices, shape).all()
+    target = variable.mutable().reshape((math.prod(shape[:depth]), *shape[depth:]))
+    _change(xp, way, target, positions, rows, wrong)
 
 
 _FLOATS: Final = {"T": [float16, bfloat16, float32, float64]}
-#: {what is done: (how, types of the form by reference)}
-_COMBINES: Final[dict[str, tuple[Combine, Any]]] = {
-    "Update": (_store, None),
-    "Add": (add_rows, None),
-    "Sub": (subtract_rows, None),
-    "Mul": (_multiply, None),
-    "Div": (_divide, _FLOATS),
-    "Min": (_extreme("minimum"), None),
-    "Max": (_extreme("maximum"), None),
+_WAYS: Final = {
+    "Update": _Way(_store, None),
+    "Add": _Way(add_rows, 0),
+    "Sub": _Way(subtract_rows, 0),
+    "Mul": _Way(_multiply, 1),
+    "Div": _Way(_divide, 1, _FLOATS),
+    "Min": _Way(_extreme("minimum"), None),
+    "Max": _Way(_extreme("maximum"), None),
 }
 
 
-def _by_reference(combine: Combine) -> Callable[..., Variable]:
+def _by_reference(way: _Way) -> Callable[..., Variable]:
     def scatter(xp: Any, ref: Variable, indices: Array, updates: Array) -> Variable:
-        _scatter(xp, ref, indices, updates, combine)
+        _scatter(xp, ref, indices, updates, way)
         return ref
 
     return scatter
 
 
-def _by_handle(combine: Combine) -> Callable[..., None]:
+def _by_handle(way: _Way) -> Callable[..., None]:
     def scatter(xp: Any, resource: Any, indices: Array, updates: Array, *, dtype: DType) -> None:
         variable = existing(resource)
         check_dtype(variable, dtype)
-        _scatter(xp, variable, indices, updates, combine)
+        _scatter(xp, variable, indices, updates, way)
 
     return scatter
 
 
-def _slices_by_reference(combine: Combine) -> Callable[..., Variable]:
+def _slices_by_reference(way: _Way) -> Callable[..., Variable]:
     def scatter(
         xp: Any, ref: Variable, indices: Array, updates: Array, *, bad_indices_policy: bytes = b""
     ) -> Variable:
-        _scatter_slices(xp, ref, indices, updates, combine, bad_indices_policy)
+        _scatter_slices(xp, ref, indices, updates, way, bad_indices_policy)
         return ref
 
     return scatter
 
 
-def _slices_by_handle(combine: Combine) -> Callable[..., None]:
+def _slices_by_handle(way: _Way) -> Callable[..., None]:
     def scatter(
         xp: Any, ref: Any, indices: Array, updates: Array, *, bad_indices_policy: bytes = b""
     ) -> None:
-        _scatter_slices(xp, existing(ref), indices, updates, combine, bad_indices_policy)
+        _scatter_slices(xp, existing(ref), indices, updates, way, bad_indices_policy)
 
     return scatter
 
 
-for _name, (_combine, _types) in _COMBINES.items():
-    kernel(f"Scatter{_name}", device=None, types=_types)(_by_reference(_combine))
-    kernel(
-        f"ResourceScatter{_name}", device=None, types=None if _types is None else {"dtype": _types["T"]}
-    )(_by_handle(_combine))
+for _name, _way in _WAYS.items():
+    _types = None if _way.types is None else {"dtype": _way.types["T"]}
+    kernel(f"Scatter{_name}", device=None, types=_way.types)(_by_reference(_way))
+    kernel(f"ResourceScatter{_name}", device=None, types=_types)(_by_handle(_way))
     if _name not in ("Mul", "Div"):
-        kernel(f"ScatterNd{_name}", device=None)(_slices_by_reference(_combine))
-        kernel(f"ResourceScatterNd{_name}", device=None)(_slices_by_handle(_combine))
+        kernel(f"ScatterNd{_name}", device=None)(_slices_by_reference(_way))
+        kernel(f"ResourceScatterNd{_name}", device=None)(_slices_by_handle(_way))
 
 
 @kernel("ResourceGather", device=None, fresh=True)

@@ -128,7 +128,7 @@ def variable_shape(resource: Variable, *, out_type: DType) -> Any:
     return vector(existing(resource).value_shape or (), out_type.as_numpy_dtype)
 
 
-@kernel("ResourceCountUpTo", heavy=False)
+@kernel("ResourceCountUpTo", device="CPU", heavy=False)
 def resource_count_up_to(resource: Variable, *, limit: int) -> Any:
     """The counter (int32/64, rank 0) before it is increased by one; OutOfRangeError at `limit`."""
     return advance_counter(existing(resource), limit)

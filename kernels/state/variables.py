@@ -95,7 +95,7 @@ def is_variable_initialized(ref: Variable) -> Any:
     return np.bool_(ref.is_initialized)
 
 
-@kernel("CountUpTo", heavy=False)
+@kernel("CountUpTo", device="CPU", heavy=False)
 def count_up_to(ref: Variable, *, limit: int) -> Any:
     """The counter (int32/64, rank 0) before it is increased by one; OutOfRangeError at `limit`."""
     return advance_counter(ref, limit)
@@ -124,7 +124,7 @@ def _temporary_key(var_name: bytes, node_name: str) -> str:
     return f"temporary variable {var_name.decode('utf-8', 'replace') or node_name}"
 
 
-@kernel("TemporaryVariable", heavy=False)
+@kernel("TemporaryVariable", device="CPU", heavy=False)
 def temporary_variable(
     *, ctx: KernelContext, node: Node, dtype: DType, shape: TensorShape, var_name: bytes
 ) -> Variable:
@@ -153,7 +153,7 @@ def _zeros(dims: tuple[int, ...], dtype: DType) -> Array:
     return np.zeros(dims, dtype=dtype.as_numpy_dtype)
 
 
-@kernel("DestroyTemporaryVariable", heavy=False)
+@kernel("DestroyTemporaryVariable", device="CPU", heavy=False)
 def destroy_temporary_variable(ref: Variable, *, ctx: KernelContext, var_name: bytes) -> Value:
     """The variable's last value; the variable is gone. NotFoundError if no node has made it."""
     value = ref.read()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -71,20 +71,16 @@ def test_it_refuses_what_a_variable_refuses() -> None:
         variable.value_of(dtypes.float64)
 
 
-Made = tuple[list[Any], Any]
+def _scattered(name: str) -> Callable[[fe.Graph, Any], list[Any]]:
+    rows, values = np.array([2, 0, 2], np.int32), np.arange(1, 7, dtype=np.float32).reshape(3, 2)
+    return lambda g, v: [getattr(g.ops, f"ResourceScatter{name}")(v, rows, values)]
 
-#: {what is done: makes (what is run in a row, what is then read) of a graph, a variable and its value}
-_UPDATES = {
+
+#: {what is done: makes of a graph and a variable what is run in a row}
+_UPDATES: Final[dict[str, Callable[[fe.Graph, Any], list[Any]]]] = {
     "assign_add": lambda g, v: [g.ops.AssignAddVariableOp(v, np.full((4, 2), 2, np.float32))],
     "assign_sub": lambda g, v: [g.ops.AssignSubVariableOp(v, np.full((4, 2), 2, np.float32))],
-    **{
-        name: lambda g, v, name=name: [
-            getattr(g.ops, f"ResourceScatter{name}")(
-                v, np.array([2, 0, 2], np.int32), np.arange(1, 7, dtype=np.float32).reshape(3, 2)
-            )
-        ]
-        for name in ("Add", "Sub", "Mul", "Div", "Min", "Max")
-    },
+    **{name: _scattered(name) for name in ("Add", "Sub", "Mul", "Div", "Min", "Max")},
     "update": lambda g, v: [
         g.ops.ResourceScatterUpdate(v, np.array([2, 0], np.int32), np.ones((2, 2), np.float32)),
         g.ops.ResourceScatterUpdate(v, np.array([1], np.int32), np.float32(7)),
@@ -135,7 +131,7 @@ async def test_variables_by_reference_are_there_too() -> None:
         assert await session.run(is_there)
 
 
-_OPTIMIZERS = {
+_OPTIMIZERS: Final[dict[str, Callable[[], Any]]] = {
     "SGD": lambda: fe.optimizers.SGD(0.1),
     "Momentum": lambda: fe.optimizers.Momentum(0.1, 0.9),
     "Nesterov": lambda: fe.optimizers.Momentum(0.1, 0.9, nesterov=True),
@@ -181,3 +177,21 @@ async def test_training_has_the_losses_of_the_cpu(name: str) -> None:
             found.append([(await session.run([loss, train], FEEDS))[0] for _ in range(6)])
     np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
     assert found[1][-1] < found[1][0]
+
+
+@pytest.mark.parametrize("name", ["Add", "Sub", "Mul", "Div", "Min", "Max", "Update"])
+async def test_an_index_out_of_range_changes_nothing(name: str) -> None:
+    g = fe.Graph()
+    with g.device(GPU):
+        v = g.ops.VarHandleOp(shape=[3], dtype="float32", shared_name="v")
+        begin = g.ops.AssignVariableOp(v, np.array([1, 2, 3], np.float32))
+        update = getattr(g.ops, f"ResourceScatter{name}")(
+            v, np.array([0, 3], np.int32), np.array([7, 8], np.float32)
+        )
+        value = g.ops.ReadVariableOp(v, dtype="float32")
+    async with opened(g) as (session, gpu):
+        await session.run((), targets=[begin])
+        with pytest.raises(fe.errors.InvalidArgumentError, match=r"indices\[1\] = 3 is not in \[0, 3\)"):
+            await session.run((), targets=[update])
+        gpu.xp.reads.clear()  # those of the error's text
+        assert (await session.run(value)).tolist() == [1, 2, 3]

@@ -203,3 +203,24 @@ async def test_checks_of_a_long_loop_do_not_pile_up() -> None:
         with pytest.raises(fe.errors.InvalidArgumentError, match="= 8 is not in"):
             await session.run(total, {indices: np.array([1, 8], np.int32)})
         gpu.xp.reads.clear()
+
+
+async def test_what_a_tensor_is_filled_with_is_not_looked_at() -> None:
+    g = fe.Graph()
+    with g.device(GPU):
+        x = g.placeholder("float32", [2], name="x")
+        filled = g.ops.Fill(g.constant([64, 128]), fe.reduce_sum(x))
+    async with opened(g) as (session, gpu):
+        got = await session.run(filled, {x: np.ones(2, np.float32)})
+        np.testing.assert_array_equal(got, np.full((64, 128), 2, np.float32))
+        assert gpu.stops == 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "string"])
+async def test_a_placeholder_there_says_that_it_must_be_fed(dtype: str) -> None:
+    g = fe.Graph()
+    with g.device(GPU):
+        x = g.placeholder(dtype, [3], name="x")
+    async with opened(g) as (session, _):
+        with pytest.raises(fe.errors.InvalidArgumentError, match=r"You must feed a value .* 'x'"):
+            await session.run(g.ops.Shape(x))

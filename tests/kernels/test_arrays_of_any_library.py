@@ -25,7 +25,16 @@ HOST_FAMILIES: Final = {
     "data": "variants: values are Python objects",
     "io": "files and messages",
     "queues": "what waits is a Python object",
-    "state": "resources hold their values in host memory",
+    **dict.fromkeys(
+        [
+            f"state.{name}"
+            for name in ("anonymous_tables", "mutexes", "session_tensors", "stack", "table_files", "tables")
+        ],
+        "resources hold their values in host memory",
+    ),
+    "state.tensor_array": "resources hold their values in host memory",
+    "state.scatter": "updates of rows in the order of their indices; devices have `device_scatter`",
+    "state.scatter_extremes": "updates of rows in the order of their indices; devices have `device_scatter`",
     "strings": "bytes are Python objects",
     "array.ragged_variants": "variants are Python objects",
     "image.coding": "compressed images",

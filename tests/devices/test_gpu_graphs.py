@@ -1,0 +1,115 @@
+"""Ten graphs over a CPU and a simulated GPU: values of the CPU and no findings, cancelled or failing too."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pytest
+import trio
+
+import flowengine as fe
+from flowengine.testing.simulated_gpu import SimulatedGpu
+from tests.devices.gpu_graphs import GRAPHS, GpuGraph, values_of
+from tests.devices.placing import opener
+
+NIGHTLY: Final = os.environ.get("FLOWENGINE_TEST_PROFILE") == "nightly"
+SEEDS: Final = 200 if NIGHTLY else 8
+MOMENTS: Final = 500 if NIGHTLY else 40
+
+
+def alike(got: Sequence[Sequence[Any]], wanted: Sequence[Sequence[Any]]) -> None:
+    assert len(got) == len(wanted)
+    for far, near in zip(got, wanted, strict=True):
+        for a, b in zip(far, near, strict=True):
+            assert (a is None) == (b is None)
+            if a is not None:
+                np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+
+
+async def of_the_cpu(name: str) -> list[list[Any]]:
+    made = GRAPHS[name]()
+    async with fe.Session(made.graph) as session:
+        return await values_of(session, made)
+
+
+def opened(made: GpuGraph, seed: int, **config: Any) -> tuple[fe.Session, SimulatedGpu]:
+    """All on the GPU with even seeds, thrown on either device with odd ones."""
+    gpus: list[SimulatedGpu] = []
+    settings = {"worker_threads": False, **config}
+    session = opener(gpus, seed, scattered=bool(seed % 2), **settings)(made.graph)
+    return session, gpus[0]
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+async def test_has_the_values_of_the_cpu_and_no_findings(name: str) -> None:
+    wanted = await of_the_cpu(name)
+    for seed in range(SEEDS):
+        made = GRAPHS[name]()
+        session, gpu = opened(made, seed, worker_threads=seed % 4 == 0)
+        async with session:
+            with trio.fail_after(60):
+                alike(await values_of(session, made), wanted)
+        assert gpu.stops == 0, seed
+        gpu.check()
+        assert gpu.xp.reads == []
+
+
+async def cancelled_after(turns: int, session: fe.Session, made: GpuGraph) -> bool:
+    """Run a step and cancel it so many turns of the event loop later; whether it was cancelled."""
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+
+            async def cancel() -> None:
+                for _ in range(turns):
+                    await trio.lowlevel.checkpoint()
+                scope.cancel()
+
+            nursery.start_soon(cancel)
+            await session.run(list(made.fetches), dict(made.feeds[-1]))
+            nursery.cancel_scope.cancel()
+    return scope.cancelled_caught
+
+
+async def test_cancelled_at_any_moment_leaves_nothing_in_use() -> None:
+    """What a step had in flight is not given out again before it is done, and the next step runs."""
+    cancelled = 0
+    for moment in range(MOMENTS):
+        drawn = random.Random(moment)
+        name = drawn.choice(
+            ["counted_loop", "loop_until_small", "nested_loops", "branches", "branch_in_loop"]
+        )
+        made = GRAPHS[name]()
+        wanted = await of_the_cpu(name)
+        session, gpu = opened(made, moment)
+        async with session:
+            with trio.fail_after(60):
+                cancelled += await cancelled_after(drawn.randrange(40), session, made)
+                alike(await values_of(session, made), wanted)
+        gpu.check()
+    assert cancelled > MOMENTS / 3
+
+
+async def test_a_node_that_fails_at_any_moment_ends_the_step_and_the_next_one_runs() -> None:
+    g = fe.Graph()
+    x, bad = g.placeholder("float32", [6], name="x"), g.placeholder("int32", [], name="bad")
+
+    def body(i: Any, v: Any) -> list[Any]:
+        index = g.ops.Select(g.ops.Equal(i, bad), g.constant(99), g.ops.FloorMod(i, g.constant(6)))
+        return [i + 1, v * 1.01 + g.ops.GatherV2(v, index, g.constant(0), name="picked")]
+
+    _, y = g.while_loop(lambda i, v: i < 20, body, [g.constant(0), x])
+    for moment in range(MOMENTS):
+        made = GpuGraph(g, [y], [])
+        session, gpu = opened(made, moment)
+        feeds = {x: np.linspace(0, 1, 6, dtype=np.float32), bad: np.int32(moment % 20)}
+        async with session:
+            with trio.fail_after(60):
+                with pytest.raises(fe.errors.InvalidArgumentError, match="is not in") as told:
+                    await session.run(y, feeds)
+                assert told.value.node_name == "while/picked"
+                assert np.isfinite(await session.run(y, {**feeds, bad: np.int32(-1)})).all()
+        gpu.check()
