@@ -21,6 +21,7 @@ from flowengine.core import dtypes
 from flowengine.core.arrays import Array, in_host_memory, is_numpy
 from flowengine.core.dtypes import DType
 from flowengine.kernels.common import float_functions
+from flowengine.kernels.common.parallel import slices, spread
 
 
 def _number(value: int, is_near: bool = True) -> Any:
@@ -35,6 +36,9 @@ _LOW: Final = np.uint64(0xFFFFFFFF)
 _SHIFT: Final = np.uint64(32)
 _MASK64: Final = (1 << 64) - 1
 _MASK128: Final = (1 << 128) - 1
+
+#: Counters that are taken together: what the ten rounds pass between them stays in a core's cache.
+_PIECE: Final = 1 << 13
 
 #: Counts that each requested number reserves, whatever it needs.
 RESERVED: Final = 256
@@ -88,6 +92,20 @@ def _operands(key: int, is_near: bool) -> tuple[Any, Any, Any, Any]:
 
 def counted(xp: Any, key: int, start: int, count: int, step: int = 1) -> Any:
     """The numbers of `count` counters from `start`, `step` apart; uint32 (count, 4)."""
+    if count <= _PIECE or not is_numpy(xp):
+        return _counted(xp, key, start, count, step)
+    result = np.empty((count, 4), np.uint32)
+    parts = slices(count, _PIECE)
+
+    def draw(number: int) -> None:
+        part = parts[number]
+        result[part] = _counted(np, key, start + part.start * step, part.stop - part.start, step)
+
+    spread(draw, len(parts))
+    return result
+
+
+def _counted(xp: Any, key: int, start: int, count: int, step: int) -> Any:
     offsets = xp.arange(count, dtype=np.uint64) * np.uint64(step)
     base = np.uint64(start & _MASK64)
     low = offsets + base
@@ -222,21 +240,33 @@ def truncated_normal(xp: Any, key: int, start: int, count: int, dtype: DType) ->
         place = xp.stack([(rank > i).argmax(axis=1) for i in range(group)], axis=1)
         chosen = xp.take_along_axis(candidates, place, axis=1)
         return chosen.reshape(-1)[:count].astype(dtype.as_numpy_dtype, copy=False)
-    result = xp.empty((groups, group), wide)
-    pending = xp.arange(groups)
+    result = np.empty((groups, group), wide)
+    parts = slices(groups, _PIECE // 2)
+
+    def draw(number: int) -> None:
+        part = parts[number]
+        _draw_inside(key, start, result[part], part.start, stretch, dtype)
+
+    spread(draw, len(parts))
+    return result.reshape(-1)[:count].astype(dtype.as_numpy_dtype, copy=False)
+
+
+def _draw_inside(key: int, start: int, result: Array, first: int, stretch: int, dtype: DType) -> None:
+    """Fill rows of `result`, of the groups from `first` on, with what is within two deviations."""
+    group = result.shape[1]
+    pending = np.arange(len(result))
     # Two counters give eight numbers, of which four are nearly always inside.
     tries = 2
     while pending.size:
-        candidates = _stretch(xp, key, start, pending, stretch, tries, dtype)
-        inside = xp.absolute(candidates) < _TRUNCATION
+        candidates = _stretch(np, key, start, pending + first, stretch, tries, dtype)
+        inside = np.absolute(candidates) < _TRUNCATION
         enough = inside.sum(axis=1) >= group
         chosen = candidates[enough]
-        rank = xp.cumsum(inside[enough], axis=1)
+        rank = np.cumsum(inside[enough], axis=1)
         keep = inside[enough] & (rank <= group)
         result[pending[enough]] = chosen[keep].reshape(-1, group)
         pending = pending[~enough]
         tries *= 4
-    return result.reshape(-1)[:count].astype(dtype.as_numpy_dtype, copy=False)
 
 
 def _stretch(xp: Any, key: int, start: int, groups: Array, stretch: int, tries: int, dtype: DType) -> Any:

@@ -398,3 +398,25 @@ def test_float_functions_are_within_a_unit_of_the_last_place(mantissas: list[int
     ):
         assert actual.dtype == np.float32
         assert (np.abs(actual - exact) <= 0.82 * np.spacing(np.abs(exact).astype(np.float32)) + 1e-12).all()
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_many_counters_give_what_each_gives_alone(step: int) -> None:
+    # The count goes through the end of 128 bits and of its lower 64.
+    for start in (2**128 - 20_000, 2**64 - 20_000):
+        count = 5 * philox._PIECE // 2 + 3
+        whole = philox.counted(np, 77, start, count, step)
+        assert whole.shape == (count, 4)
+        for place in (0, 1, philox._PIECE - 1, philox._PIECE, 19_999 // step, 20_000 // step + 1, count - 1):
+            alone = philox.counted(np, 77, (start + place * step) % 2**128, 1)
+            np.testing.assert_array_equal(whole[place], alone[0])
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64])
+def test_many_truncated_normal_numbers_begin_as_few_do(dtype: dtypes.DType) -> None:
+    many = philox.truncated_normal(np, 77, 2**100 + 5, 5 * philox._PIECE + 3, dtype)
+    few = philox.truncated_normal(np, 77, 2**100 + 5, 1000, dtype)
+    np.testing.assert_array_equal(many[:1000], few)
+    assert np.abs(many).max() < 2
+    last = philox.truncated_normal(np, 77, 2**100 + 5 + 64 * 5 * philox._PIECE, 3, dtype)
+    np.testing.assert_array_equal(many[-3:], last)
