@@ -62,7 +62,7 @@ template <int many, typename W, typename S> FE_INLINE void column_sums(
         source.at(columns.at(row, channel), channel, values);
         for (int k = 0; k < many; ++k) sums[k] += values[k];
       }
-    __syncthreads();
+    // Of the block before, a thread has read no more than its own place since the last barrier.
     for (int k = 0; k < many; ++k) room[k * FE_THREADS_MAX + threadIdx.x] = sums[k];
     __syncthreads();
     for (u32 half = blockDim.x / 2; half >= lanes; half /= 2) {

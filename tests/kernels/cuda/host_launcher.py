@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,15 @@ _BLOCKS = 3
 class HostLauncher:
     """Runs kernels on NumPy arrays. What a kernel writes must not depend on the order of its threads."""
 
-    def __init__(self, folder: Path, *families: str) -> None:
-        self._module = HostModule(elementwise.prelude() + sources.source(*families), folder)
+    def __init__(
+        self, folder: Path, *families: str, changed: Callable[[str], str] = lambda text: text
+    ) -> None:
+        """`changed` makes another source of that of the families."""
+        self._module = HostModule(elementwise.prelude() + changed(sources.source(*families)), folder)
         self.error_record = np.zeros(3, np.int64)
         self.launches: list[KernelLaunch] = []
+        #: Whether the last threads go first; None for by turns.
+        self.backwards: bool | None = None
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Floats:
         kind = np.dtype(dtype)
@@ -52,7 +57,7 @@ class HostLauncher:
             wide=True,
             blocks=min(launch.blocks, _BLOCKS),
             threads=launch.threads,
-            backwards=len(self.launches) % 2 == 0,
+            backwards=len(self.launches) % 2 == 0 if self.backwards is None else self.backwards,
         )
 
     def refused(self) -> Any:
