@@ -32,6 +32,9 @@ class Crossing(Protocol):
         Raises what kernels have found wrong so far. Cancelled: the copy goes on, and nobody takes it.
         """
 
+    def launched(self, node: Node) -> None:
+        """The work of a node is given to the device: it may fail later."""
+
     def look_at(self, node: Node, check: Check) -> None:
         """Have what a kernel says of values looked at before anything leaves the step."""
 

@@ -21,6 +21,7 @@
 | device_count | FLOWENGINE_DEVICE_COUNT | one CPU |
 | device_memory_limits | FLOWENGINE_DEVICE_MEMORY_LIMITS | none |
 | count_allocations | FLOWENGINE_COUNT_ALLOCATIONS | false |
+| debug_devices | FLOWENGINE_DEBUG_DEVICES | false |
 | schedule_receives | FLOWENGINE_SCHEDULE_RECEIVES | true |
 | compress_transfers | FLOWENGINE_COMPRESS_TRANSFERS | none |
 | place | FLOWENGINE_PLACE | none |
@@ -81,6 +82,8 @@ class Config:
     device_memory_limits          {device type or name: bytes}, such as {"CPU:1": 1 << 30}: bound on what is
                                   alive in the memory of a device, variables included
     count_allocations             count what is alive on each device although there is no limit
+    debug_devices                 wait after each kernel of a device with streams, so that a late error
+                                  names its node
     schedule_receives             receive a tensor from another device late, when it is soon to be used
     compress_transfers            send float32 between devices at half the size, losing precision: True for
                                   every tensor, or the name scopes of the nodes whose tensors may lose it
@@ -122,6 +125,7 @@ class Config:
     device_count: Mapping[str, int] | None = None
     device_memory_limits: Mapping[str, int] | None = None
     count_allocations: bool | None = None
+    debug_devices: bool | None = None
     schedule_receives: bool | None = None
     compress_transfers: bool | Sequence[str] | None = None
     place: Mapping[str, str] | None = None
@@ -239,6 +243,7 @@ class Config:
                 _name(self.device_memory_limits, "DEVICE_MEMORY_LIMITS"),
             ),
             count_allocations=_flag(self.count_allocations, "COUNT_ALLOCATIONS", default=False),
+            debug_devices=_flag(self.debug_devices, "DEBUG_DEVICES", default=False),
             schedule_receives=_flag(self.schedule_receives, "SCHEDULE_RECEIVES"),
             compress_transfers=device_config.scopes(
                 self.compress_transfers, _text("COMPRESS_TRANSFERS", ""), "compress_transfers"
@@ -276,6 +281,7 @@ class Settings:
     device_count: Mapping[str, int] = field(default_factory=dict)
     device_memory_limits: Mapping[str, int] = field(default_factory=dict)
     count_allocations: bool = False
+    debug_devices: bool = False
     schedule_receives: bool = True
     #: Name scopes; "" is everything.
     compress_transfers: tuple[str, ...] = ()

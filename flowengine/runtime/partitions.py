@@ -116,15 +116,18 @@ def partitioned(
     kernels: KernelRegistry,
     functions: Functions | None,
     measure: Measure | None = None,
+    *,
+    debugs_devices: bool = False,
 ) -> Pieces[PartitionedPlan]:
     """The plan of what was cut, in pieces.
 
-    measure   gives kernels that note what they take, from kernels and the name of a device
+    measure         gives kernels that note what they take, from kernels and the name of a device
+    debugs_devices  whether each kernel of a device with streams is waited for
     """
     parts: list[Part] = []
     for each in cut.partitions:
         device = devices[each.device]
-        own = kernels_on(kernels, device)
+        own = kernels_on(kernels, device, debugs=debugs_devices)
         if measure is not None:
             own = measure(own, device.name)
         request = replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 from collections.abc import Sequence
@@ -12,6 +13,8 @@ import pytest
 import trio
 
 import flowengine as fe
+from flowengine.runtime.streams import crossing
+from flowengine.runtime.streams.completion import wait_reached
 from flowengine.testing.simulated_gpu import SimulatedGpu
 from tests.devices.gpu_graphs import GRAPHS, GpuGraph, values_of
 from tests.devices.placing import opener
@@ -113,3 +116,54 @@ async def test_a_node_that_fails_at_any_moment_ends_the_step_and_the_next_one_ru
                 assert told.value.node_name == "while/picked"
                 assert np.isfinite(await session.run(y, {**feeds, bad: np.int32(-1)})).all()
         gpu.check()
+
+
+@pytest.mark.parametrize("debugs", [False, True])
+async def test_work_that_fails_late_names_nodes(debugs: bool) -> None:
+    g = fe.Graph()
+    x = g.placeholder("float32", [6], name="x")
+    y = g.ops.Neg(g.ops.Tanh(g.ops.Exp(x, name="first"), name="second"), name="third")
+    session, gpu = opened(GpuGraph(g, [y], []), 2, debug_devices=debugs)
+    async with session:
+        gpu.fails_at = lambda name: name == "tanh"
+        with pytest.raises(fe.errors.InternalError, match="'tanh' failed on /job:localhost") as told:
+            await session.run(y, {x: np.ones(6, np.float32)})
+        if debugs:
+            assert (told.value.node_name, told.value.op_type) == ("second", "Tanh")
+        else:
+            assert "'first' (Exp), 'second' (Tanh), 'third' (Neg)" in str(told.value)
+            assert "debug_devices=True" in str(told.value)
+        gpu.fails_at = lambda name: False
+        np.testing.assert_allclose(await session.run(y, {x: np.zeros(6, np.float32)}), -np.tanh(1), rtol=1e-6)
+    gpu.check()
+
+
+async def test_each_wait_of_the_runtime_is_found_when_it_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the host takes without having waited for it, wherever in a step."""
+    waited, left_out = 0, -1
+
+    async def wait(*args: Any, **keywords: Any) -> None:
+        nonlocal waited
+        waited += 1
+        if waited - 1 != left_out:
+            await wait_reached(*args, **keywords)
+
+    monkeypatch.setattr(crossing, "wait_reached", wait)
+
+    async def play(name: str) -> SimulatedGpu:
+        nonlocal waited
+        waited = 0
+        made = GRAPHS[name]()
+        session, gpu = opened(made, 6)
+        async with session:
+            await values_of(session, made)
+        return gpu
+
+    for name in ("counted_loop", "loop_until_small", "branches"):
+        (await play(name)).check()
+        count = waited
+        for left_out in range(count):
+            with contextlib.suppress(fe.errors.OpError):
+                gpu = await play(name)
+                assert [f.kind for f in gpu.findings if "the host reads" in f.what], (name, left_out)
+        left_out = -1

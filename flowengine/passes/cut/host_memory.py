@@ -97,7 +97,7 @@ class _Memories:
         self._find_able()
         self._bring_near()
         self._leave_near()
-        return _Copies(self).made()
+        return _CopyWriting(self).made()
 
     # -- what is known of a node --------------------------------------------------------------------
 
@@ -249,7 +249,7 @@ class _Memories:
         return _DEVICE
 
 
-class _Copies:
+class _CopyWriting:
     """The new nodes."""
 
     def __init__(self, memories: _Memories) -> None:

@@ -35,10 +35,10 @@ _BY_THEMSELVES: Final = TRANSFER_OPS | COPY_OPS
 _BROUGHT_IN: Final[WeakKeyDictionary[Device, WeakKeyDictionary[TensorAttr, Any]]] = WeakKeyDictionary()
 
 
-def kernels_on(kernels: KernelRegistry, device: Device) -> KernelRegistry:
-    """The kernels that a plan for a device is made with."""
+def kernels_on(kernels: KernelRegistry, device: Device, *, debugs: bool = False) -> KernelRegistry:
+    """The kernels that a plan for a device is made with; `debugs`: each is waited for."""
     # What a registry gives of itself is for a CPU and NumPy.
-    return kernels if is_host(device) else DeviceKernels(kernels, device)
+    return kernels if is_host(device) else DeviceKernels(kernels, device, debugs=debugs)
 
 
 def is_host(device: Device) -> bool:
@@ -49,10 +49,11 @@ def is_host(device: Device) -> bool:
 class DeviceKernels(KernelRegistry):
     """The kernels of one device type, bound to one device of it: `device` arguments are not asked."""
 
-    def __init__(self, kernels: KernelRegistry, device: Device) -> None:
+    def __init__(self, kernels: KernelRegistry, device: Device, *, debugs: bool = False) -> None:
         super().__init__(parent=kernels)
         self._source = kernels
         self._device = device
+        self._debugs = debugs
         self._adapted: dict[int, tuple[Kernel, Kernel]] = {}
 
     def candidates(self, op: str, device: str = "") -> Sequence[Kernel]:
@@ -105,11 +106,11 @@ class DeviceKernels(KernelRegistry):
         device = self._device
         if kernel.maker is not None or device.shares_host_memory:
             return replace(kernel, xp=device.xp)
-        nowait = None if kernel.nowait is None else _moving(kernel, kernel.nowait, device)
+        nowait = None if kernel.nowait is None else _moving(kernel, kernel.nowait, device, self._debugs)
         names = kernel.attr_names
         return replace(
             kernel,
-            function=_moving(kernel, kernel.function, device),
+            function=_moving(kernel, kernel.function, device, self._debugs),
             nowait=nowait,
             xp=device.xp,
             inline=None,
@@ -120,7 +121,7 @@ class DeviceKernels(KernelRegistry):
         )
 
 
-def _moving(kernel: Kernel, function: Callable[..., Any], device: Device) -> Callable[..., Any]:
+def _moving(kernel: Kernel, function: Callable[..., Any], device: Device, debugs: bool) -> Callable[..., Any]:
     """A kernel's function that takes values from anywhere, and hands its checks to the step."""
     definition = op_registry().get(kernel.op)
     names = [] if definition is None else [arg.name for arg in definition.inputs]
@@ -140,6 +141,8 @@ def _moving(kernel: Kernel, function: Callable[..., Any], device: Device) -> Cal
                 ways or [device.copy_in] * (len(values) - first), values[first:], strict=True
             )
         ]
+        if ctx.crossing is not None:
+            ctx.crossing.launched(node)
         if takes_context:
             keywords["ctx"] = ctx
         if takes_node:
@@ -153,6 +156,8 @@ def _moving(kernel: Kernel, function: Callable[..., Any], device: Device) -> Cal
                 ctx.crossing.look_at(node, check)
             elif device.copy_out(check.wrong):
                 raise check.error()
+        if debugs:
+            device.synchronize()
         return result
 
     if not kernel.is_async:

@@ -170,7 +170,12 @@ class RequestPlanner:
                 compressed_scopes=self._settings.compress_transfers,
             )
             yield
-            return (yield from partitioned(parts, context, self._devices, self._kernels, functions, measure))
+            return (
+                yield from partitioned(
+                    *(parts, context, self._devices, self._kernels, functions, measure),
+                    debugs_devices=self._settings.debug_devices,
+                )
+            )
         kernels = kernels_on(self._kernels, self._devices.default)
         if measure is not None:
             kernels = measure(kernels, default)

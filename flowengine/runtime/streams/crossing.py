@@ -7,7 +7,8 @@ out beside whatever leaves, and looked at before that does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import trio
@@ -23,11 +24,13 @@ from flowengine.runtime.streams.completion import brought_out, wait_reached
 #: Called with a name, where it goes, and the value that does.
 Count = Callable[[str, str, Value], None]
 
+#: So many nodes that have been launched are named where the device fails.
+_NAMED: Final = 16
 #: Words that wait to be looked at before those are looked for that are there.
 _MANY: Final = 32
 
 
-class _Word(NamedTuple):
+class _IncomingReading(NamedTuple):
     """What a kernel has to say, on its way to the host."""
 
     node: Node
@@ -43,7 +46,9 @@ class DeviceCrossing:
         self._device = device
         self._uses_threads = uses_threads
         self._count = count
-        self._words: list[_Word] = []
+        self._words: list[_IncomingReading] = []
+        #: The last nodes launched since the device was seen to have done all that is awaited.
+        self._launched: deque[Node] = deque(maxlen=_NAMED)
 
     def to_device(self, name: str, value: Value) -> Value:
         if name and self._count is not None:
@@ -63,6 +68,9 @@ class DeviceCrossing:
         """
         return await self._out(values, whole=True)
 
+    def launched(self, node: Node) -> None:
+        self._launched.append(node)
+
     def look_at(self, node: Node, check: Check) -> None:
         """Have a check looked at before anything leaves the step."""
         device = self._device
@@ -71,7 +79,7 @@ class DeviceCrossing:
             if device.copy_out(check.wrong):
                 raise check.error()
             return
-        self._words.append(_Word(node, check, copy))
+        self._words.append(_IncomingReading(node, check, copy))
         if len(self._words) >= _MANY:
             self._drop_seen(device)
 
@@ -89,19 +97,34 @@ class DeviceCrossing:
         words, self._words = self._words, []
         awaited = [copy.event for copy in copies if copy is not None]
         awaited += [word.copy.event for word in words]
-        await wait_reached(device, device.unfinished() if whole else awaited, uses_threads=self._uses_threads)
+        events = device.unfinished() if whole else awaited
+        try:
+            await wait_reached(device, events, uses_threads=self._uses_threads)
+        except OpError as error:
+            raise _late(error, self._launched) from None
+        if whole:
+            self._launched.clear()
         for word in words:
             if word.copy.value():
                 raise await self._wrong(word)
         return [value if copy is None else copy.value() for value, copy in zip(values, copies, strict=True)]
 
-    async def _wrong(self, word: _Word) -> Exception:
+    async def _wrong(self, word: _IncomingReading) -> Exception:
         """The error of a check; what tells more of it is read from the device."""
         if self._uses_threads:
             error = await trio.to_thread.run_sync(word.check.error)
         else:
             error = word.check.error()
         return located(error, word.node) if isinstance(error, OpError) else error
+
+
+def _late(error: OpError, launched: Iterable[Node]) -> OpError:
+    """The error of a device, with the nodes whose work it may come from."""
+    names = ", ".join(f"'{node.name}' ({node.op})" for node in launched)
+    return type(error)(
+        f"{error.message}; the last nodes launched before it was noticed: {names}. "
+        "fe.Config(debug_devices=True) waits after each and so names the one"
+    )
 
 
 __all__ = ["DeviceCrossing"]

@@ -26,7 +26,7 @@ import trio
 
 from flowengine.core.arrays import Array, Value
 from flowengine.core.dtypes import DType
-from flowengine.core.errors import FailedPreconditionError
+from flowengine.core.errors import FailedPreconditionError, InternalError
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.ordering import Ordering, StreamEvent
 from flowengine.testing import cupy_names
@@ -75,6 +75,7 @@ class SimulatedGpu:
     ordering     who waits for whom, as a real device goes by it
     leaves_out   (kind, event) -> whether a wait is not made. Kinds: "copy in" (work on what is copied in),
                  "launch" (work on what another stream uses), "copy out" and "reuse" (memory that comes back)
+    fails_at     name of a function -> whether its work fails: told late, to whoever next asks for an event
     waits        {kind: how many waits were asked for}
     stops        how often an event loop has stood still for the device
     copies       {"in": the bytes of each copy from the host, "out": of each copy to it}, in order
@@ -90,6 +91,8 @@ class SimulatedGpu:
         self.shares_host_memory = False
         self.ordering = Ordering()
         self.leaves_out: Callable[[str, StreamEvent], bool] = lambda kind, event: False
+        self.fails_at: Callable[[str], bool] = lambda name: False
+        self._failure: InternalError | None = None
         self.waits: dict[str, int] = {}
         self.stops = 0
         self.copies: dict[str, list[int]] = {"in": [], "out": []}
@@ -148,6 +151,9 @@ class SimulatedGpu:
         """Look whether an event has happened; meanwhile the streams may come a little further."""
         with self._lock:
             self._streams.run_one()
+            failure, self._failure = self._failure, None
+            if failure is not None:
+                raise failure
             if not self._streams.has_reached(event.stream, event.position):
                 return False
             self._seen(event)
@@ -284,6 +290,9 @@ class SimulatedGpu:
         targets: Iterable[tuple[int, Array]],
     ) -> None:
         """Do a piece of work, at last."""
+        if self.fails_at(name):
+            self._failure = InternalError(f"'{name}' failed on {self.name}")
+            return
         try:
             with np.errstate(all="ignore"):
                 results = list(arrays_in(as_arrays(function(*values, **named))))
