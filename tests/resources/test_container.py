@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import numpy as np
 import pytest
 import trio
 
@@ -125,3 +126,22 @@ def test_step_container_gives_every_execution_its_own() -> None:
 def test_illegal_names(container: bytes, name: bytes) -> None:
     with pytest.raises(InvalidArgumentError):
         resource_name(container, name, "node")
+
+
+def test_no_container_is_the_default_one_whoever_asks() -> None:
+    manager = ResourceManager()
+    variable = manager.put("", "v", Variable, _variable())
+    assert manager.find("", "v", Variable) is variable
+    assert manager.find("localhost", "v", Variable) is variable
+    assert manager.lookup_or_create("localhost", "v", Variable, _variable) is variable
+    assert manager.statistics().resources == {"localhost": 1}
+
+
+def test_a_value_is_read_as_what_it_is() -> None:
+    variable = _variable()
+    with pytest.raises(FailedPreconditionError):
+        variable.value_of(dtypes.float32)
+    variable.assign(np.zeros(2, np.float32))
+    assert variable.value_of(dtypes.float32).tolist() == [0, 0]
+    with pytest.raises(InvalidArgumentError, match="Expected int32 got float32"):
+        variable.value_of(dtypes.int32)

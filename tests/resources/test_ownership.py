@@ -131,3 +131,13 @@ def test_a_value_in_a_table_is_its_own() -> None:
     assert found.tolist() == [[0, 0]]
     found[...] = 7
     assert table.find(np.array([1]), np.zeros(2, np.float32)).tolist() == [[0, 0]]
+
+
+def test_what_is_given_back_to_a_priority_queue_comes_first_again_in_its_order() -> None:
+    queue = PriorityQueue("q", (dtypes.int32,), (SCALAR,))
+    for place, priority in enumerate((1, 1, 2, 1, 2)):
+        queue.enqueue_nowait((np.int64(priority), np.int32(place)))
+    taken = [queue._take() for _ in range(4)]
+    queue._give_back(taken)
+    queue.enqueue_nowait((np.int64(1), np.int32(5)))
+    assert [int(queue.dequeue_nowait()[1]) for _ in range(6)] == [0, 1, 3, 5, 2, 4]
