@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -22,7 +23,12 @@ from flowengine.kernels.registry import kernel
 _FEATURES: Final = ("min_features", "max_features", "min_activations", "max_activations")
 
 
-@kernel("QuantizedRelu", host=_FEATURES, fresh=True)
+def _keeps_type(attrs: Mapping[str, Any]) -> bool:
+    """Codes stay as they are: of another type they would be other numbers."""
+    return bool(attrs["out_type"] == attrs["Tinput"])
+
+
+@kernel("QuantizedRelu", supports=_keeps_type, host=_FEATURES, fresh=True)
 def quantized_relu(xp: Any, features: Array, min_features: Any, max_features: Any, *, Tinput: DType) -> Any:
     """Codes not below that of 0."""
     low, high = scalar(min_features, "min_features"), scalar(max_features, "max_features")
@@ -30,7 +36,7 @@ def quantized_relu(xp: Any, features: Array, min_features: Any, max_features: An
     return xp.maximum(features, zero), low, high
 
 
-@kernel("QuantizedRelu6", host=_FEATURES, fresh=True)
+@kernel("QuantizedRelu6", supports=_keeps_type, host=_FEATURES, fresh=True)
 def quantized_relu6(xp: Any, features: Array, min_features: Any, max_features: Any, *, Tinput: DType) -> Any:
     """Codes not below that of 0, nor above that of 6."""
     low, high = scalar(min_features, "min_features"), scalar(max_features, "max_features")
@@ -38,7 +44,7 @@ def quantized_relu6(xp: Any, features: Array, min_features: Any, max_features: A
     return xp.minimum(xp.maximum(features, zero), six), low, high
 
 
-@kernel("QuantizedReluX", host=(*_FEATURES, "max_value"), fresh=True)
+@kernel("QuantizedReluX", supports=_keeps_type, host=(*_FEATURES, "max_value"), fresh=True)
 def quantized_relu_x(
     xp: Any, features: Array, max_value: Any, min_features: Any, max_features: Any, *, Tinput: DType
 ) -> Any:

@@ -9,7 +9,7 @@ import pytest
 
 import flowengine as fe
 from flowengine.core import dtypes
-from flowengine.core.errors import ResourceExhaustedError
+from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError
 from flowengine.kernels.linalg import decompositions, functions, products
 from flowengine.kernels.linalg.einsum import einsum
 
@@ -102,3 +102,22 @@ async def test_determinants_of_more_matrices_than_there_is_room_for() -> None:
         with pytest.raises(ResourceExhaustedError, match="memory_limit_bytes"):
             await session.run("one:0", {"x:0": many})
         assert (await session.run("none:0", {"x:0": many})).shape == (_MANY, 0)
+
+
+@pytest.mark.parametrize("name", sorted(_KERNELS))
+@pytest.mark.parametrize("shape", [(0, _MANY), (_MANY, 0)])
+def test_a_side_that_no_library_can_count_is_refused(name: str, shape: tuple[int, int]) -> None:
+    function, attrs = _KERNELS[name]
+    with pytest.raises(InvalidArgumentError, match=r"more than 2147483647 rows or columns|must be square"):
+        function(np, np.zeros(shape), **attrs)
+
+
+async def test_the_squares_beside_a_matrix_without_elements_are_asked_for() -> None:
+    g = fe.Graph()
+    x = g.placeholder("float64", None, name="x")
+    g.ops.Svd(x, compute_uv=True, full_matrices=True, name="svd")
+    g.ops.Qr(x, full_matrices=True, name="qr")
+    async with fe.Session(g, config=fe.Config(memory_limit_bytes=1_000_000)) as session:
+        for fetch, value in (("svd:1", np.zeros((0, 100_000))), ("qr:0", np.zeros((100_000, 0)))):
+            with pytest.raises(ResourceExhaustedError, match="memory_limit_bytes"):
+                await session.run(fetch, {"x:0": value})

@@ -176,6 +176,7 @@ class FetchSpec:
         value = values[index]
         if isinstance(value, np.ndarray):
             if self._structured is not None:
+                self._check(value)
                 return np.array(value).view(self._structured).reshape(value.shape)
             if not value.ndim:
                 return value[()]
@@ -184,8 +185,16 @@ class FetchSpec:
                 return values[index]
             return _copied(values[index])
         if self._structured is not None and isinstance(value, np.generic):
+            self._check(value)
             return np.asarray(value).view(self._structured)[()]
         return value
+
+    def _check(self, value: Any) -> None:
+        """InvalidArgumentError for a value of another type than its node says, such as an iterator's."""
+        assert self._structured is not None
+        (name,) = self._structured.names or ("",)
+        if value.dtype != self._structured[name]:
+            raise InvalidArgumentError(f"'{self.name}' is to have dtype {name}, its value has {value.dtype}")
 
 
 def _copied(view: Array) -> Array:

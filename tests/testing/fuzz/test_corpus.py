@@ -12,8 +12,10 @@ _CORPUS_FOLDER = Path(__file__).parent / "corpus"
 #: Inputs that once crashed, hung, held the loop, or took more than a step may: {kind-what: what they end in}.
 _CORPUS = {
     "calls-absurd_window": "value",
+    "calls-codes_of_another_type": "InvalidArgumentError",
     "calls-decompressed": "ResourceExhaustedError",
     "calls-doubled_text": "ResourceExhaustedError",
+    "calls-elements_of_another_type": "InvalidArgumentError",
     "calls-empty_matrices_factored": "value",
     "calls-empty_matrices_inverted": "value",
     "calls-empty_matrices_multiplied": "value",
