@@ -131,10 +131,10 @@ OPS: Final[dict[str, str]] = {
         UncompressElement
     """,
     "data.iterators": """
-        AnonymousIterator AnonymousIteratorV2 DatasetToSingleElement DeleteIterator Iterator
-        IteratorFromStringHandle IteratorFromStringHandleV2 IteratorGetNext IteratorGetNextAsOptional
-        IteratorGetNextSync IteratorToStringHandle IteratorV2 MakeIterator MapDefun OneShotIterator
-        ReduceDataset
+        AnonymousIterator AnonymousIteratorV2 DatasetToSingleElement DeleteIterator GetElementAtIndex
+        Iterator IteratorFromStringHandle IteratorFromStringHandleV2 IteratorGetNext
+        IteratorGetNextAsOptional IteratorGetNextSync IteratorToStringHandle IteratorV2 MakeIterator
+        MapDefun OneShotIterator ReduceDataset
     """,
     "data.multi_device": """
         AnonymousMultiDeviceIterator AnonymousMultiDeviceIteratorV3 DeleteMultiDeviceIterator

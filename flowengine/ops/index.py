@@ -68,10 +68,10 @@ OPS: Final[dict[str, str]] = {
     "data.inspecting": """CompressElement DatasetCardinality DatasetFingerprint
         ExperimentalDatasetCardinality ExperimentalIteratorGetDevice GetOptions InitializeTableFromDataset
         IteratorGetDevice UncompressElement""",
-    "data.iterators": """AnonymousIterator AnonymousIteratorV2 DatasetToSingleElement DeleteIterator Iterator
-        IteratorFromStringHandle IteratorFromStringHandleV2 IteratorGetNext IteratorGetNextAsOptional
-        IteratorGetNextSync IteratorToStringHandle IteratorV2 MakeIterator MapDefun OneShotIterator
-        ReduceDataset""",
+    "data.iterators": """AnonymousIterator AnonymousIteratorV2 DatasetToSingleElement DeleteIterator
+        GetElementAtIndex Iterator IteratorFromStringHandle IteratorFromStringHandleV2 IteratorGetNext
+        IteratorGetNextAsOptional IteratorGetNextSync IteratorToStringHandle IteratorV2 MakeIterator MapDefun
+        OneShotIterator ReduceDataset""",
     "data.multi_device": """AnonymousMultiDeviceIterator AnonymousMultiDeviceIteratorV3
         DeleteMultiDeviceIterator MultiDeviceIterator MultiDeviceIteratorFromStringHandle
         MultiDeviceIteratorGetNextFromShard MultiDeviceIteratorInit MultiDeviceIteratorToStringHandle""",

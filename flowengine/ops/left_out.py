@@ -47,7 +47,7 @@ LEFT_OUT: Final[dict[str, str]] = {
     "the first form of snapshots, an experiment whose files nothing else reads": "SnapshotDataset",
     "snapshots that several workers of TensorFlow's data service write": "ListSnapshotChunksDataset",
     "elements of a dataset by their number: not built yet": """
-        GetElementAtIndex GlobalShuffleDataset IndexFlatMapDataset
+        GlobalShuffleDataset IndexFlatMapDataset
     """,
     "trees of estimators that TensorFlow 2 has no more: not built yet": """
         BoostedTrees* IsBoostedTrees* TensorForest*

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import trio
 
 from flowengine.core.arrays import WOULD_WAIT, Value, to_array
 from flowengine.core.dtypes import DType
-from flowengine.core.errors import InvalidArgumentError, NotFoundError, OpError, OutOfRangeError
+from flowengine.core.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    OutOfRangeError,
+)
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.attrs import FuncAttr
 from flowengine.ir.graph import Node
@@ -19,7 +25,15 @@ from flowengine.kernels.context import KernelContext
 from flowengine.kernels.data.optional import Optional
 from flowengine.kernels.registry import kernel
 from flowengine.resources.data.batches import batch_of
-from flowengine.resources.data.dataset import DatasetValue, Iteration, check_types, checked_dataset, shape_of
+from flowengine.resources.data.dataset import (
+    INFINITE,
+    DatasetValue,
+    Iteration,
+    check_types,
+    checked_dataset,
+    scalar,
+    shape_of,
+)
 from flowengine.resources.data.functional import Captured, reduced
 from flowengine.resources.data.iterator import IteratorResource
 from flowengine.resources.data.one_shot import OneShot
@@ -194,6 +208,40 @@ async def dataset_to_single_element(dataset: Any, *, ctx: KernelContext) -> Any:
             raise InvalidArgumentError("Dataset was empty.")
         if await source.next() is not None:
             raise InvalidArgumentError("Dataset had more than one element.")
+        return _outputs(element)
+    finally:
+        source.close()
+        iteration.tasks.cancel()
+
+
+#: Elements that are passed at once on the way to one.
+_PASSED: Final = 1024
+
+
+@kernel("GetElementAtIndex", heavy=False)
+async def get_element_at_index(dataset: Any, index: Any, *, ctx: KernelContext) -> Any:
+    """The element of a dataset with a number (rank 0), found by going through those before it.
+
+    Raises OutOfRangeError where there is none, FailedPreconditionError for a dataset without end.
+    """
+    found = checked_dataset(dataset, "dataset")
+    number = scalar(index, "index")
+    count = found.cardinality()
+    if count == INFINITE:
+        raise FailedPreconditionError("the dataset has no end: its elements cannot be counted")
+    iteration = Iteration(ctx.resources.services)
+    source = found.iterator(iteration)
+    try:
+        passed, element = 0, None
+        while passed <= number and (count < 0 or number < count):
+            taken = await source.take(min(number - passed + 1, _PASSED))
+            if not taken:
+                break
+            passed += len(taken)
+            element = taken[-1] if passed > number else None
+        if element is None:
+            end = count if count >= 0 else passed
+            raise OutOfRangeError(f"Index out of range [0, {end}): {number}")
         return _outputs(element)
     finally:
         source.close()

@@ -35,6 +35,12 @@ define(
     shape=components,
 )
 define(
+    "GetElementAtIndex(dataset: variant, index: int64) -> components: output_types",
+    ELEMENTS,
+    NotDifferentiable(),
+    shape=components,
+)
+define(
     "ReduceDataset(input_dataset: variant, initial_state: Tstate, other_arguments: Targuments) "
     "-> components: output_types",
     "stateful; f: func; Tstate: list(type) >= 1; Targuments: list(type) >= 0",

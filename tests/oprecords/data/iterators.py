@@ -8,6 +8,7 @@ from typing import Final
 EXCUSED: Final = {
     "they take or give objects, not tensors: tests/resources/data, tests/conformance": """
         AnonymousIterator AnonymousIteratorV2 DatasetToSingleElement DeleteIterator
+        GetElementAtIndex
         Iterator IteratorFromStringHandle IteratorFromStringHandleV2 IteratorGetNext
         IteratorGetNextAsOptional IteratorGetNextSync IteratorToStringHandle IteratorV2 MakeIterator
         MapDefun OneShotIterator ReduceDataset

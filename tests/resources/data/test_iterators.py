@@ -13,7 +13,7 @@ import trio.testing
 
 import flowengine as fe
 from flowengine.core import dtypes
-from flowengine.core.errors import CancelledError, OpError, OutOfRangeError
+from flowengine.core.errors import CancelledError, FailedPreconditionError, OpError, OutOfRangeError
 from flowengine.resources.data.dataset import DataIterator, Iteration
 from flowengine.resources.data.iterator import IteratorResource
 from flowengine.resources.data.state_coding import decode_state, encode_state
@@ -237,3 +237,31 @@ async def test_pipelines_of_one_session_do_not_wait_for_each_other() -> None:
             nursery.start_soon(run, one)
             nursery.start_soon(run, two)
         assert found == [case["elements"]] * 2
+
+
+async def test_an_element_by_its_number() -> None:
+    """As TensorFlow 2.21 gives it, but that a filtered dataset can be asked, too."""
+    graph = fe.Graph()
+    ops = graph.ops
+    kinds: dict[str, Any] = {"output_types": ["int64"], "output_shapes": [[]]}
+    numbers = ops.RangeDataset(*map(np.int64, (0, 3000, 1)), **kinds)
+    endless = ops.RepeatDataset(numbers, np.int64(-1), **kinds)
+    twice = ops.RepeatDataset(numbers, np.int64(2), **kinds)
+
+    @fe.function(graph, ["int64"])
+    def is_large(number: Any) -> Any:
+        return number > np.int64(2900)
+
+    some = ops.FilterDataset(numbers, [], predicate=is_large.attr, **kinds)
+    index = graph.placeholder("int64", [], name="index")
+    found = [ops.GetElementAtIndex(each, index, **kinds)[0] for each in (numbers, twice, some, endless)]
+    async with fe.Session(graph) as session:
+        for number in (0, 1023, 1024, 2999):
+            assert await session.run(found[0], {index: number}) == number
+        assert await session.run(found[1], {index: 4001}) == 1001
+        assert await session.run(found[2], {index: 98}) == 2999
+        for which, number, end in ((0, 3000, 3000), (0, -1, 3000), (2, 99, 99)):
+            with pytest.raises(OutOfRangeError, match=rf"Index out of range \[0, {end}\): {number}"):
+                await session.run(found[which], {index: number})
+        with pytest.raises(FailedPreconditionError, match="no end"):
+            await session.run(found[3], {index: 0})
