@@ -148,8 +148,8 @@ def snapshot(graph: fe.Graph, path: str) -> Any:
 
     one = graph.ops.TensorDataset([graph.constant("x", "string")], output_shapes=[[]])
     said: dict[str, Any] = {"output_types": ["string"], "output_shapes": [[]]}
-    functions = {"reader_func": reader.attr, "shard_func": shard.attr}
-    return graph.ops.SnapshotDatasetV2(one, path, [], [], **functions, **said)
+    said.update(reader_func=reader.attr, shard_func=shard.attr)
+    return graph.ops.SnapshotDatasetV2(one, path, [], [], **said)
 
 
 def part_of_snapshot(op: str, *more: Any, **said: Any) -> Build:

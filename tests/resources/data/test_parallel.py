@@ -9,7 +9,7 @@ import pytest
 
 import flowengine as fe
 from flowengine.runtime import offload
-from flowengine.runtime.threads import Job
+from flowengine.runtime.threads import POOL, Job
 
 
 class _Counting:
@@ -36,7 +36,7 @@ async def test_calls_beside_others_go_to_threads(
     monkeypatch: pytest.MonkeyPatch, parallel: int, expected: int
 ) -> None:
     """A kernel of some hundred microseconds, which alone is not worth the way."""
-    pool = _Counting(offload.POOL)
+    pool = _Counting(POOL)
     monkeypatch.setattr(offload, "POOL", pool)
     images = np.random.default_rng(0).integers(0, 256, (6, 250, 250, 3), np.uint8)
     small = fe.data.Dataset.from_slices(images).map(_small, parallel=parallel)

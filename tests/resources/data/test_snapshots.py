@@ -172,7 +172,7 @@ async def test_prefixes(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="Give both, or none"):
         async with fe.Session(graph_of("x", reader_prefix=str(tmp_path))) as session:
             await session.run([], targets=["make"])
-    both = {"reader_prefix": str(tmp_path), "writer_prefix": str(tmp_path)}
+    both: dict[str, Any] = {"reader_prefix": str(tmp_path), "writer_prefix": str(tmp_path)}
     async with fe.Session(graph_of("/inside", **both)) as session:
         await session.run([], targets=["make"])
         await rest(session)
