@@ -9,8 +9,8 @@ import pytest
 
 import flowengine as fe
 from flowengine.ops.load import registry
-from tests.benchmarks.op_table import ELEMENTS, FAMILIES, OPS, read_results, table
-from tests.benchmarks.op_tables.bench import Bench
+from tests.benchmarks.op_table import FAMILIES, OPS, read_results, table
+from tests.benchmarks.op_tables.bench import ELEMENTS, Bench
 
 
 def test_the_ops_are_many_and_each_stands_in_one_family() -> None:

@@ -65,6 +65,8 @@ OPS: Final[dict[str, One]] = {
     "ParseExample": kept(lambda b, n: (_examples(b, n),), _parsed),
     "DecodeCSV": kept(
         lambda b, n: (b.variable(lines([b"1,2.5,word,%d" % i for i in range(_count(n))])),),
-        lambda b, x: b.ops.DecodeCSV(x, [np.float32([0]), np.float32([0]), [b""], np.int64([0])]),
+        lambda b, x: b.ops.DecodeCSV(
+            x, [np.zeros(1, np.float32), np.zeros(1, np.float32), [b""], np.zeros(1, np.int64)]
+        ),
     ),
 }
