@@ -36,6 +36,12 @@ async def test_numbers_in_batches() -> None:
     assert squares.types == (fe.dtypes.int64,)
 
 
+async def test_large_batches_end_where_they_are_full() -> None:
+    numbers = fe.data.Dataset.range(700)
+    for dataset in (numbers, numbers.map(lambda x: x), numbers.filter(lambda x: x >= 0)):
+        assert [len(each) for each in await _all(dataset.batch(300))] == [300, 300, 100]
+
+
 @given(st.integers(0, 20), st.integers(0, 8), st.integers(-1, 8), st.integers(1, 3), st.integers(1, 5))
 def test_order_is_that_of_lists(count: int, skip: int, take: int, repeat: int, size: int) -> None:
     dataset = fe.data.Dataset.range(count).skip(skip).repeat(repeat).take(take).prefetch(2).batch(size)
