@@ -103,6 +103,8 @@ class _Text(str):
 
     __slots__ = ("_read",)
 
+    _read: Callable[[], object]
+
     def __new__(cls, read: Callable[[], object]) -> _Text:
         text = super().__new__(cls, "a")
         text._read = read
