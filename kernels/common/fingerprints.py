@@ -64,11 +64,11 @@ class _Rows:
         self.size = sizes.astype(np.uint64)
         self.mul = _K2 + self.size * np.uint64(2)
 
-    def byte(self, places: Array | int) -> Array:
+    def byte(self, places: Array | int) -> Any:
         """(N,) uint64: the byte at a place of each string"""
         return self._padded[self._starts + places].astype(np.uint64)
 
-    def fetch(self, at: int, width: int = 8) -> Array:
+    def fetch(self, at: int, width: int = 8) -> Any:
         """(N,) uint64: the bytes from a place on, lowest first; one below 0 is counted from the end"""
         places = self._starts + at if at >= 0 else self._ends + at
         kind = np.dtype(f"<u{width}")
@@ -76,32 +76,32 @@ class _Rows:
         return every[places].astype(np.uint64)
 
 
-def _rotate(value: Array, shift: int) -> Array:
+def _rotate(value: Array, shift: int) -> Any:
     """Right by `shift` bits."""
     return (value >> np.uint64(shift)) | (value << np.uint64(64 - shift))
 
 
-def _shift_mix(value: Array) -> Array:
+def _shift_mix(value: Array) -> Any:
     return value ^ (value >> np.uint64(47))
 
 
-def _mix16(u: Array, v: Array, mul: Array) -> Array:
+def _mix16(u: Array, v: Array, mul: Array) -> Any:
     a = _shift_mix((u ^ v) * mul)
     return _shift_mix((v ^ a) * mul) * mul
 
 
-def _up_to_3(rows: _Rows) -> Array:
+def _up_to_3(rows: _Rows) -> Any:
     y = rows.byte(0) + (rows.byte(rows.sizes >> 1) << np.uint64(8))
     z = rows.size + (rows.byte(rows.sizes - 1) << np.uint64(2))
     return _shift_mix((y * _K2) ^ (z * _K0)) * _K2
 
 
-def _up_to_7(rows: _Rows) -> Array:
+def _up_to_7(rows: _Rows) -> Any:
     low, high = rows.fetch(0, 4), rows.fetch(-4, 4)
     return _mix16(rows.size + (low << np.uint64(3)), high, rows.mul)
 
 
-def _up_to_16(rows: _Rows) -> Array:
+def _up_to_16(rows: _Rows) -> Any:
     a, b = rows.fetch(0) + _K2, rows.fetch(-8)
     c = _rotate(b, 37) * rows.mul + a
     d = (_rotate(a, 25) + b) * rows.mul
@@ -116,11 +116,11 @@ def _mixed_32(rows: _Rows, first: np.uint64) -> tuple[Array, Array, Array]:
     return a, y, _mix16(y, a + _rotate(b + _K2, 18) + c, rows.mul)
 
 
-def _up_to_32(rows: _Rows) -> Array:
+def _up_to_32(rows: _Rows) -> Any:
     return _mixed_32(rows, _K1)[2]
 
 
-def _up_to_64(rows: _Rows) -> Array:
+def _up_to_64(rows: _Rows) -> Any:
     a, y, z = _mixed_32(rows, _K2)
     e, f = rows.fetch(16) * rows.mul, rows.fetch(24)
     g, h = (y + rows.fetch(-32)) * rows.mul, (z + rows.fetch(-24)) * rows.mul

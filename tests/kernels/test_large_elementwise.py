@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from flowengine.kernels.common.blockwise import LARGE
-from flowengine.kernels.index import OPS
+from flowengine.kernels.index import OPS as HOMES
 from flowengine.ops.load import registry
 
 SIZE = 2 * LARGE + 37
 PIECE = 4096
 OPS = [
-    *OPS["numpy.large_elementwise"].split(),
+    *HOMES["numpy.large_elementwise"].split(),
     "Elu",
     "Selu",
     "Softplus",
