@@ -86,6 +86,10 @@ class IdleMemory:
         self._unseen = 0
         self._turns = count()
 
+    def bound(self, idle_max: int) -> None:
+        """Keep so many idle bytes at most from now on."""
+        self._idle_max = idle_max
+
     @property
     def idle_bytes(self) -> int:
         return sum(size * len(found.blocks) for size, found in list(self._blocks.items()))
@@ -202,3 +206,8 @@ def empty(shape: Sequence[int], dtype: Any) -> Array:
     if math.prod(shape) * np.dtype(dtype).itemsize < LARGE:
         return aligned(shape, dtype)
     return _kept.empty(shape, dtype)
+
+
+def keep_idle(idle_max: int) -> None:
+    """Let this process keep so many idle bytes at most: where all that it takes is bounded."""
+    _kept.bound(idle_max)

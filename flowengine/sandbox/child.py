@@ -45,7 +45,7 @@ def _begin(orders: BoxOrders, descriptor: int) -> dict[str, str]:
     for level in orders.require:
         if level in without:
             raise confine.ConfinementError(f"{level}: {without[level]}")
-    confine.detach(orders.parent, (descriptor,))
+    confine.detach(orders.parent, (descriptor, *(segment for segment, _ in orders.segments)))
     # Bytecode cannot be written below.
     sys.dont_write_bytecode = True
     levels = {confine.LIMITS: "set"}

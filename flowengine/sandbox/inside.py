@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import socket
 import sys
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import trio
 
 from flowengine.core.arrays import Value, to_array
-from flowengine.core.config import Config, RunOptions
+from flowengine.core.buffers import keep_idle
+from flowengine.core.config import Config
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
 from flowengine.core.files.access import FileAccess
 from flowengine.core.recent import Recent
@@ -25,10 +28,13 @@ from flowengine.runtime.planning.requests import Requests
 from flowengine.sandbox import confine
 from flowengine.sandbox import words as w
 from flowengine.sandbox.orders import BoxOrders, said
+from flowengine.sandbox.passage import Passage, copying, may_pass
+from flowengine.sandbox.segments import Segment
 from flowengine.sandbox.signatures import told
+from flowengine.sandbox.steps import StepCall, StepTasks
 from flowengine.saved_model.loading import load
 from flowengine.session import Session
-from flowengine.transport.calls.service import IncomingCall, Reply, Service
+from flowengine.transport.calls.service import Answer, IncomingCall, Reply, Service
 from flowengine.transport.connection import Connection
 from flowengine.transport.peer import Peer
 from flowengine.transport.streams.pair import PairStream
@@ -38,12 +44,15 @@ from flowengine.transport.wire.states import Side
 _CLUSTER: Final = "sandbox"
 #: A graph that makes the first step's libraries and threads before calls are closed.
 _WARM_ELEMENTS: Final = 64
+#: Idle memory that is kept for large results: the host counts it, and ends what takes 64 MB too much.
+_IDLE_BYTES: Final = 8 << 20
 
 
 class _Prepared(NamedTuple):
-    """A request: names of what is fed, fetched and run."""
+    """A request: names of what is fed, fetched and run; NumPy's dtypes of what is fed."""
 
     feeds: tuple[str, ...]
+    dtypes: tuple[Any, ...]
     fetches: tuple[str, ...]
     targets: tuple[str, ...]
 
@@ -51,8 +60,11 @@ class _Prepared(NamedTuple):
 class BoxService:
     """The methods of one process: one graph, its variables and queues, its steps."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, passage: Passage | None, nursery: trio.Nursery) -> None:
+        """`nursery`: where steps run."""
         self._config = config
+        self._steps = StepTasks(nursery)
+        self._passage = passage
         self._resources = ResourceManager()
         self._session: Session | None = None
         self._requests: Requests | None = None
@@ -61,7 +73,8 @@ class BoxService:
 
     def service(self) -> Service:
         """The methods by name."""
-        return Service({w.OPEN: self._open, w.PREPARE: self._prepare, w.RUN: self._run, w.RESET: self._reset})
+        plain = {w.OPEN: self._open, w.PREPARE: self._prepare, w.RESET: self._reset, w.SETTLE: self._settle}
+        return Service(plain, {w.RUN: self._begin})
 
     async def _open(self, request: IncomingCall) -> Reply:
         """Read a graph instead of the last one; what variables hold stays. A SavedModel's signatures."""
@@ -96,7 +109,9 @@ class BoxService:
         read = requests.read(fetches, message.feeds, message.targets)
         names = tuple(map(str, read.wanted.ports))
         number, self._next = self._next, self._next + 1
-        self._prepared.put(number, _Prepared(tuple(map(str, read.ports)), names, tuple(read.wanted.targets)))
+        dtypes = tuple(spec.dtype.as_numpy_dtype for spec in read.feeds)
+        prepared = _Prepared(tuple(map(str, read.ports)), dtypes, names, tuple(read.wanted.targets))
+        self._prepared.put(number, prepared)
         # What is fetched is told in the caller's order; a name without a value is told as such.
         return w.BoxMeaning(
             number=number,
@@ -113,20 +128,54 @@ class BoxService:
             raise NotFoundError(f"'{port}' cannot be fetched: the op of '{port.node}' is not known here")
         return _described(str(port), types[port.slot].base.name, None)
 
-    async def _run(self, request: IncomingCall) -> Reply | None:
+    def _begin(self, request: IncomingCall, answer: Answer) -> StepCall:
         message = w.BoxRun.from_wire(request.arguments)
-        session, _ = self._opened()
         prepared = self._prepared.get(message.prepared)
+        given = request.tensors
+        if self._passage is not None and (message.places or message.done):
+            self._passage.released(message.done)
+            # Whatever becomes of the step: with the last reference to a feed its place is free.
+            if prepared is not None and message.places:
+                given = self._passage.lent(message.places, given, prepared.dtypes)
+        call = StepCall(partial(self._run, prepared, given), message.timeout_seconds, answer)
+        self._steps.begin(call)
+        return call
+
+    async def _run(self, prepared: _Prepared | None, tensors: list[Value]) -> Reply:
+        session, _ = self._opened()
         if prepared is None:
-            return None
-        if len(request.tensors) != len(prepared.feeds):
+            return Reply(w.DROPPED)
+        if len(tensors) != len(prepared.feeds):
             raise InvalidArgumentError(
-                f"the request takes {len(prepared.feeds)} feeds, it was given {len(request.tensors)}"
+                f"the request takes {len(prepared.feeds)} feeds, it was given {len(tensors)}"
             )
-        feeds = dict(zip(prepared.feeds, request.tensors, strict=True))
-        options = RunOptions(message.timeout_seconds) if message.timeout_seconds is not None else None
-        values = await session.run(prepared.fetches, feeds, targets=prepared.targets, options=options)
-        return Reply(True, [_bare(each) for each in values])
+        feeds = dict(zip(prepared.feeds, tensors, strict=True))
+        # What lies in memory that passes is to be free again when the step is over.
+        tensors.clear()
+        values = await session.run(prepared.fetches, feeds, targets=prepared.targets)
+        feeds.clear()
+        return self._reply(session, [_bare(each) for each in values])
+
+    def _reply(self, session: Session, values: list[Value]) -> Reply:
+        passage = self._passage
+        if passage is None or not (passage.has_done or any(map(may_pass, values))):
+            return Reply(None, values)
+        # A value is there twice until the host has copied it: only as far as the graph leaves room for it.
+        held = session.statistics().used_bytes or 0
+        held += passage.charged_bytes + sum(getattr(each, "nbytes", 0) for each in values)
+        sending = passage.sending(values, (self._config.session_memory_bytes or 0) - held)
+        for _ in copying(sending.copies):
+            pass
+        done = passage.take_done()
+        if not sending.places and not done:
+            return Reply(None, values)
+        return Reply(w.BoxValues(sending.places, done).to_wire(), sending.beside)
+
+    async def _settle(self, _: IncomingCall) -> list[int]:
+        """Wait until no step runs, after answers that nobody took. The places that feeds still lie in."""
+        await self._steps.wait_idle()
+        gc.collect()
+        return [] if self._passage is None else self._passage.settle_read()
 
     def _reset(self, request: IncomingCall) -> None:
         message = w.BoxReset.from_wire(request.arguments)
@@ -172,13 +221,21 @@ async def _serve(orders: BoxOrders, levels: Mapping[str, str], channel: socket.s
         channel.sendall(said({}, str(error)))
         return
     channel.sendall(said(levels))
+    keep_idle(_IDLE_BYTES)
+    passage = None
+    if orders.segments:
+        into, out = (Segment(descriptor, size) for descriptor, size in orders.segments)
+        passage = Passage(out, into, orders.idle_bytes)
     stream = PairStream(channel, "the host", lends=True)
     identity = Identity(_CLUSTER, _CLUSTER, "box", new_incarnation())
     now = trio.current_time()
     connection = Connection(
         Side.LISTENER, identity, address=stream.address, now=now, is_channel_authenticated=True
     )
-    await Peer(stream, connection, service=BoxService(config).service()).run()
+    async with trio.open_nursery() as nursery:
+        service = BoxService(config, passage, nursery).service()
+        await Peer(stream, connection, service=service).run()
+        nursery.cancel_scope.cancel()
 
 
 def serve(orders: BoxOrders, levels: Mapping[str, str], channel: socket.socket) -> None:

@@ -26,6 +26,8 @@ class BoxOrders:
     packages       where programs lie: this package's folder, and those of `sys.path` that have modules
     modules        the folders in which Python looks for modules
     settings       fields of `Config` that differ from the defaults
+    segments       [descriptor, bytes] of the memory that the host writes, and of what it reads; or none
+    idle_bytes     what is kept of their written pages that hold nothing, in each
     others         as in `Sandbox`
     """
 
@@ -39,6 +41,8 @@ class BoxOrders:
     imports: list[str]
     exec_memory: bool
     settings: dict[str, Any] = field(default_factory=dict)
+    segments: list[list[int]] = field(default_factory=list)
+    idle_bytes: int = 0
 
     def to_line(self) -> bytes:
         """The orders as they are sent."""

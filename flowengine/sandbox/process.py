@@ -1,4 +1,4 @@
-"""A process in a box as its host sees it: started, watched from outside, ended, and asked why it died.
+"""A process in a box as its host sees it: asked, watched from outside, ended, and asked why it died.
 
 The host reads nothing of the graph, and believes nothing that the process says. It watches what the kernel
 tells of it: memory, time of the processor, and its end.
@@ -6,55 +6,46 @@ tells of it: memory, time of the processor, and its end.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import signal
-import socket
 import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Final
 
 import trio
 
-import flowengine
+from flowengine.core.arrays import Array, Value
 from flowengine.core.bounds import Sandbox
-from flowengine.core.config import Config
 from flowengine.core.errors import (
     DeadlineExceededError,
-    FailedPreconditionError,
     OpError,
     ResourceExhaustedError,
     UnavailableError,
 )
-from flowengine.core.text import printable
+from flowengine.sandbox import words as w
 from flowengine.sandbox.gauge import Gauge, died_of
-from flowengine.sandbox.orders import WORD_BYTES_MAX, BoxOrders
+from flowengine.sandbox.passage import Passage, copying
+from flowengine.sandbox.requests import BoxRequest
+from flowengine.transport.calls.service import Reply
 from flowengine.transport.connection import Connection
+from flowengine.transport.errors import RemoteProtocolError
 from flowengine.transport.limits import MIB, Limits
 from flowengine.transport.peer import Peer
-from flowengine.transport.streams.pair import PairStream, ends
+from flowengine.transport.streams.pair import PairStream
 from flowengine.transport.wire.identity import Identity, new_incarnation
 from flowengine.transport.wire.states import Side
 
 logger: Final = logging.getLogger("flowengine.sandbox")
 
-#: What a process may take to lock itself in.
-_START_SECONDS: Final = 60.0
 #: How often memory and time are looked at while steps run.
 _LOOK_SECONDS: Final = 0.02
 #: What the graph's own bounds leave to the process around it: text, code, plans, what is on its way.
 _SPARE_BYTES: Final = 64 * MIB
 #: What a step may take over its time: its own deadline comes first, and tells more.
 _SPARE_SECONDS: Final = 0.25
-#: What every process in a box knows of its surroundings.
-_ENVIRONMENT: Final = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/nonexistent"}
-
-_BEGIN: Final = "import sys; sys.path[:0] = sys.argv[2:]; from flowengine.sandbox.child import main; main()"
 
 
 @dataclass(slots=True)
@@ -66,18 +57,26 @@ class _StepTimes:
 
 
 class BoxProcess:
-    """A process that has locked itself in, and the connection to it. Made by `start`."""
+    """A process that has locked itself in, and the connection to it. Made by `starting.start`."""
 
-    def __init__(self, process: subprocess.Popen[bytes], box: Sandbox) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], box: Sandbox, passage: Passage | None) -> None:
+        """`passage`: memory that both have; None where the system has none that can be sealed."""
         self._process = process
+        self.passage = passage
         self._box = box
         self._handle = os.pidfd_open(process.pid)
         self._ended = trio.Event()
         #: Why this side has ended it; None where it did not.
         self._verdict: OpError | None = None
         self._gauge = Gauge(process.pid)
+        if passage is not None:
+            self._gauge.shared_bytes = lambda: passage.charged_bytes
         #: {step: when it began, and the processor's time when it was first looked at}
         self._steps: dict[object, _StepTimes] = {}
+        #: Calls whose answers will be taken; and whether some were not, since when memory is in doubt.
+        self._in_flight = 0
+        self._is_unsettled = False
+        self._settling = trio.Lock()
         self._busy = trio.Event()
         #: What it is made of, as it says.
         self.levels: dict[str, str] = {}
@@ -96,14 +95,77 @@ class BoxProcess:
 
     # -- steps --------------------------------------------------------------------------------------
 
-    def step_began(self, step: object) -> None:
+    def step_began(self, step: object, now: float) -> None:
         """Watch a step's time from now on."""
-        self._steps[step] = _StepTimes(trio.current_time())
-        self._busy.set()
+        self._steps[step] = _StepTimes(now)
+        if not self._busy.is_set():
+            self._busy.set()
 
     def step_ended(self, step: object) -> None:
         """Watch it no more."""
         self._steps.pop(step, None)
+
+    async def run(self, request: BoxRequest, seconds: float, feeds: Sequence[Value]) -> list[Value] | None:
+        """The values of a step, in memory of this process; None where the request is to be prepared again.
+
+        As `Peer.call` for everything else. RemoteProtocolError for an answer that is none.
+        """
+        peer, passage = self.peer, self.passage
+        assert peer is not None
+        if passage is not None and self._is_unsettled and not self._in_flight:
+            async with self._settling:
+                if self._is_unsettled:
+                    passage.settle_written(_places_of(await peer.call(w.SETTLE)))
+                    passage.take_done()
+                    self._is_unsettled = False
+        self._in_flight += 1
+        try:
+            return await self._run(peer, request, seconds, feeds)
+        except trio.Cancelled:
+            # What its answer says of memory will not be heard.
+            self._is_unsettled = True
+            raise
+        finally:
+            self._in_flight -= 1
+
+    async def _run(
+        self, peer: Peer, request: BoxRequest, seconds: float, feeds: Sequence[Value]
+    ) -> list[Value] | None:
+        passage = self.passage
+        if not feeds and seconds == self._box.seconds and not (passage is not None and passage.has_done):
+            return await self._values(await peer.call_again(request.plain_step), request)
+        message, beside = w.BoxRun(request.number, seconds), feeds
+        if passage is not None:
+            sending = passage.sending(feeds, self._box.memory_bytes)
+            try:
+                await _copy(sending.copies)
+                await trio.lowlevel.checkpoint_if_cancelled()
+            except BaseException:
+                passage.withdraw(sending)
+                raise
+            beside = sending.beside
+            message = message._replace(places=sending.places, done=passage.take_done())
+        return await self._values(await peer.call(w.RUN, message.to_wire(), beside), request)
+
+    async def _values(self, reply: Reply, request: BoxRequest) -> list[Value] | None:
+        if reply.result is None:
+            return list(reply.tensors)
+        if reply.result is w.DROPPED:
+            return None
+        passage, said = self.passage, None
+        with suppress(OpError):
+            said = w.BoxValues.from_wire(reply.result)
+        if passage is None or said is None:
+            raise RemoteProtocolError("the sandbox answered a step with something else than values")
+        passage.released(said.done)
+        if not said.places:
+            return list(reply.tensors)
+        values, offsets, copies = passage.receiving(said.places, reply.tensors, request.dtypes)
+        try:
+            await _copy(copies)
+        finally:
+            passage.received(offsets)
+        return values
 
     async def why_ended(self) -> OpError:
         """Wait until it is gone; what its steps are told."""
@@ -150,7 +212,7 @@ class BoxProcess:
         finally:
             self.kill()
             with trio.CancelScope(shield=True):
-                await self._reap()
+                await self.reap()
 
     async def _wait_exit(self, peer: Peer) -> None:
         async with trio.open_nursery() as nursery:
@@ -163,10 +225,14 @@ class BoxProcess:
             await trio.lowlevel.wait_readable(self._handle)
             nursery.cancel_scope.cancel()
 
-    async def _reap(self) -> None:
+    async def reap(self) -> None:
+        """Wait for its end and give back what it had here."""
         await trio.lowlevel.wait_readable(self._handle)
         self._process.wait()
         os.close(self._handle)
+        if self.passage is not None:
+            self._gauge.shared_bytes = int
+            self.passage.close()
         self._ended.set()
 
     async def _watch(self) -> None:
@@ -204,122 +270,16 @@ class BoxProcess:
         return None
 
 
-def _orders(config: Config, box: Sandbox) -> BoxOrders:
-    own = Path(flowengine.__file__).resolve().parent
-    packages = [str(own), *(str(each.resolve()) for each in own.iterdir() if each.is_symlink())]
-    modules = [str(Path(each).resolve()) for each in sys.path if each]
-    # A folder of programs that is no environment's holds more than programs: only the imports' is opened.
-    packages += [each for each in modules if each.endswith("-packages")]
-    if box.imports:
-        packages += modules
-    settings = {
-        each.name: value
-        for each in fields(config)
-        if each.name != "box" and (value := getattr(config, each.name)) is not None
-    }
-    return BoxOrders(
-        parent=os.getpid(),
-        packages=packages,
-        modules=modules,
-        write_bytes=box.write_bytes,
-        read=list(box.read),
-        write=list(box.write),
-        require=list(box.require),
-        imports=list(box.imports),
-        exec_memory=box.exec_memory,
-        settings=settings,
-    )
+def _places_of(reply: Reply) -> list[int]:
+    if type(reply.result) is not list:
+        raise RemoteProtocolError("the sandbox speaks of memory in which no value lies")
+    return reply.result
 
 
-async def start(config: Config, box: Sandbox) -> BoxProcess:
-    """Start a process and wait until it has locked itself in.
-
-    Raises FailedPreconditionError where a level is missing on this machine, UnavailableError where the
-    process does not come up. It is driven by a system task of the run, until `kill`.
-    """
-    if not sys.platform.startswith("linux"):
-        raise FailedPreconditionError("a sandbox needs Linux: Landlock and seccomp are parts of its kernel")
-    ours, theirs = ends()
-    try:
-        # On this thread: a child dies with the thread that made it, and trio's own helpers may end any time.
-        process = subprocess.Popen(  # noqa: ASYNC220
-            [sys.executable, "-I", "-c", _BEGIN, str(theirs.fileno()), *_module_folders()],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=_ENVIRONMENT,
-            pass_fds=(theirs.fileno(),),
-            start_new_session=True,
-            close_fds=True,
-        )
-    except OSError as error:
-        ours.close()
-        raise UnavailableError(f"no process can be started: {error.strerror}") from None
-    finally:
-        theirs.close()
-    found = BoxProcess(process, box)
-    try:
-        ours.setblocking(False)
-        found.levels = await _first_word(ours, _orders(config, box))
-    except BaseException:
-        ours.close()
-        found.kill()
-        with trio.CancelScope(shield=True):
-            await found._reap()
-        raise
-    opened = trio.Event()
-    failed: list[OpError] = []
-
-    async def drive() -> None:
-        try:
-            async with trio.open_nursery() as nursery:
-                await nursery.start(found.drive, PairStream(ours, "sandbox", lends=False))
-                opened.set()
-        except* OpError as group:
-            failed.extend(each for each in group.exceptions if isinstance(each, OpError))
-        finally:
-            opened.set()
-
-    trio.lowlevel.spawn_system_task(drive, name="flowengine sandbox")
-    await opened.wait()
-    if not found.is_alive:
-        raise failed[0] if failed else await found.why_ended()
-    return found
+async def _copy(copies: Sequence[tuple[Array, Array]]) -> None:
+    """Copy what is to be copied; others get turns. Cancelled, some of it is."""
+    for _ in copying(copies):
+        await trio.lowlevel.checkpoint()
 
 
-def _module_folders() -> Sequence[str]:
-    """Where this package is found, unless that is where every Python looks."""
-    return [str(Path(flowengine.__file__).resolve().parents[1])]
-
-
-async def _first_word(channel: socket.socket, orders: BoxOrders) -> dict[str, str]:
-    """Give the orders and take the process's word."""
-    line = bytearray()
-    with trio.move_on_after(_START_SECONDS) as scope:
-        waiting = memoryview(orders.to_line())
-        while waiting:
-            await trio.lowlevel.wait_writable(channel)
-            with suppress(BlockingIOError):
-                waiting = waiting[channel.send(waiting) :]
-        while not line.endswith(b"\n") and len(line) < WORD_BYTES_MAX:
-            await trio.lowlevel.wait_readable(channel)
-            piece = channel.recv(WORD_BYTES_MAX - len(line))
-            if not piece:
-                break
-            line += piece
-    if scope.cancelled_caught:
-        raise UnavailableError(f"the sandbox was not ready within {_START_SECONDS:g} s")
-    try:
-        word = json.loads(line)
-        levels, error = dict(word["levels"]), str(word["error"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise UnavailableError("the sandbox ended before it was ready") from None
-    if error:
-        raise FailedPreconditionError(
-            f"there can be no sandbox here: {printable(error)}; `flowengine sandbox --check` says what there "
-            "is, and `require=` what must be there"
-        )
-    return {printable(name): printable(text) for name, text in levels.items()}
-
-
-__all__ = ["BoxProcess", "start"]
+__all__ = ["BoxProcess"]

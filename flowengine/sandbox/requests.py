@@ -18,6 +18,7 @@ from flowengine.ir.graph import NodeGraph
 from flowengine.runtime.planning.fetches import Assemble, FetchPlan, name_of
 from flowengine.runtime.planning.values import FeedSpec, FetchSpec
 from flowengine.sandbox import words as w
+from flowengine.transport.calls.templates import fixed_call
 from flowengine.transport.errors import RemoteProtocolError
 
 
@@ -64,20 +65,25 @@ class AskedNames:
 class BoxRequest:
     """What the box says of a request, as far as it can be believed.
 
+    plain_step   the call of a step without feeds
+    dtypes       NumPy's, of the values that come back
     Raises RemoteProtocolError where it makes no sense.
     """
 
-    def __init__(self, asked: AskedNames, said: w.BoxMeaning) -> None:
+    def __init__(self, asked: AskedNames, said: w.BoxMeaning, seconds: float) -> None:
+        """`seconds`: what a plain step may take."""
         if len(said.feeds) != len(asked.feeds) or len(said.positions) != len(asked.fetches):
             raise RemoteProtocolError("the sandbox speaks of other tensors than it was asked for")
         if not all(-1 <= each < len(said.fetches) for each in said.positions):
             raise RemoteProtocolError("the sandbox speaks of values that there are none of")
         self.number = said.number
+        self.plain_step = fixed_call(w.RUN, w.BoxRun(said.number, seconds).to_wire())
         self.feeds = [
             FeedSpec(name, _dtype(entry), _shape(entry))
             for name, entry in zip(asked.feeds, said.feeds, strict=True)
         ]
         self._dtypes = [_dtype(entry) for entry in said.fetches]
+        self.dtypes = [each.as_numpy_dtype for each in self._dtypes]
         self._specs = [FetchSpec("", dtype) for dtype in self._dtypes]
         self._positions = said.positions
 
@@ -85,10 +91,10 @@ class BoxRequest:
         """What the caller gets for each name; RemoteProtocolError where the box gave something else."""
         if len(results) != len(self._dtypes):
             raise RemoteProtocolError(f"the sandbox gave {len(results)} values for {len(self._dtypes)}")
-        for value, dtype in zip(results, self._dtypes, strict=True):
-            if not _is_of(value, dtype):
+        # Only the list may hold the values, or they are copied once more before they are handed out.
+        for index, dtype in enumerate(self._dtypes):
+            if not _is_of(results[index], dtype):
                 raise RemoteProtocolError(f"the sandbox gave something else than a tensor of {dtype.name}")
-        # Each value is taken from the list before it is handed out, so that it is not copied once more.
         owned = [spec.convert(results, index) for index, spec in enumerate(self._specs)]
         return [None if each < 0 else owned[each] for each in self._positions]
 

@@ -29,11 +29,13 @@ from flowengine.core.text import printable
 from flowengine.graphs.unread import GraphBytes, ModelFolder
 from flowengine.ir.graph import NodeGraph
 from flowengine.runtime.planning.fetches import spread_feeds
+from flowengine.runtime.planning.long_texts import converted
 from flowengine.runtime.planning.requests import request_key
 from flowengine.sandbox import words as w
-from flowengine.sandbox.process import BoxProcess, start
+from flowengine.sandbox.process import BoxProcess
 from flowengine.sandbox.requests import AskedNames, BoxRequest
 from flowengine.sandbox.signatures import believed
+from flowengine.sandbox.starting import start
 from flowengine.saved_model.signatures import SignatureFacts
 from flowengine.transport.errors import ConnectionLostError, RemoteProtocolError
 
@@ -150,7 +152,7 @@ class BoxSession:
         step = object()
         began = trio.current_time()
         self._running[step] = None
-        process.step_began(step)
+        process.step_began(step, began)
         try:
             results, request = await self._call(process, asked, values, seconds)
             owned = request.values(results)
@@ -174,12 +176,12 @@ class BoxSession:
             request = self._requests.get(asked.key)
             if request is None:
                 reply = await peer.call(w.PREPARE, asked.message().to_wire())
-                request = BoxRequest(asked, w.BoxMeaning.from_wire(reply.result))
+                request = BoxRequest(asked, w.BoxMeaning.from_wire(reply.result), self._box.seconds)
                 self._requests.put(asked.key, request)
-            feeds = [spec.convert(value) for spec, value in zip(request.feeds, values, strict=True)]
-            reply = await peer.call(w.RUN, w.BoxRun(request.number, seconds).to_wire(), feeds)
-            if reply.result is not None:
-                return list(reply.tensors), request
+            feeds = await converted(request.feeds, values)
+            results = await process.run(request, seconds, feeds)
+            if results is not None:
+                return results, request
             # The process has dropped it meanwhile.
             self._requests.pop(asked.key)
 
@@ -218,7 +220,7 @@ class BoxSession:
             data = [graph_tensor(graph)]
         self._requests.clear()
         step = object()
-        process.step_began(step)
+        process.step_began(step, trio.current_time())
         try:
             self._signatures = believed(await peer.call(w.OPEN, message.to_wire(), data))
             if is_new and self._box.init:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Self
 
 from flowengine.cluster.messages import Message
+from flowengine.core.errors import InvalidArgumentError
 
 OPEN: Final = "box_open"
 PREPARE: Final = "box_prepare"
 RUN: Final = "box_run"
 RESET: Final = "box_reset"
+SETTLE: Final = "box_settle"
 
 #: Requests that are kept.
 REQUESTS_MAX: Final = 1024
@@ -55,12 +58,54 @@ class BoxMeaning(Message):
     positions: list[int]
 
 
-@dataclass(frozen=True)
-class BoxRun(Message):
-    """A step of a prepared request."""
+class BoxRun(NamedTuple):
+    """A step of a prepared request. Answer: nothing, `DROPPED`, or a `BoxValues`; values beside.
+
+    places   where feeds lie that do not come beside, as in `passage`; empty where all do
+    done     places of values that this side has copied
+
+    One is sent for each step, so it travels as an array of its fields, short where nothing lies anywhere.
+    """
 
     prepared: int
-    timeout_seconds: float | None
+    timeout_seconds: float
+    places: Sequence[Any] = ()
+    done: Sequence[int] = ()
+
+    def to_wire(self) -> list[Any]:
+        """The record as what msgpack carries."""
+        return list(self) if self.places or self.done else list(self[:2])
+
+    @classmethod
+    def from_wire(cls, data: Any) -> Self:
+        """Read a record; InvalidArgumentError if it is none."""
+        if type(data) is list and len(data) in (2, 4):
+            are_places = len(data) == 2 or type(data[2]) is type(data[3]) is list
+            if type(data[0]) is int and type(data[1]) in (int, float) and are_places:
+                return cls(*data)
+        raise InvalidArgumentError(f"BoxRun is an array of a request, seconds, and places, not {data!r:.100}")
+
+
+class BoxValues(NamedTuple):
+    """Where the values of a step lie, as `BoxRun.places`, and which feeds' places are free again."""
+
+    places: Sequence[Any]
+    done: Sequence[int]
+
+    def to_wire(self) -> list[Any]:
+        """The record as what msgpack carries."""
+        return list(self)
+
+    @classmethod
+    def from_wire(cls, data: Any) -> Self:
+        """Read a record; InvalidArgumentError if it is none."""
+        if type(data) is list and len(data) == 2 and all(type(each) is list for each in data):
+            return cls(*data)
+        raise InvalidArgumentError(f"BoxValues is an array of two arrays of places, not {data!r:.100}")
+
+
+#: The answer to a step whose request is not kept any more: it is to be prepared again.
+DROPPED: Final = False
 
 
 @dataclass(frozen=True)
@@ -71,14 +116,17 @@ class BoxReset(Message):
 
 
 __all__ = [
+    "DROPPED",
     "OPEN",
     "PREPARE",
     "REQUESTS_MAX",
     "RESET",
     "RUN",
+    "SETTLE",
     "BoxMeaning",
     "BoxOpen",
     "BoxPrepare",
     "BoxReset",
     "BoxRun",
+    "BoxValues",
 ]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import trio
 
 import flowengine as fe
 from flowengine.core.errors import (
@@ -34,6 +35,10 @@ def locked(orders, descriptor):
     from flowengine.sandbox import inside, words as w
     from flowengine.transport.calls.service import Reply
     Box = inside.BoxService
+    def answer(making):
+        async def run(self, message, given):
+            return making()
+        Box._run = run
 {body}
     return levels
 child._begin = locked
@@ -73,8 +78,8 @@ async def _error_of(
     indented = textwrap.indent(textwrap.dedent(body).strip(), "    " if program is _LOCKED else "")
     async with fe.Session(_graph(), config=_config(seconds=seconds)) as session:
         with monkeypatch.context() as patch:
-            patch.setattr("flowengine.sandbox.process._BEGIN", program.format(body=indented))
-            patch.setattr("flowengine.sandbox.process._START_SECONDS", 30.0)
+            patch.setattr("flowengine.sandbox.starting._BEGIN", program.format(body=indented))
+            patch.setattr("flowengine.sandbox.starting._START_SECONDS", 30.0)
             with pytest.raises(OpError) as raised:
                 await session.run("y:0", {"x:0": [1, 2]})
         if goes_on:
@@ -117,10 +122,10 @@ async def test_a_process_that_never_gets_ready(monkeypatch: pytest.MonkeyPatch, 
         said = {'number': 1, 'positions': [0], 'fetches': [{'dtype': 'float32'}]}
         Box._prepare = lambda self, request: {**said, 'feeds': [{'dtype': 'float32', 'dims': [-7]}]}
         """,
-        "Box._run = lambda self, request: Reply(True, [])",
-        "Box._run = lambda self, request: Reply(True, [np.zeros(2, np.int64)])",
-        "Box._run = lambda self, request: Reply(True, [np.zeros(2, np.float32)] * 9)",
-        "Box._run = lambda self, request: Reply(True, [np.array([b'text'], object)])",
+        "answer(lambda: Reply(None, []))",
+        "answer(lambda: Reply(None, [np.zeros(2, np.int64)]))",
+        "answer(lambda: Reply(None, [np.zeros(2, np.float32)] * 9))",
+        "answer(lambda: Reply(None, [np.array([b'text'], object)]))",
     ],
 )
 async def test_answers_that_make_no_sense_end_the_process(monkeypatch: pytest.MonkeyPatch, body: str) -> None:
@@ -130,17 +135,17 @@ async def test_answers_that_make_no_sense_end_the_process(monkeypatch: pytest.Mo
 
 
 async def test_a_flood_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    body = "Box._run = lambda self, request: Reply(True, [np.zeros(60_000_000, np.float32)])"
+    body = "answer(lambda: Reply(None, [np.zeros(60_000_000, np.float32)]))"
     error = await _error_of(monkeypatch, _LOCKED, body)
     assert isinstance(error, ResourceExhaustedError)
-    body = "Box._run = lambda self, request: os.write(int(sys.argv[1]), os.urandom(1 << 20))"
+    body = "answer(lambda: os.write(int(sys.argv[1]), os.urandom(1 << 20)))"
     error = await _error_of(monkeypatch, _LOCKED, body, goes_on=True)
     assert isinstance(error, UnavailableError)
 
 
 async def test_memory_that_no_account_knows_of_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     body = """
-        def run(self, request):
+        async def run(self, message, given):
             held = [np.ones(4_000_000) for _ in range(4) if not time.sleep(0.1)]
             time.sleep(5)
         Box._run = run
@@ -150,9 +155,7 @@ async def test_memory_that_no_account_knows_of_ends_the_process(monkeypatch: pyt
     assert "more than its 50000000" in error.message
 
 
-@pytest.mark.parametrize(
-    "body", ["Box._run = lambda self, request: time.sleep(30)", "Box._run = lambda s, r: 9**9**9"]
-)
+@pytest.mark.parametrize("body", ["answer(lambda: time.sleep(30))", "answer(lambda: 9**9**9)"])
 async def test_a_step_that_never_answers_ends_with_its_process(
     monkeypatch: pytest.MonkeyPatch, body: str
 ) -> None:
@@ -162,7 +165,7 @@ async def test_a_step_that_never_answers_ends_with_its_process(
 
 async def test_texts_of_errors_are_bounded_and_can_be_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     body = """
-        def run(self, request):
+        async def run(self, message, given):
             error = InternalError('\\x1b[2J' * 100_000)
             error.node_name = '\\r\\n' * 3000
             raise error
@@ -171,3 +174,81 @@ async def test_texts_of_errors_are_bounded_and_can_be_shown(monkeypatch: pytest.
     error = await _error_of(monkeypatch, _LOCKED, body)
     assert str(error).isprintable()
     assert len(str(error)) < 20_000
+
+
+@pytest.mark.parametrize(
+    ("places", "done", "beside"),
+    [
+        ("[[1 << 62, 2]]", "[]", "[]"),
+        ("[[0, 1 << 40]]", "[]", "[]"),
+        ("[[0, 1 << 62, 1 << 62]]", "[]", "[]"),
+        ("[[-4096, 2]]", "[]", "[]"),
+        ("[[0, -2]]", "[]", "[]"),
+        ("[[0, 2], [4096, 2]]", "[]", "[]"),
+        ("[['0', 2]]", "[]", "[]"),
+        ("[[]]", "[]", "[]"),
+        ("[None]", "[]", "[]"),
+        ("[[0, 2]]", "[]", "[np.zeros(2, np.float32)]"),
+        ("[[0, 2]]", "[0]", "[]"),
+        ("[[0, 2]]", "[-1, 'x', None]", "[]"),
+        ("[[0, 2]]", "[[]]", "[]"),
+    ],
+)
+async def test_memory_that_is_none_ends_the_process(
+    monkeypatch: pytest.MonkeyPatch, places: str, done: str, beside: str
+) -> None:
+    body = f"answer(lambda: Reply(w.BoxValues({places}, {done}).to_wire(), {beside}))"
+    error = await _error_of(monkeypatch, _LOCKED, body, goes_on=True)
+    assert isinstance(error, UnavailableError)
+    assert str(error).isprintable()
+
+
+_CHANGING = """
+        import threading
+        from flowengine.core.errors import InternalError
+        def change(segment):
+            value = 0
+            while True:
+                value += 1
+                segment.view(0, (1_000_000,), np.float32)[:] = value
+                segment.empty(0, 4 << 20)
+        async def run(self, message, given):
+            segment = self._passage._out
+            self._passage.released = lambda offsets: None
+            for size in (0, 1 << 12, 1 << 40):
+                try:
+                    os.ftruncate(segment.descriptor, size)
+                except OSError as error:
+                    pass
+                else:
+                    raise InternalError("the size of the memory was changed")
+            threading.Thread(target=change, args=(segment,), daemon=True).start()
+            return Reply(w.BoxValues([[0, 1_000_000]], []).to_wire(), [])
+        Box._run = run
+        """
+
+
+async def test_memory_that_changes_while_it_is_read_harms_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    indented = textwrap.indent(textwrap.dedent(_CHANGING).strip(), "    ")
+    async with fe.Session(_graph(), config=_config()) as session:
+        with monkeypatch.context() as patch:
+            patch.setattr("flowengine.sandbox.starting._BEGIN", _LOCKED.format(body=indented))
+            for _ in range(5):
+                value = await session.run("y:0", {"x:0": [1, 2]})
+                before = value.copy()
+                await trio.sleep(0.02)
+                # What was handed out is this process's own.
+                np.testing.assert_array_equal(value, before)
+
+
+async def test_memory_that_is_filled_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = """
+        async def run(self, message, given):
+            segment = self._passage._out
+            segment.view(0, (segment.size,), np.uint8)[:] = 1
+            held = np.ones(10_000_000)
+            time.sleep(5)
+        Box._run = run
+        """
+    error = await _error_of(monkeypatch, _LOCKED, body, goes_on=True)
+    assert isinstance(error, ResourceExhaustedError)

@@ -204,7 +204,7 @@ async def test_steps_beside_the_one_that_ended_the_process_are_aborted() -> None
 
 
 async def test_what_is_required_and_missing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flowengine.sandbox.process._BEGIN", _WITHOUT_LANDLOCK)
+    monkeypatch.setattr("flowengine.sandbox.starting._BEGIN", _WITHOUT_LANDLOCK)
     async with fe.Session(_bytes(_counter()), config=_config()) as session:
         with pytest.raises(FailedPreconditionError, match="landlock: this kernel has no Landlock"):
             await session.run("value:0")
