@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -132,6 +132,20 @@ def element_bytes(element: Iterable[Value]) -> int:
     return size
 
 
+def rows_bytes(batch: Sequence[Array], count: int) -> int:
+    """What so many first rows of a batch take as elements: what Python adds to each, and what is in them.
+
+    batch   arrays of at least one axis, alike in its length
+    """
+    size = count * sys.getsizeof(())
+    for value in batch:
+        numbers = value.ndim == 1 and not value.dtype.hasobject
+        size += count * (REFERENCE_BYTES + (NUMBER_BYTES if numbers else 0))
+        if not numbers:
+            size += bytes_of(value if count == len(value) else value[:count])
+    return size
+
+
 __all__ = [
     "NUMBER_BYTES",
     "REFERENCE_BYTES",
@@ -144,5 +158,6 @@ __all__ = [
     "contents_of",
     "element_bytes",
     "is_asked",
+    "rows_bytes",
     "text_bytes",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from flowengine.core.accounting import bytes_of, element_bytes
+from flowengine.core.accounting import element_bytes, rows_bytes
 from flowengine.resources.element_pool import ElementPool
 from flowengine.resources.elements import Element
 from flowengine.resources.queue import Queue
@@ -26,10 +26,10 @@ class _CountedQueue(Queue):
             self.account.check(element_bytes(element))
         return Queue.enqueue_nowait(self, element)
 
-    def enqueue_many_nowait(self, batch: Element) -> Any:
+    def _ask_for_rows(self, batch: Element, count: int) -> None:
         if self.account is not None:
-            self.account.check(sum(map(bytes_of, batch)))
-        return super().enqueue_many_nowait(batch)
+            self.account.check(rows_bytes(batch, count))
+        super()._ask_for_rows(batch, count)
 
     def dequeue_nowait(self) -> Any:
         return Queue.dequeue_nowait(self)

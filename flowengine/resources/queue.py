@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 import trio
 
-from flowengine.core.accounting import Account
+from flowengine.core.accounting import Account, ask_for, is_asked, rows_bytes
 from flowengine.core.arrays import WOULD_WAIT, Value
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import CancelledError, InvalidArgumentError, OutOfRangeError
@@ -117,6 +117,11 @@ class Queue:
         for element in rows_of(tuple(value[start:stop] for value in batch)):
             self._put(element)
 
+    def _ask_for_rows(self, batch: Element, count: int) -> None:
+        """Ask for what so many rows take as elements, before any is stored: rows of nothing are some, too."""
+        if is_asked():
+            ask_for(rows_bytes(batch, count))
+
     def _take_batch(self, count: int) -> Element:
         """Remove so many elements, stacked component by component; there are as many."""
         return self.batch([self._take() for _ in range(count)])
@@ -183,6 +188,7 @@ class Queue:
             return None
         if self._closed:
             raise self._closed_error()
+        self._ask_for_rows(batch, min(count, self.capacity))
         if self._enqueues.attempts or len(self) + count > self.capacity:
             return WOULD_WAIT
         self._put_rows(batch, 0, count)

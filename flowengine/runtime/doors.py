@@ -15,6 +15,7 @@ from typing import Any
 
 import trio
 
+from flowengine.core.accounting import call_for
 from flowengine.core.arrays import WOULD_WAIT
 from flowengine.core.errors import OpError
 from flowengine.kernels.context import KernelContext
@@ -225,7 +226,10 @@ class StepDoors:
         """Begin an item that may wait: at once if it need not, else as a task."""
         if item.nowait is not None:
             try:
-                outputs = item.nowait(*grouped(item, args), **self._keywords(item))
+                if self._meter is None:
+                    outputs = item.nowait(*grouped(item, args), **self._keywords(item))
+                else:
+                    outputs = call_for(self._meter, item.nowait, *grouped(item, args), **self._keywords(item))
             except Exception as error:
                 raise self.loop.failure(error, item, iteration, args) from cause_of(error)
             if outputs is not WOULD_WAIT:

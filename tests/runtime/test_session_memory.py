@@ -73,6 +73,21 @@ async def test_an_enqueue_beyond_it_is_refused_whole(kind: str, attrs: dict[str,
         await session.run("put", {"x:0": text})
 
 
+@pytest.mark.parametrize("kind", ["FIFOQueueV2", "PaddingFIFOQueueV2", "RandomShuffleQueueV2"])
+@pytest.mark.parametrize("bound", ["memory_limit_bytes", "session_memory_bytes"])
+async def test_rows_of_nothing_are_elements_too(kind: str, bound: str) -> None:
+    g = fe.Graph()
+    queue = _queue(g, kind, "int32", shapes=[[0]])
+    g.ops.QueueEnqueueManyV2(queue, [g.placeholder("int32", [None, 0], name="many")], name="put_many")
+    g.ops.QueueSizeV2(queue, name="size")
+    async with fe.Session(g, config=fe.Config(**{bound: 10_000_000})) as session:
+        with pytest.raises(_EXHAUSTED, match=bound):
+            await session.run("put_many", {"many:0": np.empty((1 << 40, 0), np.int32)})
+        assert await session.run("size:0") == 0
+        await session.run("put_many", {"many:0": np.empty((1_000, 0), np.int32)})
+        assert await session.run("size:0") == 1_000
+
+
 async def test_priorities_and_arrays_count_too() -> None:
     g = fe.Graph()
     queue = g.ops.PriorityQueueV2(component_types=["float32"], shapes=[[100_000]], name="queue")
