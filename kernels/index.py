@@ -620,13 +620,6 @@ OPS: Final[dict[str, str]] = {
         AnonymousHashTable AnonymousMutableDenseHashTable AnonymousMutableHashTable
         AnonymousMutableHashTableOfTensors
     """,
-    "state.device_scatter": """
-        ResourceGather ResourceGatherNd ResourceScatterAdd ResourceScatterDiv ResourceScatterMax
-        ResourceScatterMin ResourceScatterMul ResourceScatterNdAdd ResourceScatterNdMax ResourceScatterNdMin
-        ResourceScatterNdSub ResourceScatterNdUpdate ResourceScatterSub ResourceScatterUpdate ScatterAdd
-        ScatterDiv ScatterMax ScatterMin ScatterMul ScatterNdAdd ScatterNdMax ScatterNdMin ScatterNdSub
-        ScatterNdUpdate ScatterSub ScatterUpdate
-    """,
     "state.mutexes": """
         ConsumeMutexLock MutexAcquire MutexLock MutexRelease MutexV2
     """,

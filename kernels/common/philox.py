@@ -94,12 +94,12 @@ def counted(xp: Any, key: int, start: int, count: int, step: int = 1) -> Any:
     """The numbers of `count` counters from `start`, `step` apart; uint32 (count, 4)."""
     if count <= _PIECE or not is_numpy(xp):
         return _counted(xp, key, start, count, step)
-    result = np.empty((count, 4), np.uint32)
+    result = xp.empty((count, 4), np.uint32)
     parts = slices(count, _PIECE)
 
     def draw(number: int) -> None:
         part = parts[number]
-        result[part] = _counted(np, key, start + part.start * step, part.stop - part.start, step)
+        result[part] = _counted(xp, key, start + part.start * step, part.stop - part.start, step)
 
     spread(draw, len(parts))
     return result
@@ -240,29 +240,31 @@ def truncated_normal(xp: Any, key: int, start: int, count: int, dtype: DType) ->
         place = xp.stack([(rank > i).argmax(axis=1) for i in range(group)], axis=1)
         chosen = xp.take_along_axis(candidates, place, axis=1)
         return chosen.reshape(-1)[:count].astype(dtype.as_numpy_dtype, copy=False)
-    result = np.empty((groups, group), wide)
+    result = xp.empty((groups, group), wide)
     parts = slices(groups, _PIECE // 2)
 
     def draw(number: int) -> None:
         part = parts[number]
-        _draw_inside(key, start, result[part], part.start, stretch, dtype)
+        _draw_inside(xp, key, start, result[part], part.start, stretch, dtype)
 
     spread(draw, len(parts))
     return result.reshape(-1)[:count].astype(dtype.as_numpy_dtype, copy=False)
 
 
-def _draw_inside(key: int, start: int, result: Array, first: int, stretch: int, dtype: DType) -> None:
+def _draw_inside(
+    xp: Any, key: int, start: int, result: Array, first: int, stretch: int, dtype: DType
+) -> None:
     """Fill rows of `result`, of the groups from `first` on, with what is within two deviations."""
     group = result.shape[1]
-    pending = np.arange(len(result))
+    pending = xp.arange(len(result))
     # Two counters give eight numbers, of which four are nearly always inside.
     tries = 2
     while pending.size:
-        candidates = _stretch(np, key, start, pending + first, stretch, tries, dtype)
-        inside = np.absolute(candidates) < _TRUNCATION
+        candidates = _stretch(xp, key, start, pending + first, stretch, tries, dtype)
+        inside = xp.absolute(candidates) < _TRUNCATION
         enough = inside.sum(axis=1) >= group
         chosen = candidates[enough]
-        rank = np.cumsum(inside[enough], axis=1)
+        rank = xp.cumsum(inside[enough], axis=1)
         keep = inside[enough] & (rank <= group)
         result[pending[enough]] = chosen[keep].reshape(-1, group)
         pending = pending[~enough]

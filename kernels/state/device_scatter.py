@@ -1,4 +1,5 @@
-"""Sparse updates and reads of variables in the memory of a device; `scatter.py` has those of host memory.
+"""Sparse updates and reads of variables in the memory of a device; `scatter.py`, which registers these as
+well, has those of host memory.
 
 Additions are atomic, in any order, and of several assignments to one row any may stay, as with TensorFlow's
 kernels for GPUs. An index out of range is told when somebody looks at the checks, before results leave the
@@ -21,7 +22,6 @@ from flowengine.kernels.common.array_args import brackets
 from flowengine.kernels.common.bad_indices import inside, without_outside
 from flowengine.kernels.common.indices import check_indices
 from flowengine.kernels.common.segment_sums import add_rows, combine_rows, subtract_rows
-from flowengine.kernels.registry import kernel
 from flowengine.kernels.state.resource_variables import check_dtype, existing
 from flowengine.resources.variable import Variable
 
@@ -29,12 +29,12 @@ from flowengine.resources.variable import Variable
 Combine: TypeAlias = Callable[[Any, Array, Array, Array], None]
 
 
-class _Way(NamedTuple):
+class RowChange(NamedTuple):
     """How rows are changed.
 
     combine   changes them
     neutral   an update that changes nothing; None for the row itself
-    types     of the variable; None for all
+    types     {"T": of the variable}; None for all
     """
 
     combine: Combine
@@ -68,7 +68,7 @@ def _extreme(name: str) -> Combine:
     return combine
 
 
-def _change(xp: Any, way: _Way, target: Array, positions: Array, rows: Array, wrong: Any) -> None:
+def _change(xp: Any, way: RowChange, target: Array, positions: Array, rows: Array, wrong: Any) -> None:
     """Change the target unless some index is wrong, a truth of rank 0 that is not looked at."""
     if not rows.size or not target.size:
         return
@@ -83,7 +83,7 @@ def _shape_of(variable: Variable) -> tuple[int, ...]:
     return shape
 
 
-def _scatter(xp: Any, variable: Variable, indices: Array, updates: Array, way: _Way) -> None:
+def _scatter(xp: Any, variable: Variable, indices: Array, updates: Array, way: RowChange) -> None:
     """Rows of a variable. indices: any shape; updates: indices.shape + row shape, or rank 0."""
     shape = _shape_of(variable)
     if not shape:
@@ -103,7 +103,7 @@ def _scatter(xp: Any, variable: Variable, indices: Array, updates: Array, way: _
 
 
 def _scatter_slices(
-    xp: Any, variable: Variable, indices: Array, updates: Array, way: _Way, policy: bytes
+    xp: Any, variable: Variable, indices: Array, updates: Array, way: RowChange, policy: bytes
 ) -> None:
     """Slices of a variable. indices: (..., K), each K coordinates of a slice; updates: (...) + slice."""
     shape = _shape_of(variable)
@@ -125,18 +125,19 @@ def _scatter_slices(
 
 
 _FLOATS: Final = {"T": [float16, bfloat16, float32, float64]}
-_WAYS: Final = {
-    "Update": _Way(_store, None),
-    "Add": _Way(add_rows, 0),
-    "Sub": _Way(subtract_rows, 0),
-    "Mul": _Way(_multiply, 1),
-    "Div": _Way(_divide, 1, _FLOATS),
-    "Min": _Way(_extreme("minimum"), None),
-    "Max": _Way(_extreme("maximum"), None),
+#: {end of an op's name: how it changes rows}
+WAYS: Final = {
+    "Update": RowChange(_store, None),
+    "Add": RowChange(add_rows, 0),
+    "Sub": RowChange(subtract_rows, 0),
+    "Mul": RowChange(_multiply, 1),
+    "Div": RowChange(_divide, 1, _FLOATS),
+    "Min": RowChange(_extreme("minimum"), None),
+    "Max": RowChange(_extreme("maximum"), None),
 }
 
 
-def _by_reference(way: _Way) -> Callable[..., Variable]:
+def by_reference(way: RowChange) -> Callable[..., Variable]:
     def scatter(xp: Any, ref: Variable, indices: Array, updates: Array) -> Variable:
         _scatter(xp, ref, indices, updates, way)
         return ref
@@ -144,7 +145,7 @@ def _by_reference(way: _Way) -> Callable[..., Variable]:
     return scatter
 
 
-def _by_handle(way: _Way) -> Callable[..., None]:
+def by_handle(way: RowChange) -> Callable[..., None]:
     def scatter(xp: Any, resource: Any, indices: Array, updates: Array, *, dtype: DType) -> None:
         variable = existing(resource)
         check_dtype(variable, dtype)
@@ -153,7 +154,7 @@ def _by_handle(way: _Way) -> Callable[..., None]:
     return scatter
 
 
-def _slices_by_reference(way: _Way) -> Callable[..., Variable]:
+def slices_by_reference(way: RowChange) -> Callable[..., Variable]:
     def scatter(
         xp: Any, ref: Variable, indices: Array, updates: Array, *, bad_indices_policy: bytes = b""
     ) -> Variable:
@@ -163,7 +164,7 @@ def _slices_by_reference(way: _Way) -> Callable[..., Variable]:
     return scatter
 
 
-def _slices_by_handle(way: _Way) -> Callable[..., None]:
+def slices_by_handle(way: RowChange) -> Callable[..., None]:
     def scatter(
         xp: Any, ref: Any, indices: Array, updates: Array, *, bad_indices_policy: bytes = b""
     ) -> None:
@@ -172,16 +173,6 @@ def _slices_by_handle(way: _Way) -> Callable[..., None]:
     return scatter
 
 
-for _name, _way in _WAYS.items():
-    _types = None if _way.types is None else {"dtype": _way.types["T"]}
-    kernel(f"Scatter{_name}", device=None, types=_way.types)(_by_reference(_way))
-    kernel(f"ResourceScatter{_name}", device=None, types=_types)(_by_handle(_way))
-    if _name not in ("Mul", "Div"):
-        kernel(f"ScatterNd{_name}", device=None)(_slices_by_reference(_way))
-        kernel(f"ResourceScatterNd{_name}", device=None)(_slices_by_handle(_way))
-
-
-@kernel("ResourceGather", device=None, fresh=True)
 def resource_gather(xp: Any, resource: Any, indices: Array, *, dtype: DType, batch_dims: int) -> Any:
     """Rows of the variable: indices.shape + params.shape[1:]; with `batch_dims` leading axes in common."""
     variable = existing(resource)
@@ -191,9 +182,20 @@ def resource_gather(xp: Any, resource: Any, indices: Array, *, dtype: DType, bat
     return gather_v2(xp, params, indices, np.int64(axis), batch_dims=batch_dims)
 
 
-@kernel("ResourceGatherNd", device=None, fresh=True)
 def resource_gather_nd(xp: Any, resource: Any, indices: Array, *, dtype: DType) -> Any:
     """Slices of the variable that the last axis of `indices` (..., K) names."""
     variable = existing(resource)
     check_dtype(variable, dtype)
     return gather_nd(xp, variable.read(), indices)
+
+
+__all__ = [
+    "WAYS",
+    "RowChange",
+    "by_handle",
+    "by_reference",
+    "resource_gather",
+    "resource_gather_nd",
+    "slices_by_handle",
+    "slices_by_reference",
+]

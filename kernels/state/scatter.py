@@ -17,6 +17,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.bad_indices import without_outside
 from flowengine.kernels.common.host_rows import SPARSE_KINDS, sum_rows
 from flowengine.kernels.registry import kernel
+from flowengine.kernels.state import device_scatter
 from flowengine.kernels.state.resource_variables import check_dtype, existing
 from flowengine.resources.variable import Variable
 
@@ -424,3 +425,14 @@ def resource_gather_nd(resource: Any, indices: Any, *, dtype: DType) -> Array:
     outer = int(np.multiply.reduce(params.shape[:depth], dtype=np.int64))
     picked: Array = params.reshape((outer, *params.shape[depth:])).take(rows, axis=0)
     return picked.reshape(indices.shape[:-1] + params.shape[depth:])
+
+
+for _name, _way in device_scatter.WAYS.items():
+    _types = None if _way.types is None else {"dtype": _way.types["T"]}
+    kernel(f"Scatter{_name}", device=None, types=_way.types)(device_scatter.by_reference(_way))
+    kernel(f"ResourceScatter{_name}", device=None, types=_types)(device_scatter.by_handle(_way))
+    if _name in ("Update", "Add", "Sub"):
+        kernel(f"ScatterNd{_name}", device=None)(device_scatter.slices_by_reference(_way))
+        kernel(f"ResourceScatterNd{_name}", device=None)(device_scatter.slices_by_handle(_way))
+kernel("ResourceGather", device=None, fresh=True)(device_scatter.resource_gather)
+kernel("ResourceGatherNd", device=None, fresh=True)(device_scatter.resource_gather_nd)

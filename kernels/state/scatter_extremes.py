@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from flowengine.kernels.registry import kernel
+from flowengine.kernels.state import device_scatter
 from flowengine.kernels.state.resource_variables import existing
 from flowengine.kernels.state.scatter import scatter_cost, scatter_slices
 from flowengine.resources.variable import Variable
@@ -36,3 +37,9 @@ def resource_scatter_nd_max(ref: Any, indices: Any, updates: Any, *, bad_indices
 def resource_scatter_nd_min(ref: Any, indices: Any, updates: Any, *, bad_indices_policy: bytes = b"") -> None:
     """Elementwise minimum of slices and updates."""
     scatter_slices(existing(ref), indices, updates, np.minimum, bad_indices_policy)
+
+
+for _name in ("Max", "Min"):
+    _way = device_scatter.WAYS[_name]
+    kernel(f"ScatterNd{_name}", device=None)(device_scatter.slices_by_reference(_way))
+    kernel(f"ResourceScatterNd{_name}", device=None)(device_scatter.slices_by_handle(_way))

@@ -202,4 +202,4 @@ def test_wrong_use(kind: type[Exception], said: str, use: Callable[..., Any]) ->
 def test_what_is_no_value_of_an_attribute(value: Any) -> None:
     graph = fe.Graph()
     with pytest.raises(fe.errors.InvalidArgumentError, match=r"attribute '_mark': .* is no attribute value"):
-        graph.ops.NoOp(_mark=value)
+        graph.ops.NoOp(_mark=value)  # type: ignore[call-arg]
