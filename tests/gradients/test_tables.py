@@ -47,7 +47,7 @@ UNDECIDED: Final = {
         ListDiff RandomShuffle StatelessShuffle Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2
     """,
     "continuous, but TensorFlow has no gradient either": """
-        AdjustContrast AdjustContrastv2 AdjustHue AdjustSaturation NearestNeighbors ResizeArea
+        AdjustContrast AdjustContrastv2 AdjustHue AdjustSaturation Conv NearestNeighbors ResizeArea
     """,
     "gradients of gradients: nodes of a gradient that TensorFlow does not differentiate either": """
         BlockLSTMGrad BlockLSTMGradV2 CropAndResizeGradBoxes GRUBlockCellGrad IgammaGradA LSTMBlockCellGrad
