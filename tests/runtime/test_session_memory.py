@@ -74,13 +74,19 @@ async def test_an_enqueue_beyond_it_is_refused_whole(kind: str, attrs: dict[str,
 
 
 @pytest.mark.parametrize("kind", ["FIFOQueueV2", "PaddingFIFOQueueV2", "RandomShuffleQueueV2"])
-@pytest.mark.parametrize("bound", ["memory_limit_bytes", "session_memory_bytes"])
-async def test_rows_of_nothing_are_elements_too(kind: str, bound: str) -> None:
+@pytest.mark.parametrize(
+    ("bound", "config"),
+    [
+        ("memory_limit_bytes", fe.Config(memory_limit_bytes=10_000_000)),
+        ("session_memory_bytes", _config(10_000_000)),
+    ],
+)
+async def test_rows_of_nothing_are_elements_too(kind: str, bound: str, config: fe.Config) -> None:
     g = fe.Graph()
     queue = _queue(g, kind, "int32", shapes=[[0]])
     g.ops.QueueEnqueueManyV2(queue, [g.placeholder("int32", [None, 0], name="many")], name="put_many")
     g.ops.QueueSizeV2(queue, name="size")
-    async with fe.Session(g, config=fe.Config(**{bound: 10_000_000})) as session:
+    async with fe.Session(g, config=config) as session:
         with pytest.raises(_EXHAUSTED, match=bound):
             await session.run("put_many", {"many:0": np.empty((1 << 40, 0), np.int32)})
         assert await session.run("size:0") == 0
