@@ -7,7 +7,7 @@ TFRecord files whose records are the components of elements, one after the other
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 import trio
 
+from flowengine.checkpoint.wire import BYTES, decode_varints, fields
 from flowengine.core import dtypes
 from flowengine.core.arrays import Value
 from flowengine.core.dtypes import DType
@@ -46,33 +47,6 @@ FINAL_FIELD: Final = 1000
 _LARGE: Final = 1 << 20
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """(number, value) of the fields of a message: integers and bytes."""
-    at = 0
-    while at < len(data):
-        tag, at = _varint(data, at)
-        value: Any
-        value, at = _varint(data, at)
-        if tag & 7 == 2:
-            if at + value > len(data):
-                raise IndexError("a field is longer than its message")
-            value, at = data[at : at + value], at + value
-        elif tag & 7:
-            raise ValueError(f"a field of kind {tag & 7}")
-        yield tag >> 3, value
-
-
 @dataclass(frozen=True, slots=True)
 class SavedRun:
     """What the metadata of a saved dataset says.
@@ -100,17 +74,13 @@ def run_of(data: bytes, path: str, *, whole: bool = True) -> SavedRun:
     found: dict[int, Any] = {}
     codes: list[int] = []
     try:
-        for number, value in _fields(data):
-            found[number] = value
+        for number, kind, value in fields(data):
+            found[number] = bytes(value) if kind == BYTES else value
             if number == TYPES_FIELD:
-                at = 0
-                while isinstance(value, bytes) and at < len(value):
-                    code, at = _varint(value, at)
-                    codes.append(code)
-                codes += [value] if isinstance(value, int) else []
+                codes += decode_varints(value)[0].tolist() if kind == BYTES else [value]
         name = found[RUN_FIELD].decode()
         types = tuple(dtypes.as_dtype(code) for code in codes)
-    except (IndexError, KeyError, TypeError, ValueError, AttributeError, InvalidArgumentError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, InvalidArgumentError) as error:
         raise DataLossError(f"{path}: damaged metadata of a saved dataset: {error}") from error
     if not name.isdigit():
         raise DataLossError(f"{path}: damaged metadata of a saved dataset: a run called {name!r:.80}")

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Final
 
 import trio
 
+from flowengine.checkpoint.wire import bytes_field, field, varint
 from flowengine.core.arrays import Value
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
@@ -32,23 +33,6 @@ from flowengine.resources.records import checked_compression
 
 #: Bytes of a shard's elements that wait until a thread writes them.
 _PIECE: Final = 256 * 1024
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
-
-
-def _bytes(field: int, data: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(data)) + data
 
 
 class _Shard:
@@ -127,13 +111,13 @@ class SavedWriter:
             shard.file.close()
         self._files.make_folders(os.path.join(self._path, self._run))
         data = (
-            (_bytes(loading.ORIGIN_FIELD, self._origin.encode()) if self._origin else b"")
-            + _bytes(loading.RUN_FIELD, self._run.encode())
-            + _number(loading.TIME_FIELD, time.time_ns() // 1000)
-            + _number(loading.VERSION_FIELD, loading.VERSION)
-            + _bytes(loading.TYPES_FIELD, b"".join(_varint(dtype.base.number) for dtype in self._types))
-            + _number(loading.COUNT_FIELD, self._count)
-            + _number(loading.FINAL_FIELD, 1)
+            (bytes_field(loading.ORIGIN_FIELD, self._origin.encode()) if self._origin else b"")
+            + bytes_field(loading.RUN_FIELD, self._run.encode())
+            + field(loading.TIME_FIELD, time.time_ns() // 1000)
+            + field(loading.VERSION_FIELD, loading.VERSION)
+            + bytes_field(loading.TYPES_FIELD, b"".join(varint(dtype.base.number) for dtype in self._types))
+            + field(loading.COUNT_FIELD, self._count)
+            + field(loading.FINAL_FIELD, 1)
         )
         self._files.write_whole(os.path.join(self._path, loading.METADATA), data)
         self._shards = {}
