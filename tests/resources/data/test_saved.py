@@ -112,16 +112,16 @@ def test_metadata_is_read_or_refused(data: bytes, at: int) -> None:
 def test_a_run_cannot_be_elsewhere() -> None:
     with pytest.raises(DataLossError, match="a run called"):
         run_of(b"\x12\x05../..\x20\x02\xc0\x3e\x01", "path")
+    with pytest.raises(DataLossError, match="does not end"):
+        run_of(b"\x12\x0212\x20" + b"\xff" * 1000 + b"\x01", "path")
     with pytest.raises(FailedPreconditionError, match="not saved to its end"):
         run_of(b"\x12\x0212\x20\x02", "path")
     with pytest.raises(FailedPreconditionError, match="version 1"):
         run_of(b"\x12\x0212\x20\x01\xc0\x3e\x01", "path")
 
 
-def saving(path: str) -> fe.Graph:
-    """`make`, `next`: loads what `save` saves, the shard of a number is its remainder by 2."""
-    graph = fe.Graph()
-    ops = graph.ops
+def shard_functions(graph: fe.Graph) -> tuple[Any, Any]:
+    """The remainder of a number by 2, as its shard; what goes through all shards, one after the other."""
 
     @fe.function(graph, ["int64"])
     def remainder(number: Any) -> Any:
@@ -137,6 +137,15 @@ def saving(path: str) -> fe.Graph:
             shards, [], f=itself.attr, output_types=["int64"], output_shapes=[[]]
         )
 
+    return remainder, reader
+
+
+def saving(path: str) -> fe.Graph:
+    """`make`, `next`: loads what `save` saves, the shard of a number is its remainder by 2."""
+    graph = fe.Graph()
+    ops = graph.ops
+
+    remainder, reader = shard_functions(graph)
     kinds: dict[str, Any] = {"output_types": ["int64"], "output_shapes": [[]]}
     numbers = ops.RangeDataset(np.int64(0), np.int64(5), np.int64(1), **kinds)
     ops.SaveDataset(numbers, path, [], shard_func=remainder.attr, name="save")

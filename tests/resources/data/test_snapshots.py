@@ -21,7 +21,7 @@ from flowengine.core.errors import (
 )
 from flowengine.resources.data.saved import snappy
 from flowengine.resources.data.saved.loading import METADATA
-from tests.resources.data.test_saved import SAVED, written
+from tests.resources.data.test_saved import SAVED, shard_functions, written
 
 pytest.importorskip("cramjam", reason="cramjam (the extra `snappy`) is not installed")
 
@@ -49,20 +49,7 @@ def graph_of(path: str, *, count: int = 5, **changes: Any) -> fe.Graph:
     graph = fe.Graph()
     ops = graph.ops
 
-    @fe.function(graph, ["int64"])
-    def remainder(number: Any) -> Any:
-        return number.graph.ops.FloorMod(number, np.int64(2))
-
-    @fe.function(graph, ["variant"])
-    def itself(shard: Any) -> Any:
-        return shard.graph.ops.Identity(shard)
-
-    @fe.function(graph, ["variant"])
-    def reader(shards: Any) -> Any:
-        return shards.graph.ops.FlatMapDataset(
-            shards, [], f=itself.attr, output_types=["int64"], output_shapes=[[]]
-        )
-
+    remainder, reader = shard_functions(graph)
     kinds: dict[str, Any] = {"output_types": ["int64"], "output_shapes": [[]]}
     numbers = ops.RangeDataset(np.int64(0), np.int64(count), np.int64(1), **kinds)
     attrs = {"compression": "AUTO", "reader_func": reader.attr, "shard_func": remainder.attr, **kinds}
