@@ -43,7 +43,9 @@ def work(gpu: SimulatedGpu) -> list[Any]:
     more = gpu.copy_in(np.full((2, 3), 2.0))
     for _ in range(3):
         y = y * more
-    copies = [started(gpu, value) for value in (y, z)]
+    plain = y * 1
+    y += 0
+    copies = [started(gpu, value) for value in (plain, y, z)]
     for copy in copies:
         gpu.wait(copy.event)
     return [copy.value() for copy in copies]
@@ -53,7 +55,7 @@ def expected() -> list[Any]:
     y = np.exp(np.arange(6.0).reshape(2, 3))
     z = y.sum(axis=1)
     y[0] = 7
-    return [y * 8, z]
+    return [y * 8, y * 8, z]
 
 
 def left_out(number: int) -> Callable[[str, StreamEvent], bool]:
@@ -68,7 +70,7 @@ def test_values_are_right_and_each_wait_that_is_missing_is_found(seed: int) -> N
     for got, wanted in zip(work(gpu), expected(), strict=True):
         np.testing.assert_array_equal(got, wanted)
     gpu.check()
-    assert gpu.waits.keys() == {"copy in", "launch", "copy out", "reuse"}
+    assert gpu.waits.keys() == {"copy in", "launch", "copy out", "update", "reuse"}
     for number in range(sum(gpu.waits.values())):
         broken = made(seed)
         broken.leaves_out = left_out(number)

@@ -74,7 +74,8 @@ class SimulatedGpu:
 
     ordering     who waits for whom, as a real device goes by it
     leaves_out   (kind, event) -> whether a wait is not made. Kinds: "copy in" (work on what is copied in),
-                 "launch" (work on what another stream uses), "copy out" and "reuse" (memory that comes back)
+                 "launch" (work on what another stream uses), "copy out", "update" (a copy out of what was
+                 last written in place, as variables are) and "reuse" (memory that comes back)
     fails_at     name of a function -> whether its work fails: told late, to whoever next asks for an event
     waits        {kind: how many waits were asked for}
     stops        how often an event loop has stood still for the device
@@ -102,6 +103,8 @@ class SimulatedGpu:
         self.pool = MemoryPool(capacity_bytes, self._accesses.find)
         self._stream = COMPUTE
         self._is_in_step = False
+        #: The pieces of memory that were written in place since they were given out.
+        self._updated: set[int] = set()
         #: A thread may wait while others launch.
         self._lock = threading.RLock()
         #: {id of an array that owns memory: (the array, its block)}
@@ -143,7 +146,10 @@ class SimulatedGpu:
 
     def wait(self, event: StreamEvent) -> None:
         """Stand still until an event has happened."""
-        self.stops += trio.lowlevel.in_trio_run()
+        if trio.lowlevel.in_trio_run():
+            self.stops += 1
+            if self._is_in_step:
+                self._accesses.find("loop stopped", f"an event loop stands still for {event}")
         while not self.is_done(event):
             pass
 
@@ -190,7 +196,8 @@ class SimulatedGpu:
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """No value may be looked at meanwhile; what was found is raised at the end, as by `check`."""
+        """No value may be looked at meanwhile, and no event loop stand still; what was found is raised at the
+        end, as by `check`."""
         self._is_in_step = True
         try:
             yield
@@ -255,6 +262,7 @@ class SimulatedGpu:
         late_values = replaced(values, self._late)
         late_named = {key: replaced(value, self._late) for key, value in named.items()}
         changed = [block for a in writes if (block := self._block_of(a)) is not None]
+        self._updated.update(block.chunk.number for block in changed)
         for _, array in made:
             if self._block_of(array) is None:
                 changed.append(self._new_block(root_of(array), self._stream))
@@ -314,8 +322,9 @@ class SimulatedGpu:
         # What the host would read too early is no number that was computed.
         target = np.frombuffer(bytearray([POISON]) * data.nbytes, data.dtype).reshape(data.shape)
         source = self._late(data)
+        kind = "update" if block.chunk.number in self._updated else "copy out"
         event, written = self._launch(
-            "copy out", COPY_OUT, lambda: np.copyto(target, source), (block.chunk,), (), "copy out"
+            "copy out", COPY_OUT, lambda: np.copyto(target, source), (block.chunk,), (), kind
         )
         return HostCopy(event, target, written, self._accesses)
 
@@ -375,6 +384,7 @@ class SimulatedGpu:
         for event in self.ordering.release(chunk.number, block.stream):
             self.ordering.wait(block.stream, event)
             self._wait(block.stream, event, "reuse")
+        self._updated.discard(chunk.number)
         self._launch("freed", block.stream, lambda: chunk.data.fill(POISON), (), (chunk,), "reuse")
         self.pool.give_back(block)
 

@@ -1,0 +1,140 @@
+"""Waits that are left out of sessions' steps, and other faults of a device's memory, are found."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import pytest
+import trio
+
+import flowengine as fe
+from flowengine.devices.device import DeviceRegistry
+from flowengine.devices.load import DEVICES
+from flowengine.devices.ordering import StreamEvent
+from flowengine.kernels.context import KernelContext
+from flowengine.kernels.load import registry
+from flowengine.kernels.registry import KernelRegistry
+from flowengine.testing.simulated_gpu import SimulatedGpu, simulated_gpus
+from tests.devices.gpu_graphs import GRAPHS, values_of
+from tests.devices.on_gpu import GPU
+from tests.devices.placing import opener
+
+NIGHTLY: Final = os.environ.get("FLOWENGINE_TEST_PROFILE") == "nightly"
+#: (all on the GPU, thrown on both devices): each wait of these is left out in turn.
+SEEDS: Final = range(8) if NIGHTLY else range(2)
+#: Most waits of sessions are found when they are missing; so many in a hundred may follow from others.
+IMPLIED_PERCENT: Final = 2
+#: In these graphs every kind of wait is made, all on the GPU.
+VARIED: Final = ("table_of_rows", "loop_until_small", "trained_by_momentum")
+
+
+async def played(name: str, seed: int, leaves_out: Callable[[str, StreamEvent], bool]) -> SimulatedGpu:
+    """The GPU after a graph was run on it without some of the waits, whatever the values were."""
+    made = GRAPHS[name]()
+    gpus: list[SimulatedGpu] = []
+    session = opener(gpus, seed, scattered=bool(seed % 2), worker_threads=False)(made.graph)
+    (gpu,) = gpus
+    gpu.leaves_out = leaves_out
+    async with session:
+        with trio.fail_after(60), contextlib.suppress(fe.errors.OpError):
+            await values_of(session, made)
+    return gpu
+
+
+def nothing(kind: str, event: StreamEvent) -> bool:
+    return False
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_each_wait_of_a_session_is_found_when_it_is_left_out(seed: int) -> None:
+    tried, implied = 0, list[tuple[str, int]]()
+    for name in GRAPHS:
+        gpu = await played(name, seed, nothing)
+        gpu.check()
+        for number in range(sum(gpu.waits.values())):
+            count = iter(range(10**9))
+            broken = await played(name, seed, lambda kind, event: next(count) == number)  # noqa: B023
+            tried += 1
+            if not any(finding.kind == "missing wait" for finding in broken.findings):
+                implied.append((name, number))
+    assert tried > 100
+    assert len(implied) <= tried * IMPLIED_PERCENT / 100, implied
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_each_kind_of_wait_is_found_in_each_order_of_the_streams(seed: int) -> None:
+    found = set[str]()
+    for name in VARIED:
+        for kind in ("copy in", "copy out", "update", "reuse"):
+            broken = await played(name, 2 * seed, lambda asked, event: asked == kind)  # noqa: B023
+            if any(finding.kind == "missing wait" for finding in broken.findings):
+                found.add(kind)
+    assert found == {"copy in", "copy out", "update", "reuse"}
+
+
+def _frees_it(x: Any, gpu: Any) -> Any:
+    gpu.give_back(x)
+    return x * 2
+
+
+def _has_it_given_out_again(x: Any, gpu: Any) -> Any:
+    """As a pool does that has lost count: what `x` has is the next to be given out."""
+    chunk = gpu._block_of(x._data).chunk
+    gpu.pool._idle.setdefault((0, chunk.data.nbytes), []).append(chunk)
+    return x * 2
+
+
+def _looks_at_it(x: Any, gpu: Any) -> Any:
+    return x * float(x[0])
+
+
+def _stands_still(x: Any, gpu: Any) -> Any:
+    gpu.synchronize()
+    return x * 2
+
+
+def with_kernel(function: Callable[[Any, Any], Any]) -> tuple[fe.Session, SimulatedGpu, Any]:
+    """A session whose Exp is computed so on the GPU, and what it may run."""
+    kernels = KernelRegistry(parent=registry())
+
+    @kernels.kernel("Exp", device="GPU")
+    def planted(x: Any, *, ctx: KernelContext) -> Any:
+        return function(x, ctx.hardware)
+
+    g = fe.Graph()
+    with g.device(GPU):
+        y = g.ops.Neg(g.ops.Exp(g.constant(np.arange(4, dtype=np.float32)) + 1.0))
+    devices = DeviceRegistry(parent=DEVICES)
+    devices.register("GPU", simulated_gpus(3), lambda: 1)
+    config = fe.Config(worker_threads=False, fold_constants=False)
+    session = fe.Session(g, config=config, devices=devices, kernels=kernels)
+    gpu: Any = session.devices.matching(GPU)[0]
+    return session, gpu, y
+
+
+@pytest.mark.parametrize(
+    ("function", "kind"),
+    [
+        (_frees_it, "use after free"),
+        (_has_it_given_out_again, "given out twice"),
+        (_looks_at_it, "host read"),
+        (_stands_still, "loop stopped"),
+    ],
+)
+async def test_what_a_kernel_does_by_mistake_is_found(function: Any, kind: str) -> None:
+    session, gpu, y = with_kernel(function)
+    async with session:
+        with pytest.raises(AssertionError, match=kind), gpu.step(), contextlib.suppress(fe.errors.OpError):
+            await session.run(y)
+    gpu.xp.reads.clear()
+
+
+async def test_a_kernel_without_mistakes_has_no_findings() -> None:
+    session, gpu, y = with_kernel(lambda x, gpu: x * 2)
+    async with session:
+        with gpu.step():
+            assert (await session.run(y)).tolist() == [-2, -4, -6, -8]
