@@ -186,10 +186,10 @@ OPS: Final[dict[str, str]] = {
         ExperimentalGroupByWindowDataset ExperimentalIgnoreErrorsDataset ExperimentalRandomDataset
         ExperimentalRebatchDataset ExperimentalScanDataset ExperimentalSleepDataset
         ExperimentalSlidingWindowDataset ExperimentalTakeWhileDataset ExperimentalUnbatchDataset
-        ExperimentalUniqueDataset GroupByReducerDataset GroupByWindowDataset IgnoreErrorsDataset
-        RandomDataset RandomDatasetV2 RebatchDataset RebatchDatasetV2 SamplingDataset ScanDataset
-        ShuffleAndRepeatDatasetV2 ShuffleDatasetV3 SleepDataset SlidingWindowDataset TakeWhileDataset
-        UniqueDataset
+        ExperimentalUniqueDataset GlobalShuffleDataset GroupByReducerDataset GroupByWindowDataset
+        IgnoreErrorsDataset IndexFlatMapDataset RandomDataset RandomDatasetV2 RebatchDataset
+        RebatchDatasetV2 SamplingDataset ScanDataset ShuffleAndRepeatDatasetV2 ShuffleDatasetV3 SleepDataset
+        SlidingWindowDataset TakeWhileDataset UniqueDataset
     """,
     "image.boxes": """
         CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage

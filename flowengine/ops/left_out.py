@@ -46,12 +46,7 @@ LEFT_OUT: Final[dict[str, str]] = {
     "no library for the format is among those that we may use": "DecodeJxl",
     "the first form of snapshots, an experiment whose files nothing else reads": "SnapshotDataset",
     "snapshots that several workers of TensorFlow's data service write": "ListSnapshotChunksDataset",
-    "elements of a dataset by their number: not built yet": """
-        GlobalShuffleDataset IndexFlatMapDataset
-    """,
-    "trees of estimators that TensorFlow 2 has no more: not built yet": """
-        BoostedTrees* IsBoostedTrees* TensorForest*
-    """,
+    "its kernel came after TensorFlow 1.15 and went before 2.21": "BoostedTreesCalculateBestFeatureSplitV2",
     "its rule of rounding is not known here": "StochasticCastToInt",
     "convolution of quantised tensors in any layout, of which no file is known: not built yet": """
         UniformQuantizedConvolution*

@@ -31,6 +31,7 @@ from flowengine.resources.data.dataset import (
     Iteration,
     check_types,
     checked_dataset,
+    checked_number,
     scalar,
     shape_of,
 )
@@ -220,7 +221,7 @@ _PASSED: Final = 1024
 
 @kernel("GetElementAtIndex", heavy=False)
 async def get_element_at_index(dataset: Any, index: Any, *, ctx: KernelContext) -> Any:
-    """The element of a dataset with a number (rank 0), found by going through those before it.
+    """The element of a dataset with a number (rank 0): asked for by it, or found behind those before it.
 
     Raises OutOfRangeError where there is none, FailedPreconditionError for a dataset without end.
     """
@@ -230,6 +231,8 @@ async def get_element_at_index(dataset: Any, index: Any, *, ctx: KernelContext) 
     if count == INFINITE:
         raise FailedPreconditionError("the dataset has no end: its elements cannot be counted")
     iteration = Iteration(ctx.resources.services)
+    if count >= 0 and found.unnumbered() is None:
+        return _outputs(await found.element_at(iteration, checked_number(number, count)))
     source = found.iterator(iteration)
     try:
         passed, element = 0, None

@@ -9,6 +9,8 @@ from flowengine.resources.data.batches import (
     RebatchDatasetV2,
     UnbatchDataset,
 )
+from flowengine.resources.data.by_number.flattened import IndexFlatMapDataset
+from flowengine.resources.data.by_number.shuffled import GlobalShuffleDataset
 from flowengine.resources.data.choosing import IgnoreErrorsDataset, SamplingDataset, UniqueDataset
 from flowengine.resources.data.functional import ScanDataset, TakeWhileDataset
 from flowengine.resources.data.selecting import SleepDataset
@@ -34,6 +36,8 @@ register_datasets(
         "ExperimentalTakeWhileDataset TakeWhileDataset": TakeWhileDataset,
         "ExperimentalUnbatchDataset": UnbatchDataset,
         "ExperimentalUniqueDataset UniqueDataset": UniqueDataset,
+        "GlobalShuffleDataset": GlobalShuffleDataset,
+        "IndexFlatMapDataset": IndexFlatMapDataset,
         "RebatchDatasetV2": RebatchDatasetV2,
         "SamplingDataset": SamplingDataset,
         "ShuffleAndRepeatDatasetV2": ShuffleAndRepeatDataset,

@@ -11,7 +11,7 @@ import trio
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import DataLossError, InvalidArgumentError
-from flowengine.resources.data.dataset import DataIterator, Iteration, Origin, scalar, shape_of
+from flowengine.resources.data.dataset import DataIterator, DatasetValue, Iteration, Origin, scalar, shape_of
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.elements import Element, HeldTensor, stack
 
@@ -59,6 +59,8 @@ class BatchDataset(DerivedDataset):
 
     __slots__ = ("batch_size", "drop_remainder")
 
+    NUMBERED = True
+
     def __init__(self, origin: Origin, input_dataset: Any, batch_size: Value, *others: Value) -> None:
         super().__init__(origin, input_dataset)
         self.batch_size = scalar(batch_size, "batch_size")
@@ -70,6 +72,17 @@ class BatchDataset(DerivedDataset):
     def iterator(self, iteration: Iteration) -> DataIterator:
         found = self.source.batches(iteration, self)
         return _BatchIterator(iteration, self) if found is None else found
+
+    def unnumbered(self) -> DatasetValue | None:
+        # TensorFlow shuffles no batches of which one may be smaller.
+        return super().unnumbered() if self.drop_remainder else self
+
+    async def element_at(self, iteration: Iteration, number: int) -> Element:
+        first = number * self.batch_size
+        numbers = range(first, first + self.batch_size)
+        return await joined_beside(
+            self.joined, [await self.source.element_at(iteration, at) for at in numbers]
+        )
 
     def joined(self, elements: list[Element]) -> Element:
         """A batch of elements."""
@@ -108,6 +121,8 @@ class PaddedBatchDataset(BatchDataset):
     """Batches whose elements are padded to one shape, where sizes are -1 that of the largest."""
 
     __slots__ = ("fillings", "padded_shapes")
+
+    NUMBERED = False
 
     def __init__(
         self,

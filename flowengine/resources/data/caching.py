@@ -45,6 +45,8 @@ class CacheDataset(DerivedDataset):
 
     __slots__ = ("cache", "filename")
 
+    NUMBERED = True
+
     def __init__(self, origin: Origin, input_dataset: Any, filename: Value, cache: Any = None) -> None:
         super().__init__(origin, input_dataset)
         self.filename = os.fsdecode(text(filename, "filename")).removeprefix("file://")
@@ -55,6 +57,13 @@ class CacheDataset(DerivedDataset):
         if cache is None:
             return _FileCacheIterator(iteration, self)
         return _MemoryCacheIterator(iteration, self, cache)
+
+    async def element_at(self, iteration: Iteration, number: int) -> Element:
+        """The element that is kept, where a run through the dataset was whole; else the source's own."""
+        cache = self.lasting(iteration)
+        if cache is not None and cache.elements is not None:
+            return cache.elements[number]
+        return await self.source.element_at(iteration, number)
 
     def lasting(self, iteration: Iteration) -> MemoryCache | None:
         if self.filename:

@@ -17,6 +17,7 @@ from flowengine.resources.data.dataset import (
     Iteration,
     Origin,
     checked_dataset,
+    checked_number,
 )
 from flowengine.resources.data.functional import Captured
 from flowengine.resources.data.ordering import DerivedDataset
@@ -361,12 +362,20 @@ class AssertCardinalityDataset(DerivedDataset):
 
     __slots__ = ("expected",)
 
+    NUMBERED = True
+
     def __init__(self, origin: Origin, input_dataset: Any, cardinality: Value) -> None:
         super().__init__(origin, input_dataset)
         self.expected = int(cardinality)
 
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _CountingIterator(iteration, self)
+
+    async def element_at(self, iteration: Iteration, number: int) -> Element:
+        count = self.source.cardinality()
+        return await self.source.element_at(
+            iteration, checked_number(number, count) if count >= 0 else number
+        )
 
     def cardinality(self) -> int:
         return self.expected

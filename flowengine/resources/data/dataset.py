@@ -21,7 +21,7 @@ import trio
 from flowengine.core.accounting import bytes_at_most
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.dtypes import DType
-from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
+from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 from flowengine.core.files.access import SYSTEM, Files
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.attrs import AttrValue
@@ -149,6 +149,24 @@ class DatasetValue:
         """How many elements it has, `INFINITE` or `UNKNOWN`."""
         return UNKNOWN
 
+    #: Whether its elements can be asked for by number where those of its sources can.
+    NUMBERED: ClassVar[bool] = False
+
+    def unnumbered(self) -> DatasetValue | None:
+        """Of this dataset and those that it is made of, one without `element_at`; None where all have it."""
+        if not self.NUMBERED:
+            return self
+        found = (source.unnumbered() for source in self.sources())
+        return next((each for each in found if each is not None), None)
+
+    async def element_at(self, iteration: Iteration, number: int) -> Element:
+        """The element with a number, from 0 to before `cardinality`, without those before it.
+
+        For a dataset that `unnumbered` finds nothing in. Raises what is wrong with the element, and
+        OutOfRangeError where there is none.
+        """
+        raise AssertionError(f"{type(self).__name__} cannot be asked for elements by number")
+
     def lasting(self, iteration: Iteration) -> LastingState | None:
         """What its runs leave to the next ones; None where each run is as the first."""
         return None
@@ -261,6 +279,13 @@ def checked_dataset(value: Any, what: str = "input_dataset") -> DatasetValue:
     if isinstance(value, DatasetValue):
         return value
     raise InvalidArgumentError(f"{what} must be a scalar variant that holds a dataset, not {value!r:.80}")
+
+
+def checked_number(number: int, count: int) -> int:
+    """The number of an element; OutOfRangeError unless it is from 0 to before `count`."""
+    if 0 <= number < count:
+        return number
+    raise OutOfRangeError(f"Index out of range [0, {count}): {number}")
 
 
 def scalar(value: Any, what: str) -> int:

@@ -66,13 +66,27 @@ def end_of_function(made: DatasetValue, error: OutOfRangeError) -> None:
         ) from error
 
 
+async def mapped_element(made: FunctionDataset, iteration: Iteration, number: int) -> Element:
+    """What a function makes of the element with a number; its OutOfRangeError is the end, as in a run."""
+    try:
+        return await made.call(iteration, await made.source.element_at(iteration, number))
+    except OutOfRangeError as error:
+        end_of_function(made, error)
+        raise
+
+
 class MapDataset(FunctionDataset):
     """What a function makes of each element, one after the other."""
 
     __slots__ = ()
 
+    NUMBERED = True
+
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _MapIterator(iteration, self)
+
+    async def element_at(self, iteration: Iteration, number: int) -> Element:
+        return await mapped_element(self, iteration, number)
 
     def batches(self, iteration: Iteration, batched: Any) -> DataIterator | None:
         rows = self.rows(batched)

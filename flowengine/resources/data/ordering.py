@@ -14,6 +14,7 @@ from flowengine.resources.data.dataset import (
     Iteration,
     Origin,
     checked_dataset,
+    checked_number,
     scalar,
 )
 from flowengine.resources.elements import Element
@@ -37,11 +38,16 @@ class SameDataset(DerivedDataset):
 
     __slots__ = ()
 
+    NUMBERED = True
+
     def __init__(self, origin: Origin, input_dataset: Any, *ignored: Any) -> None:
         super().__init__(origin, input_dataset)
 
     def iterator(self, iteration: Iteration) -> DataIterator:
         return self.source.iterator(iteration)
+
+    async def element_at(self, iteration: Iteration, number: int) -> Element:
+        return await self.source.element_at(iteration, number)
 
     def cardinality(self) -> int:
         return self.source.cardinality()
@@ -52,12 +58,18 @@ class TakeDataset(DerivedDataset):
 
     __slots__ = ("count",)
 
+    NUMBERED = True
+
     def __init__(self, origin: Origin, input_dataset: Any, count: Value) -> None:
         super().__init__(origin, input_dataset)
         self.count = scalar(count, "count")
 
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _TakeIterator(iteration, self)
+
+    async def element_at(self, iteration: Iteration, number: int) -> Element:
+        place = number if self.count < 0 else checked_number(number, self.count)
+        return await self.source.element_at(iteration, place)
 
     def cardinality(self) -> int:
         there = self.source.cardinality()
@@ -116,12 +128,17 @@ class SkipDataset(DerivedDataset):
 
     __slots__ = ("count",)
 
+    NUMBERED = True
+
     def __init__(self, origin: Origin, input_dataset: Any, count: Value) -> None:
         super().__init__(origin, input_dataset)
         self.count = scalar(count, "count")
 
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _SkipIterator(iteration, self)
+
+    async def element_at(self, iteration: Iteration, number: int) -> Element:
+        return await self.source.element_at(iteration, number + self.count)
 
     def cardinality(self) -> int:
         there = self.source.cardinality()
@@ -162,6 +179,8 @@ class RepeatDataset(DerivedDataset):
 
     __slots__ = ("count",)
 
+    NUMBERED = True
+
     def __init__(self, origin: Origin, input_dataset: Any, count: Value) -> None:
         super().__init__(origin, input_dataset)
         self.count = scalar(count, "count")
@@ -169,6 +188,13 @@ class RepeatDataset(DerivedDataset):
     def iterator(self, iteration: Iteration) -> DataIterator:
         found = self.source.repeated(iteration, max(self.count, -1)) if self.count else None
         return _RepeatIterator(iteration, self) if found is None else found
+
+    def unnumbered(self) -> DatasetValue | None:
+        return self if self.count < 0 else super().unnumbered()
+
+    async def element_at(self, iteration: Iteration, number: int) -> Element:
+        place = checked_number(number, self.cardinality())
+        return await self.source.element_at(iteration, place % self.source.cardinality())
 
     def cardinality(self) -> int:
         there = self.source.cardinality()
@@ -241,6 +267,8 @@ class ConcatenateDataset(DerivedDataset):
 
     __slots__ = ("following",)
 
+    NUMBERED = True
+
     def __init__(self, origin: Origin, input_dataset: Any, another_dataset: Any) -> None:
         super().__init__(origin, input_dataset)
         self.following = checked_dataset(another_dataset, "another_dataset")
@@ -255,6 +283,12 @@ class ConcatenateDataset(DerivedDataset):
 
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _ConcatenateIterator(iteration, (self.source, self.following))
+
+    async def element_at(self, iteration: Iteration, number: int) -> Element:
+        behind = number - self.source.cardinality()
+        if behind < 0:
+            return await self.source.element_at(iteration, number)
+        return await self.following.element_at(iteration, behind)
 
     def cardinality(self) -> int:
         first, second = self.source.cardinality(), self.following.cardinality()
@@ -298,6 +332,8 @@ class ZipDataset(DatasetValue):
 
     __slots__ = ("zipped",)
 
+    NUMBERED = True
+
     def __init__(self, origin: Origin, input_datasets: tuple[Any, ...]) -> None:
         super().__init__(origin)
         self.zipped = tuple([checked_dataset(each) for each in input_datasets])
@@ -307,6 +343,12 @@ class ZipDataset(DatasetValue):
 
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _ZipIterator(iteration, self)
+
+    async def element_at(self, iteration: Iteration, number: int) -> Element:
+        joined: list[Value] = []
+        for source in self.zipped:
+            joined += await source.element_at(iteration, number)
+        return tuple(joined)
 
     def cardinality(self) -> int:
         counts = [each.cardinality() for each in self.zipped]

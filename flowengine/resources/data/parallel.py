@@ -11,7 +11,7 @@ from flowengine.core.arrays import Value
 from flowengine.core.errors import InvalidArgumentError, OpError, OutOfRangeError
 from flowengine.resources.calling import BESIDE_OTHERS
 from flowengine.resources.data.dataset import UNKNOWN, DataIterator, Iteration, Origin, scalar
-from flowengine.resources.data.functional import FunctionDataset, end_of_function
+from flowengine.resources.data.functional import FunctionDataset, end_of_function, mapped_element
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.data.rows import BatchSettings, RowsDataset, batch_from
 from flowengine.resources.data.working_ahead import (
@@ -30,6 +30,8 @@ class PrefetchDataset(DerivedDataset):
 
     __slots__ = ("buffer_size",)
 
+    NUMBERED = True
+
     def __init__(self, origin: Origin, input_dataset: Any, buffer_size: Value) -> None:
         super().__init__(origin, input_dataset)
         self.buffer_size = scalar(buffer_size, "buffer_size")
@@ -39,6 +41,9 @@ class PrefetchDataset(DerivedDataset):
     def iterator(self, iteration: Iteration) -> DataIterator:
         source = self.source.iterator(iteration)
         return PrefetchIterator(iteration, source, self.buffer_size) if self.buffer_size else source
+
+    async def element_at(self, iteration: Iteration, number: int) -> Element:
+        return await self.source.element_at(iteration, number)
 
     def cardinality(self) -> int:
         return self.source.cardinality()
@@ -96,8 +101,13 @@ class ParallelMapDataset(ParallelDataset):
 
     __slots__ = ()
 
+    NUMBERED = True
+
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _ParallelMapIterator(iteration, self)
+
+    async def element_at(self, iteration: Iteration, number: int) -> Element:
+        return await mapped_element(self, iteration, number)
 
     def batches(self, iteration: Iteration, batched: Any) -> DataIterator | None:
         rows = self.rows(batched, min(self.parallel, PARALLEL_TUNED))

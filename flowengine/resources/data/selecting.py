@@ -19,6 +19,8 @@ class ShardDataset(DerivedDataset):
 
     __slots__ = ("index", "num_shards")
 
+    NUMBERED = True
+
     def __init__(self, origin: Origin, input_dataset: Any, num_shards: Value, index: Value) -> None:
         super().__init__(origin, input_dataset)
         self.num_shards, self.index = scalar(num_shards, "num_shards"), scalar(index, "index")
@@ -33,6 +35,9 @@ class ShardDataset(DerivedDataset):
 
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _ShardIterator(iteration, self)
+
+    async def element_at(self, iteration: Iteration, number: int) -> Element:
+        return await self.source.element_at(iteration, number * self.num_shards + self.index)
 
     def cardinality(self) -> int:
         there = self.source.cardinality()

@@ -104,6 +104,8 @@ class OptimizeDataset(DerivedDataset):
 
     __slots__ = ("fuses",)
 
+    NUMBERED = True
+
     def __init__(self, origin: Origin, input_dataset: Any, optimizations: Value) -> None:
         super().__init__(origin, input_dataset)
         self.fuses = b"shuffle_and_repeat_fusion" in texts(optimizations, "optimizations")
@@ -111,6 +113,9 @@ class OptimizeDataset(DerivedDataset):
     def iterator(self, iteration: Iteration) -> DataIterator:
         iteration.shuffles_through = iteration.shuffles_through or self.fuses
         return self.source.iterator(iteration)
+
+    async def element_at(self, iteration: Iteration, number: int) -> Element:
+        return await self.source.element_at(iteration, number)
 
     def cardinality(self) -> int:
         return self.source.cardinality()
@@ -140,7 +145,7 @@ class ShuffleDatasetV3(ShuffledDataset):
         seed_generator: Any,
     ) -> None:
         reshuffles = bool(origin.attrs.get("reshuffle_each_iteration", True))
-        seeds = _given_seeds(seed_generator) or SeedGenerator(*seeds_of(seed, seed2), reshuffles=reshuffles)
+        seeds = given_seeds(seed_generator) or SeedGenerator(*seeds_of(seed, seed2), reshuffles=reshuffles)
         super().__init__(origin, input_dataset, buffer_size, seeds)
 
 
@@ -164,7 +169,7 @@ class ShuffleAndRepeatDataset(ShuffledDataset):
         seed_generator: Any = None,
     ) -> None:
         reshuffles = bool(origin.attrs.get("reshuffle_each_iteration", False))
-        seeds = _given_seeds(seed_generator) or SeedGenerator(*seeds_of(seed, seed2), reshuffles=reshuffles)
+        seeds = given_seeds(seed_generator) or SeedGenerator(*seeds_of(seed, seed2), reshuffles=reshuffles)
         super().__init__(origin, input_dataset, buffer_size, seeds, _epochs(count))
         self.redraws = reshuffles
 
@@ -178,7 +183,7 @@ def _epochs(count: Value) -> int:
 
 def checked_seeds(value: Any) -> SeedGenerator:
     """A generator of seeds from its handle; InvalidArgumentError for anything else."""
-    found = _given_seeds(value)
+    found = given_seeds(value)
     if found is None:
         raise InvalidArgumentError(
             f"seed_generator must be the handle of a seed generator, not {value!r:.80}"
@@ -186,7 +191,8 @@ def checked_seeds(value: Any) -> SeedGenerator:
     return found
 
 
-def _given_seeds(value: Any) -> SeedGenerator | None:
+def given_seeds(value: Any) -> SeedGenerator | None:
+    """The generator of seeds behind a handle; None where the handle is of none."""
     if isinstance(value, np.ndarray) and value.shape == () and value.dtype.hasobject:
         value = value.item()
     return value if isinstance(value, SeedGenerator) else None

@@ -18,6 +18,7 @@ from flowengine.resources.data.dataset import (
     Iteration,
     Origin,
     checked_dataset,
+    checked_number,
     scalar,
 )
 from flowengine.resources.data.random import RandomNumbers
@@ -32,12 +33,18 @@ class TensorDataset(DatasetValue):
 
     __slots__ = ("components",)
 
+    NUMBERED = True
+
     def __init__(self, origin: Origin, components: tuple[Value, ...]) -> None:
         super().__init__(origin)
         self.components = tuple(components)
 
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _ListIterator(iteration, [self.components])
+
+    async def element_at(self, iteration: Iteration, number: int) -> Element:
+        checked_number(number, 1)
+        return self.components
 
     def cardinality(self) -> int:
         return 1
@@ -47,6 +54,8 @@ class TensorSliceDataset(DatasetValue):
     """The rows of the components, which have as many."""
 
     __slots__ = ("columns", "count")
+
+    NUMBERED = True
 
     def __init__(self, origin: Origin, components: tuple[Value, ...]) -> None:
         super().__init__(origin)
@@ -65,6 +74,10 @@ class TensorSliceDataset(DatasetValue):
 
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _SliceIterator(iteration, self)
+
+    async def element_at(self, iteration: Iteration, number: int) -> Element:
+        place = checked_number(number, self.count)
+        return tuple([column[place] for column in self.columns])
 
     def cardinality(self) -> int:
         return self.count
@@ -182,7 +195,9 @@ class _SparseIterator(DataIterator):
 class RangeDataset(DatasetValue):
     """Numbers from `start` to before `stop`, `step` apart; int64 unless the node says another type."""
 
-    __slots__ = ("numbers",)
+    __slots__ = ("number_type", "numbers")
+
+    NUMBERED = True
 
     def __init__(self, origin: Origin, start: Value, stop: Value, step: Value) -> None:
         super().__init__(origin)
@@ -190,9 +205,14 @@ class RangeDataset(DatasetValue):
         if apart == 0:
             raise InvalidArgumentError("step must be a non-zero integer.")
         self.numbers = range(scalar(start, "start"), scalar(stop, "stop"), apart)
+        #: What makes an element of a number.
+        self.number_type: Any = self.types[0].as_numpy_dtype.type if self.types else np.int64
 
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _RangeIterator(iteration, self)
+
+    async def element_at(self, iteration: Iteration, number: int) -> Element:
+        return (self.number_type(self.numbers[checked_number(number, len(self.numbers))]),)
 
     def cardinality(self) -> int:
         return len(self.numbers)
@@ -206,7 +226,7 @@ class _RangeIterator(DataIterator):
     def __init__(self, iteration: Iteration, numbers: RangeDataset) -> None:
         super().__init__(iteration)
         self._numbers = numbers.numbers
-        self._type = numbers.types[0].as_numpy_dtype.type if numbers.types else np.int64
+        self._type = numbers.number_type
         self.place = 0
 
     async def next(self) -> Element | None:
@@ -321,6 +341,8 @@ class ListDataset(DatasetValue):
 
     __slots__ = ("elements",)
 
+    NUMBERED = True
+
     def __init__(self, origin: Origin, tensors: tuple[Value, ...]) -> None:
         super().__init__(origin)
         width = len(self.types)
@@ -330,6 +352,9 @@ class ListDataset(DatasetValue):
 
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _ListIterator(iteration, self.elements)
+
+    async def element_at(self, iteration: Iteration, number: int) -> Element:
+        return self.elements[checked_number(number, len(self.elements))]
 
     def cardinality(self) -> int:
         return len(self.elements)

@@ -12,7 +12,8 @@ EXCUSED: Final = {
         ExperimentalIgnoreErrorsDataset ExperimentalRandomDataset ExperimentalRebatchDataset
         ExperimentalScanDataset ExperimentalSleepDataset ExperimentalSlidingWindowDataset
         ExperimentalTakeWhileDataset ExperimentalUnbatchDataset ExperimentalUniqueDataset
-        GroupByReducerDataset GroupByWindowDataset IgnoreErrorsDataset RandomDataset RandomDatasetV2
+        GlobalShuffleDataset GroupByReducerDataset GroupByWindowDataset IgnoreErrorsDataset
+        IndexFlatMapDataset RandomDataset RandomDatasetV2
         RebatchDataset RebatchDatasetV2 SamplingDataset ScanDataset ShuffleAndRepeatDatasetV2
         ShuffleDatasetV3 SleepDataset SlidingWindowDataset TakeWhileDataset UniqueDataset
     """,

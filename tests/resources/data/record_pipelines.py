@@ -2,6 +2,7 @@
 
     python record_pipelines.py pipelines_1.jsonl        # with an environment that has TensorFlow 1.15, or 2
     python record_pipelines.py parsing_1.jsonl --parsing   # those that parse records alone
+    python record_pipelines.py numbered_2.jsonl --numbered   # those that ask for elements by number: 2 alone
 
 A line is {"name", "graph" (base64 of a zlib-compressed GraphDef), "fetches", "init", "elements"}: elements
 are lists of components, a component is [dtype, shape, values], or an element is {"error": class}. Uses
@@ -25,6 +26,7 @@ tf: Any = importlib.import_module("tensorflow")
 tf1 = tf.compat.v1
 tf1.disable_eager_execution()
 D = tf1.data.Dataset
+V2 = tf.data.Dataset  #: Its maps promise as many elements as they are given.
 X = tf1.data.experimental
 IS_2 = tf.__version__.startswith("2")
 
@@ -41,12 +43,12 @@ def ragged_vectors() -> Any:
     return D.range(1, 5).map(lambda n: tf.fill([n], n))
 
 
-def failing(count: Any, bad: Any) -> Any:
+def failing(count: Any, bad: Any, kind: Any = D) -> Any:
     def check(x: Any) -> Any:
         with tf1.control_dependencies([tf1.debugging.assert_none_equal(x, np.int64(bad))]):
             return tf.identity(x)
 
-    return D.range(count).map(check)
+    return kind.range(count).map(check)
 
 
 def mod_keys(x: Any) -> Any:
@@ -255,6 +257,73 @@ PARSING: Any = {
 }
 
 
+def shuffled(dataset: Any, seed: Any = 42, **keywords: Any) -> Any:
+    from tensorflow.python.data.experimental.ops import global_shuffle_op
+
+    return global_shuffle_op._global_shuffle(dataset, seed=seed, **keywords)
+
+
+def flattened(map_func: Any, index_map_func: Any, cardinality: Any = 12) -> Any:
+    """Rows of four vectors of three numbers."""
+    from tensorflow.python.data.ops import dataset_ops
+
+    source = D.from_tensor_slices(np.arange(12).reshape(4, 3))
+    mapped = tf.function(map_func, input_signature=[source.element_spec]).get_concrete_function()
+    signature = [tf.TensorSpec([], tf.int64)]
+    variant = tf.raw_ops.IndexFlatMapDataset(
+        input_dataset=source._variant_tensor,
+        map_func_other_args=[],
+        index_map_func_other_args=[],
+        output_cardinality=cardinality,
+        map_func=mapped,
+        index_map_func=tf.function(index_map_func, input_signature=signature).get_concrete_function(),
+        output_types=[tf.int64],
+        output_shapes=[[]],
+    )
+    return dataset_ops._VariantDataset(variant, tf.TensorSpec([], tf.int64))
+
+
+def row_of(index: Any) -> Any:
+    return index // 3, index % 3
+
+
+def same(x: Any) -> Any:
+    return x
+
+
+#: Those that ask for elements by number.
+NUMBERED: Any = {
+    "shuffled": lambda: shuffled(D.range(10)),
+    "shuffled_slices": lambda: shuffled(nested()),
+    "shuffled_tensor": lambda: shuffled(D.from_tensors(np.arange(3))),
+    "shuffled_map": lambda: shuffled(V2.range(10).map(lambda x: x * x)),
+    "shuffled_parallel_map": lambda: shuffled(V2.range(10).map(lambda x: x * x, num_parallel_calls=2)),
+    "shuffled_zip": lambda: shuffled(V2.zip((V2.range(10), V2.range(7).map(lambda x: -x)))),
+    "shuffled_concatenation": lambda: shuffled(D.range(10).concatenate(D.range(100, 105))),
+    "shuffled_take": lambda: shuffled(D.range(10).take(6)),
+    "shuffled_skip": lambda: shuffled(D.range(10).skip(3)),
+    "shuffled_batches": lambda: shuffled(D.range(10).batch(3, drop_remainder=True)),
+    "shuffled_prefetch": lambda: shuffled(D.range(10).prefetch(2)),
+    "shuffled_repeat": lambda: shuffled(D.range(4).repeat(3)),
+    "shuffled_shard": lambda: shuffled(D.range(10).shard(2, 1)),
+    "shuffled_cache": lambda: shuffled(D.range(10).cache()),
+    "shuffled_asserted": lambda: shuffled(D.range(10).apply(X.assert_cardinality(10))),
+    "shuffled_twice": lambda: shuffled(shuffled(D.range(10), seed=7)),
+    "shuffled_failing": lambda: shuffled(failing(6, 3, V2)),
+    "shuffled_large": lambda: shuffled(D.range(70000), seed=5).take(20),
+    "shuffled_and_more": lambda: shuffled(D.range(9), seed=3).map(lambda x: x + 1).batch(2).prefetch(1),
+    "shuffled_repeated": lambda: shuffled(D.range(6), seed=3).repeat(3),
+    "shuffled_same": lambda: shuffled(D.range(6), seed=3, reshuffle_each_iteration=False).repeat(3),
+    "flattened": lambda: flattened(same, row_of),
+    "flattened_unknown": lambda: flattened(same, row_of, -2),
+    "flattened_few": lambda: flattened(same, row_of, 5),
+    "flattened_gaps": lambda: flattened(same, lambda index: (2 * index // 3, index % 3)),
+    "flattened_scalars": lambda: flattened(tf.reduce_sum, lambda index: (index // 2, index % 2)),
+    "flattened_int32": lambda: flattened(same, lambda index: tf.unstack(tf.cast(row_of(index), tf.int32))),
+    "flattened_shuffled": lambda: shuffled(flattened(lambda x: x * 10, row_of)),
+}
+
+
 def options() -> Any:
     made = tf1.data.Options() if not IS_2 else tf.data.Options()
     made.experimental_optimization.apply_default_optimizations = False
@@ -299,7 +368,9 @@ def record(name: Any, make: Any) -> Any:
 def main() -> None:
     os.chdir(tempfile.mkdtemp())
     with open(sys.argv[1], "w") as file:
-        for name, make in (PARSING if "--parsing" in sys.argv else PIPELINES).items():
+        chosen = {"--parsing": PARSING, "--numbered": NUMBERED}
+        pipelines = next((chosen[each] for each in sys.argv if each in chosen), PIPELINES)
+        for name, make in pipelines.items():
             try:
                 file.write(json.dumps(record(name, make)) + "\n")
             except Exception as error:

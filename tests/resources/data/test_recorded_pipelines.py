@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 
 def _cases() -> list[Any]:
     cases = []
-    for kind, version in itertools.product(("pipelines", "parsing"), (1, 2)):
+    for kind, version in [*itertools.product(("pipelines", "parsing"), (1, 2)), ("numbered", 2)]:
         path = HERE / f"{kind}_{version}.jsonl"
         for line in path.read_text(encoding="utf-8").splitlines():
             case = json.loads(line)
