@@ -5,7 +5,8 @@ One context lives as long as one step on one device. A kernel asks for it with a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from flowengine.core.files.access import SYSTEM, Files
 
@@ -30,6 +31,12 @@ class Crossing(Protocol):
         """A value in host memory, once it is there and nothing before it was wrong.
 
         Raises what kernels have found wrong so far. Cancelled: the copy goes on, and nobody takes it.
+        """
+
+    async def looked(self, function: Callable[[], Any]) -> Any:
+        """What a function gives that looks at values of the device, while the event loop goes on.
+
+        Cancelled: the function goes on, and nobody takes what it gives.
         """
 
     def launched(self, node: Node) -> None:

@@ -77,6 +77,8 @@ class Kernel:
     xp         the array module that it is given: the device's, where the kernel was found for a device
     is_foreign whether it is from outside of this package: what it gives is looked at (`guarded.py`)
     checks_shapes  whether that is compared with the op's shape function, too
+    looks      whether it looks at values of its arrays, as where they say how large the result is: a device
+               with memory of its own has it called where no event loop stands still for that
     """
 
     op: str
@@ -100,6 +102,7 @@ class Kernel:
     is_foreign: bool = False
     checks_shapes: bool = False
     inline_any_rank: bool = False
+    looks: bool = False
 
     def serves(self, node: Node) -> bool:
         """Whether it can compute this node, by its types and attributes."""
@@ -343,6 +346,7 @@ class KernelRegistry:
         inline_any_rank: bool = False,
         nowait: Callable[..., Any] | None = None,
         needs: Callable[[], None] | None = None,
+        looks: bool = False,
     ) -> Callable[[KernelFunction], KernelFunction]:
         """Decorate a function as the kernel of one op or of several; see `Kernel` for the arguments.
 
@@ -382,6 +386,7 @@ class KernelRegistry:
                         attr_names=tuple(k for k in keywords if k != "ctx"),
                         needs=needs,
                         is_foreign=is_foreign,
+                        looks=looks,
                     )
                 )
             return function

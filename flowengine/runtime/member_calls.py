@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from flowengine.core.accounting import call_for
-from flowengine.core.errors import OpError
+from flowengine.core.errors import OpError, ResourceExhaustedError
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.variable import Variable
 from flowengine.runtime.failures import as_op_error, cause_of, locate, locate_at
@@ -18,6 +18,7 @@ from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.planning.items import Item, grouped
 from flowengine.runtime.planning.learned import PlanTimes
 from flowengine.runtime.planning.plan import Plan
+from flowengine.runtime.streams.holders import name_holders
 
 
 class MemberCalls:
@@ -85,7 +86,10 @@ class MemberCalls:
 
     def failure(self, error: Exception, item: Item, iteration: IterationState, inputs: Any) -> OpError:
         """What a kernel raised, as the caller is to see it."""
-        return locate(as_op_error(error), item, iteration, inputs, self.context.device)
+        told = as_op_error(error)
+        if isinstance(told, ResourceExhaustedError):
+            name_holders(told, self.context, item, iteration, inputs or ())
+        return locate(told, item, iteration, inputs, self.context.device)
 
     def region_failure(self, error: Exception, item: Item, iteration: IterationState) -> OpError:
         """The error of a member, located as if that had run by itself."""

@@ -14,7 +14,7 @@ from flowengine.kernels.common.segment_sums import count_rows
 from flowengine.kernels.registry import kernel
 
 
-@kernel("DynamicPartition", fresh=True)
+@kernel("DynamicPartition", fresh=True, looks=True)
 def dynamic_partition(xp: Any, data: Value, partitions: Value, *, num_partitions: int) -> Value:
     """`num_partitions` tensors: the rows of `data` by the number in `partitions`, order kept.
 

@@ -15,7 +15,7 @@ from flowengine.kernels.registry import kernel
 _LONG_ROW: Final = 16
 
 
-@kernel("Where", fresh=True)
+@kernel("Where", fresh=True, looks=True)
 def where(xp: Any, x: Value) -> Any:
     """Coordinates of the true (or non-zero) elements in row-major order, (count, rank) int64.
 

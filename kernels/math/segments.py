@@ -67,7 +67,7 @@ def row_counts(xp: Any, ids: Array, count: int, like: Array) -> Any:
     return counts.reshape((-1,) + (1,) * (like.ndim - 1)).astype(like.dtype)
 
 
-@kernel("SegmentSum", fresh=True)
+@kernel("SegmentSum", fresh=True, looks=True)
 def segment_sum(xp: Any, data: Value, segment_ids: Array) -> Any:
     """(N, S...) rows and (N,) sorted ids -> (last id + 1, S...) sums; 0 where an id does not occur."""
     array = _data(data)
@@ -76,7 +76,7 @@ def segment_sum(xp: Any, data: Value, segment_ids: Array) -> Any:
     return out
 
 
-@kernel("SegmentMean", fresh=True)
+@kernel("SegmentMean", fresh=True, looks=True)
 def segment_mean(xp: Any, data: Value, segment_ids: Array) -> Any:
     """The means of the rows of each sorted id; 0 where an id does not occur."""
     array = _data(data)
@@ -92,7 +92,7 @@ def segment_mean(xp: Any, data: Value, segment_ids: Array) -> Any:
     return out
 
 
-@kernel("SegmentProd", fresh=True)
+@kernel("SegmentProd", fresh=True, looks=True)
 def segment_prod(xp: Any, data: Value, segment_ids: Array) -> Any:
     """The products of the rows of each sorted id; 1 where an id does not occur."""
     array = _data(data)
@@ -101,7 +101,7 @@ def segment_prod(xp: Any, data: Value, segment_ids: Array) -> Any:
     return out
 
 
-@kernel("SegmentMax", fresh=True)
+@kernel("SegmentMax", fresh=True, looks=True)
 def segment_max(xp: Any, data: Value, segment_ids: Array) -> Any:
     """The largest of the rows of each sorted id; 0 where an id does not occur."""
     array = _data(data)
@@ -110,7 +110,7 @@ def segment_max(xp: Any, data: Value, segment_ids: Array) -> Any:
     return out
 
 
-@kernel("SegmentMin", fresh=True)
+@kernel("SegmentMin", fresh=True, looks=True)
 def segment_min(xp: Any, data: Value, segment_ids: Array) -> Any:
     """The smallest of the rows of each sorted id; 0 where an id does not occur."""
     array = _data(data)

@@ -61,7 +61,7 @@ def _column(values: Array, like: Array) -> Array:
     return values.astype(like.dtype).reshape((-1,) + (1,) * (like.ndim - 1))
 
 
-@kernel("SparseSegmentSum")
+@kernel("SparseSegmentSum", looks=True)
 def sparse_segment_sum(xp: Any, data: Value, indices: Array, segment_ids: Array) -> Any:
     """Sums of data[indices] over runs of equal ids.
 
@@ -91,7 +91,7 @@ def _sqrt_n(xp: Any, sums: Array, counts: Array) -> Any:
     return sums
 
 
-@kernel("SparseSegmentMean")
+@kernel("SparseSegmentMean", looks=True)
 def sparse_segment_mean(xp: Any, data: Value, indices: Array, segment_ids: Array) -> Any:
     """SparseSegmentSum divided by the number of rows of each segment."""
     return _mean(xp, *_sums(xp, data, indices, segment_ids, None))
@@ -105,7 +105,7 @@ def sparse_segment_mean_with_num_segments(
     return _mean(xp, *_sums(xp, data, indices, segment_ids, num_segments))
 
 
-@kernel("SparseSegmentSqrtN")
+@kernel("SparseSegmentSqrtN", looks=True)
 def sparse_segment_sqrt_n(xp: Any, data: Value, indices: Array, segment_ids: Array) -> Any:
     """SparseSegmentSum divided by the square root of the number of rows of each segment."""
     return _sqrt_n(xp, *_sums(xp, data, indices, segment_ids, None))
@@ -169,7 +169,7 @@ def _gradient_rows(
     return _gradient(xp, grad, places.reshape(indices.shape), segment_ids, len(rows), power), rows
 
 
-@kernel("SparseSegmentMeanGradV2", host=("dense_output_dim0",))
+@kernel("SparseSegmentMeanGradV2", host=("dense_output_dim0",), looks=True)
 def sparse_segment_mean_grad_v2(
     xp: Any, grad: Value, indices: Array, segment_ids: Array, dense_output_dim0: Value
 ) -> Any:
@@ -177,7 +177,7 @@ def sparse_segment_mean_grad_v2(
     return _gradient_rows(xp, grad, indices, segment_ids, dense_output_dim0, -1.0)
 
 
-@kernel("SparseSegmentSqrtNGradV2", host=("dense_output_dim0",))
+@kernel("SparseSegmentSqrtNGradV2", host=("dense_output_dim0",), looks=True)
 def sparse_segment_sqrt_n_grad_v2(
     xp: Any, grad: Value, indices: Array, segment_ids: Array, dense_output_dim0: Value
 ) -> Any:
@@ -185,7 +185,7 @@ def sparse_segment_sqrt_n_grad_v2(
     return _gradient_rows(xp, grad, indices, segment_ids, dense_output_dim0, -0.5)
 
 
-@kernel("SparseSegmentSumGradV2", host=("dense_output_dim0",))
+@kernel("SparseSegmentSumGradV2", host=("dense_output_dim0",), looks=True)
 def sparse_segment_sum_grad_v2(
     xp: Any, grad: Value, indices: Array, segment_ids: Array, dense_output_dim0: Value
 ) -> Any:

@@ -45,7 +45,7 @@ def _in_steps(x: Array, given: tuple[Any, Any], wanted: tuple[Any, Any], types: 
     return x.astype(np.int64) * np.int64(one - zero) + np.int64(zero)
 
 
-@kernel("QuantizedAdd", fresh=True, host=_RANGES)
+@kernel("QuantizedAdd", fresh=True, host=_RANGES, looks=True)
 def quantized_add(
     xp: Any,
     x: Array,

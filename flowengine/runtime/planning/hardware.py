@@ -11,18 +11,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
 from flowengine.core.arrays import Value
-from flowengine.devices.device import Device
+from flowengine.devices.device import Device, StreamDevice
 from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.graph import Node
 from flowengine.ir.names import COPY_OPS, TRANSFER_OPS
 from flowengine.ir.traits import Constant
-from flowengine.kernels.common.checks import gathered
+from flowengine.kernels.common.checks import Check, gathered
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import Holds, Kernel, KernelRegistry
 from flowengine.ops.load import registry as op_registry
@@ -117,8 +118,14 @@ class DeviceKernels(KernelRegistry):
             # A launch takes as long whatever is launched.
             heavy=False,
             takes_context=True,
+            is_async=kernel.is_async or _is_beside(kernel, device),
             attr_names=names if "node" in names else (*names, "node"),
         )
+
+
+def _is_beside(kernel: Kernel, device: Device) -> bool:
+    """Whether a kernel looks at values that an event loop must not stand still for."""
+    return kernel.looks and isinstance(device, StreamDevice)
 
 
 def _moving(kernel: Kernel, function: Callable[..., Any], device: Device, debugs: bool) -> Callable[..., Any]:
@@ -132,9 +139,8 @@ def _moving(kernel: Kernel, function: Callable[..., Any], device: Device, debugs
         # The module's own, not NumPy's by way of `__array_ufunc__`.
         function = getattr(device.xp, function.__name__, function)
 
-    # Errors name what is wrapped, and its parameters are looked at.
-    @functools.wraps(function)
-    def call(*values: Any, node: Node, ctx: KernelContext, **keywords: Any) -> Any:
+    def begin(values: Any, node: Node, ctx: KernelContext, keywords: dict[str, Any]) -> list[Any]:
+        """The arguments, in the memory where they are wanted."""
         moved = [
             tuple(map(way, value)) if isinstance(value, tuple) else way(value)
             for way, value in zip(
@@ -147,27 +153,45 @@ def _moving(kernel: Kernel, function: Callable[..., Any], device: Device, debugs
             keywords["ctx"] = ctx
         if takes_node:
             keywords["node"] = node
-        if kernel.is_async:
-            return function(*values[:first], *moved, **keywords)
+        return [*values[:first], *moved]
+
+    def compute(arguments: list[Any], keywords: dict[str, Any]) -> tuple[Any, list[Check]]:
         with gathered() as checks:
-            result = function(*values[:first], *moved, **keywords)
+            result = function(*arguments, **keywords)
+        if debugs:
+            device.synchronize()
+        return result, checks
+
+    def looked_through(checks: list[Check], node: Node, ctx: KernelContext) -> None:
         for check in checks:
             if ctx.crossing is not None:
                 ctx.crossing.look_at(node, check)
             elif device.copy_out(check.wrong):
                 raise check.error()
-        if debugs:
-            device.synchronize()
+
+    # Errors name what is wrapped, and its parameters are looked at.
+    @functools.wraps(function)
+    def call(*values: Any, node: Node, ctx: KernelContext, **keywords: Any) -> Any:
+        result, checks = compute(begin(values, node, ctx, keywords), keywords)
+        looked_through(checks, node, ctx)
         return result
 
-    if not kernel.is_async:
-        return call
+    @functools.wraps(function)
+    async def call_and_wait(*values: Any, node: Node, ctx: KernelContext, **keywords: Any) -> Any:
+        return await function(*begin(values, node, ctx, keywords), **keywords)
 
     @functools.wraps(function)
-    async def call_and_wait(*values: Any, **keywords: Any) -> Any:
-        return await call(*values, **keywords)
+    async def call_beside(*values: Any, node: Node, ctx: KernelContext, **keywords: Any) -> Any:
+        if ctx.crossing is None:
+            return call(*values, node=node, ctx=ctx, **keywords)
+        arguments = begin(values, node, ctx, keywords)
+        result, checks = await ctx.crossing.looked(partial(compute, arguments, keywords))
+        looked_through(checks, node, ctx)
+        return result
 
-    return call_and_wait
+    if kernel.is_async:
+        return call_and_wait
+    return call_beside if _is_beside(kernel, device) else call
 
 
 __all__ = ["DeviceKernels", "is_host", "kernels_on"]

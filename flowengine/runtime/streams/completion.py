@@ -7,7 +7,7 @@ again each time the loop comes round.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +24,8 @@ _LOOK_SECONDS: Final = 50e-6
 
 #: {name of a device: the thread that waits for its events}
 _WAITERS: Final[dict[str, ThreadPool]] = {}
+#: {name of a device: the thread of kernels that look at values there}; they do not wait for the ends of steps
+_LOOKERS: Final[dict[str, ThreadPool]] = {}
 
 
 async def brought_out(device: Device, values: Sequence[Any], *, uses_threads: bool) -> list[Any]:
@@ -57,10 +59,24 @@ async def wait_reached(device: StreamDevice, events: Sequence[StreamEvent], *, u
         await _wait_on_thread(device, left)
 
 
+async def called_beside(device: Device, function: Callable[[], Any]) -> Any:
+    """What a function gives that stands still for a device, called on a thread of its own.
+
+    Cancelled: the function goes on, and nobody takes what it gives.
+    """
+    return await _on_thread(_LOOKERS, device.name, function, ())
+
+
 async def _wait_on_thread(device: StreamDevice, events: Sequence[StreamEvent]) -> None:
-    waiter = _WAITERS.get(device.name)
-    if waiter is None:
-        waiter = _WAITERS[device.name] = ThreadPool(1)
+    await _on_thread(_WAITERS, device.name, _wait_for, (device, events))
+
+
+async def _on_thread(
+    threads: dict[str, ThreadPool], name: str, function: Callable[..., Any], arguments: Sequence[Any]
+) -> Any:
+    thread = threads.get(name)
+    if thread is None:
+        thread = threads[name] = ThreadPool(1)
     task = trio.lowlevel.current_task()
 
     def done(job: Job) -> None:
@@ -71,11 +87,12 @@ async def _wait_on_thread(device: StreamDevice, events: Sequence[StreamEvent]) -
         job.is_given_up = True
         return trio.lowlevel.Abort.SUCCEEDED
 
-    job = Job(_wait_for, (device, events), {}, done, current_inbox())
-    waiter.submit(job)
+    job = Job(function, arguments, {}, done, current_inbox())
+    thread.submit(job)
     await trio.lowlevel.wait_task_rescheduled(give_up)
     if job.error is not None:
         raise job.error
+    return job.result
 
 
 def _wait_for(device: StreamDevice, events: Sequence[StreamEvent]) -> None:
@@ -83,4 +100,4 @@ def _wait_for(device: StreamDevice, events: Sequence[StreamEvent]) -> None:
         device.wait(event)
 
 
-__all__ = ["brought_out", "wait_reached"]
+__all__ = ["brought_out", "called_beside", "wait_reached"]

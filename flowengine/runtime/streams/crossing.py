@@ -19,7 +19,7 @@ from flowengine.devices.device import Device, IncomingValue, StreamDevice
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.checks import Check
 from flowengine.runtime.planning.binding import located
-from flowengine.runtime.streams.completion import brought_out, wait_reached
+from flowengine.runtime.streams.completion import brought_out, called_beside, wait_reached
 
 #: Called with a name, where it goes, and the value that does.
 Count = Callable[[str, str, Value], None]
@@ -67,6 +67,15 @@ class DeviceCrossing:
         Raises what kernels have found wrong. Cancelled: copies go on, and nobody takes them.
         """
         return await self._out(values, whole=True)
+
+    async def looked(self, function: Callable[[], Any]) -> Any:
+        """What a function gives that looks at values of the device.
+
+        Without worker threads the event loop stands still for it. Cancelled: the function goes on.
+        """
+        if not self._uses_threads:
+            return function()
+        return await called_beside(self._device, function)
 
     def launched(self, node: Node) -> None:
         self._launched.append(node)

@@ -22,7 +22,8 @@ _MANY: Final = 10_000
 class Finding:
     """Something that would go wrong on a device.
 
-    kind    "missing wait", "use after free", "given out twice", "host read", "loop stopped" or "late failure"
+    kind    "missing wait", "use after free", "given out twice", "given back in use", "host read",
+            "loop stopped" or "late failure"
     what    which work, which memory
     """
 

@@ -29,6 +29,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import FailedPreconditionError, InternalError
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.ordering import Ordering, StreamEvent
+from flowengine.devices.short_memory import allocated
 from flowengine.testing import cupy_names
 from flowengine.testing.simulated_gpu.accesses import Access, AccessCheck, Finding
 from flowengine.testing.simulated_gpu.module import (
@@ -146,10 +147,17 @@ class SimulatedGpu:
 
     def wait(self, event: StreamEvent) -> None:
         """Stand still until an event has happened."""
+        self._stops_loop(str(event))
+        self._reach(event)
+
+    def _stops_loop(self, what: str) -> None:
+        """Count it, and find it in a step, where an event loop stands still."""
         if trio.lowlevel.in_trio_run():
             self.stops += 1
             if self._is_in_step:
-                self._accesses.find("loop stopped", f"an event loop stands still for {event}")
+                self._accesses.find("loop stopped", f"an event loop stands still for {what}")
+
+    def _reach(self, event: StreamEvent) -> None:
         while not self.is_done(event):
             pass
 
@@ -276,7 +284,8 @@ class SimulatedGpu:
         return result
 
     def note_read(self, what: str) -> None:
-        """Somebody on the host looks at a value."""
+        """Somebody on the host looks at a value, or at how many there are."""
+        self._stops_loop(what)
         if self._is_in_step:
             self._accesses.find("host read", what)
             raise FailedPreconditionError(f"a value of {self.name} is looked at inside a step: {what}")
@@ -284,7 +293,7 @@ class SimulatedGpu:
     def fetched(self, data: Array) -> Array:
         """The values of an array out of the device's memory, when they are there."""
         copy = self._start_copy(data)
-        self.wait(copy.event)
+        self._reach(copy.event)
         return np.asarray(copy.value())
 
     # -- within -------------------------------------------------------------------------------------
@@ -360,10 +369,25 @@ class SimulatedGpu:
     def _new_block(self, root: Array, stream: int) -> MemoryBlock:
         """Memory for an array that owns its own, given back when that array goes."""
         self._collect()
-        block = self.pool.allocate(root.nbytes, stream)
+        block = allocated(
+            lambda: self.pool.allocate(root.nbytes, stream), wait=self._finish_all, give_back=self._trim
+        )
         key = id(root)
         self._blocks[key] = (weakref.ref(root, partial(self._drop, key, block)), block)
         return block
+
+    def _finish_all(self) -> None:
+        """Stand still until everything launched is done, since memory is short."""
+        self._stops_loop("memory")
+        self._collect()
+        for event in self.ordering.unfinished():
+            self._reach(event)
+
+    def _trim(self) -> None:
+        """Give cached memory back, which nothing in flight may use."""
+        if self.ordering.unfinished():
+            self._accesses.find("given back in use", "memory goes back while work is under way")
+        self.pool.trim()
 
     def _drop(self, key: int, block: MemoryBlock, reference: object) -> None:
         known = self._blocks.get(key)

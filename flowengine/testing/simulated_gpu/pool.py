@@ -63,7 +63,7 @@ class MemoryPool:
     def allocate(self, size: int, stream: int) -> MemoryBlock:
         """A block of at least so many bytes for work of a stream, holding anything.
 
-        Raises ResourceExhaustedError if capacity is left neither unused nor in what came back.
+        Raises ResourceExhaustedError if no capacity is left, whatever came back in other sizes.
         """
         rounded = max(1, -(-size // GRAIN)) * GRAIN
         idle = self._idle.get((stream, rounded))
@@ -78,16 +78,24 @@ class MemoryPool:
         block.is_live = False
         self._idle.setdefault((block.stream, block.chunk.data.nbytes), []).append(block.chunk)
 
+    @property
+    def bytes_cached(self) -> int:
+        """What came back and nobody has."""
+        return sum(chunk.data.nbytes for chunks in self._idle.values() for chunk in chunks)
+
+    def trim(self) -> None:
+        """Give all that nobody has back to the device: it can be of other sizes then."""
+        self.bytes_taken -= self.bytes_cached
+        self._idle.clear()
+
     def _new(self, size: int) -> Chunk:
         capacity = self.capacity_bytes
         if capacity is not None and self.bytes_taken + size > capacity:
-            self.bytes_taken -= sum(c.data.nbytes for chunks in self._idle.values() for c in chunks)
-            self._idle.clear()
-            if self.bytes_taken + size > capacity:
-                raise ResourceExhaustedError(
-                    f"{size:,} bytes are wanted on a simulated GPU of {capacity:,} bytes, of which "
-                    f"{self.bytes_taken:,} are in use; make it larger with `capacity_bytes`"
-                )
+            cached = self.bytes_cached
+            raise ResourceExhaustedError(
+                f"{size:,} bytes are wanted on a simulated GPU of {capacity:,} bytes, of which "
+                f"{self.bytes_taken - cached:,} are in use; make it larger with `capacity_bytes`"
+            )
         self.bytes_taken += size
         self._count += 1
         return Chunk(self._count, size)
