@@ -76,6 +76,8 @@ _COSINE: Final = tuple(
 _HALF_PI: Final = float.fromhex("0x1.921FB54442D18p0")
 #: 2 / pi times 2^24: the quadrant comes out above 24 bits of fraction.
 _QUADRANTS: Final = float.fromhex("0x1.45F306DC9C883p+23")
+#: Of the sine in each quadrant; the cosine has that of the next one.
+_SIGNS: Final = np.array([1, 1, -1, -1], np.float32)
 #: Where the intervals of the logarithm begin, as bits of a float32.
 _LOG_OFFSET: Final = 0x3F330000
 
@@ -98,20 +100,18 @@ def log(xp: Any, x: Array) -> Any:
 def sine_cosine(xp: Any, x: Array) -> tuple[Array, Array]:
     """Sine and cosine of float32 angles in [0, 120)."""
     angle = x.astype(np.float64)
+    # Up to a quarter of pi the quadrant comes out as 0: nothing is subtracted.
     quadrant: Any = ((angle * _QUADRANTS).astype(np.int32) + np.int32(0x800000)) >> 24
-    # Up to a quarter of pi nothing is subtracted.
-    quadrant = xp.where(x < np.float32(np.pi / 4), 0, quadrant)
-    angle = angle - quadrant * _HALF_PI
+    angle -= quadrant * _HALF_PI
     square = angle * angle
+    # Of tiny angles the polynomials round to the angle itself, and to 1.
     s = _sine(angle, square)
     c = _cosine(square)
-    tiny = x < np.float32(2.0**-12)
-    s = xp.where(tiny, x, s)
-    c = xp.where(tiny, np.float32(1), c)
     odd = (quadrant & 1).astype(bool)
     sine, cosine = xp.where(odd, c, s), xp.where(odd, s, c)
-    sine = xp.where(quadrant & 2, -sine, sine)
-    cosine = xp.where((quadrant + 1) & 2, -cosine, cosine)
+    signs = xp.asarray(_SIGNS)
+    sine *= signs[quadrant & 3]
+    cosine *= signs[(quadrant + 1) & 3]
     return sine, cosine
 
 

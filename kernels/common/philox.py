@@ -13,7 +13,8 @@ from __future__ import annotations
 import functools
 import secrets
 import threading
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -48,6 +49,12 @@ _EPSILON: Final = 1.0e-7
 _TRUNCATION: Final = 2.0
 #: Counters that a group of truncated normal numbers uses where nobody looks whether fewer would do.
 _TRIES_UNSEEN: Final = 8
+#: As many numbers are drawn ahead at most: a call of a thousand takes twice as long as one of 16, and a node
+#: holds 4 kB (8 of float64).
+_AHEAD_NUMBERS: Final = 1024
+
+#: (xp, key, counter, count, dtype) -> `count` numbers: `uniform`, `normal` or `truncated_normal`.
+Distribution: TypeAlias = Callable[[Any, int, int, int, DType], Any]
 
 
 def blocks(xp: Any, key: int, counters: Array, high: Array) -> Any:
@@ -106,10 +113,14 @@ def counted(xp: Any, key: int, start: int, count: int, step: int = 1) -> Any:
 
 
 def _counted(xp: Any, key: int, start: int, count: int, step: int) -> Any:
-    offsets = xp.arange(count, dtype=np.uint64) * np.uint64(step)
+    return _at(xp, key, start, xp.arange(count, dtype=np.uint64) * np.uint64(step))
+
+
+def _at(xp: Any, key: int, start: int, offsets: Array) -> Any:
+    """The numbers of the counters that lie so far behind `start`: uint64 (n,) to uint32 (n, 4)."""
     base = np.uint64(start & _MASK64)
     low = offsets + base
-    high = xp.full(count, np.uint64((start >> 64) & _MASK64))
+    high = xp.full(low.size, np.uint64((start >> 64) & _MASK64))
     return blocks(xp, key, low, high + (low < base).astype(np.uint64))
 
 
@@ -117,9 +128,12 @@ class Generator:
     """The place in its sequence of one random node: it goes on from step to step.
 
     Two seeds of 0 mean that nobody asked for a certain sequence: they are drawn from the system.
+
+    Numpy's calls cost the same for 16 numbers as for a thousand. A node that draws the same few again and
+    again has its next draws computed together: twice as many each time, up to `_AHEAD_NUMBERS`.
     """
 
-    __slots__ = ("_lock", "counter", "kept", "key")
+    __slots__ = ("_ahead", "_ahead_at", "_ahead_draws", "_ahead_of", "_lock", "counter", "kept", "key")
 
     def __init__(self, seed: int = 0, seed2: int = 0) -> None:
         if seed == 0 and seed2 == 0:
@@ -130,6 +144,12 @@ class Generator:
         self.kept: Any = None
         # Nodes of two concurrent steps may draw on two threads.
         self._lock = threading.Lock()
+        #: Draws that are computed, the next one last; the counter that the next one begins at, how many
+        #: were computed together, and what was drawn of which key.
+        self._ahead: list[Array] = []
+        self._ahead_at = -1
+        self._ahead_draws = 0
+        self._ahead_of: tuple[Any, ...] = ()
 
     def reserve(self, counts: int) -> tuple[int, int]:
         """(key, counter) from which `counts` counters belong to the caller alone."""
@@ -137,6 +157,25 @@ class Generator:
             start = self.counter
             self.counter = (start + counts) & _MASK128
         return self.key, start
+
+    def draw(self, distribution: Distribution, count: int, dtype: DType) -> Array:
+        """`count` numbers in host memory, of the next `RESERVED` counters for each."""
+        if 2 * count > _AHEAD_NUMBERS:
+            key, start = self.reserve(count * RESERVED)
+            alone: Array = distribution(np, key, start, count, dtype)
+            return alone
+        what = (distribution, count, dtype, self.key)
+        with self._lock:
+            start = self.counter
+            self.counter = (start + count * RESERVED) & _MASK128
+            if start != self._ahead_at or what != self._ahead_of:
+                self._ahead.clear()
+                self._ahead_draws, self._ahead_of = 0, what
+            if not self._ahead:
+                draws = self._ahead_draws = min(2 * self._ahead_draws or 1, _AHEAD_NUMBERS // count)
+                self._ahead = list(several(distribution, self.key, start, count, dtype, draws))[::-1]
+            self._ahead_at = self.counter
+            return self._ahead.pop().copy()
 
 
 def uniform_bits(xp: Any, key: int, start: int, count: int) -> Any:
@@ -161,10 +200,18 @@ def to_float64(first: Array, second: Array) -> Array:
 
 def uniform(xp: Any, key: int, start: int, count: int, dtype: DType) -> Any:
     """`count` numbers in [0, 1) of a floating type."""
+    return _uniform_of(counted(xp, key, start, -(-count // _group(dtype))), dtype).reshape(-1)[:count]
+
+
+def _group(dtype: DType) -> int:
+    """How many numbers a counter gives."""
+    return 2 if dtype is dtypes.float64 else 4
+
+
+def _uniform_of(bits: Array, dtype: DType) -> Any:
+    """Numbers in [0, 1) of each counter's bits (n, 4): (n, 4), of float64 (n, 2)."""
     if dtype is dtypes.float64:
-        bits = uniform_bits(xp, key, start, 2 * count)
-        return to_float64(bits[::2], bits[1::2])
-    bits = uniform_bits(xp, key, start, count)
+        return to_float64(bits[:, ::2], bits[:, 1::2])
     if dtype is dtypes.float32:
         return to_float32(bits)
     short = bits.astype(np.uint16)
@@ -216,11 +263,15 @@ def box_muller64(xp: Any, bits: Array) -> Any:
 
 def normal(xp: Any, key: int, start: int, count: int, dtype: DType) -> Any:
     """`count` numbers of mean 0 and deviation 1."""
+    bits = counted(xp, key, start, -(-count // _group(dtype)))
+    return _normal_of(xp, bits, dtype).reshape(-1)[:count].astype(dtype.as_numpy_dtype, copy=False)
+
+
+def _normal_of(xp: Any, bits: Array, dtype: DType) -> Any:
+    """Normal numbers of each counter's bits (n, 4): float32 (n, 4) for all types but float64, (n, 2)."""
     if dtype is dtypes.float64:
-        return box_muller64(xp, counted(xp, key, start, -(-count // 2))).reshape(-1)[:count]
-    bits = counted(xp, key, start, -(-count // 4))
-    numbers = _box_muller(xp, bits[:, ::2], bits[:, 1::2]).reshape(-1)[:count]
-    return numbers.astype(dtype.as_numpy_dtype, copy=False)
+        return box_muller64(xp, bits)
+    return _box_muller(xp, bits[:, ::2], bits[:, 1::2]).reshape(-1, 4)
 
 
 def truncated_normal(xp: Any, key: int, start: int, count: int, dtype: DType) -> Any:
@@ -229,58 +280,76 @@ def truncated_normal(xp: Any, key: int, start: int, count: int, dtype: DType) ->
     Each group of four (of two in float64) has a stretch of counters of its own, in which it draws until
     it has enough.
     """
-    group = 2 if dtype is dtypes.float64 else 4
+    group = _group(dtype)
     groups = -(-count // group)
-    stretch = group * RESERVED // 4
-    wide = np.float64 if dtype is dtypes.float64 else np.float32
+    offsets = xp.arange(groups, dtype=np.uint64) * np.uint64(_stretch(dtype))
     if not is_numpy(xp):
         # So many are drawn that there are enough inside, but for once in 1e38 groups: nobody has to look.
-        candidates = _stretch(xp, key, start, xp.arange(groups), stretch, _TRIES_UNSEEN, dtype)
+        candidates = _tried(xp, key, start, offsets, _TRIES_UNSEEN, dtype)
         rank = xp.cumsum(xp.absolute(candidates) < _TRUNCATION, axis=1)
         place = xp.stack([(rank > i).argmax(axis=1) for i in range(group)], axis=1)
         chosen = xp.take_along_axis(candidates, place, axis=1)
         return chosen.reshape(-1)[:count].astype(dtype.as_numpy_dtype, copy=False)
-    result = xp.empty((groups, group), wide)
-    parts = slices(groups, _PIECE // 2)
+    numbers = _truncated_of(key, start, offsets, dtype).reshape(-1)[:count]
+    return numbers.astype(dtype.as_numpy_dtype, copy=False)
+
+
+def _stretch(dtype: DType) -> int:
+    """The counters that a group of truncated normal numbers may use."""
+    return _group(dtype) * RESERVED // 4
+
+
+def _truncated_of(key: int, start: int, offsets: Array, dtype: DType) -> Any:
+    """Truncated normal numbers of the stretches that begin so far behind `start`: (groups, group)."""
+    result = np.empty((offsets.size, _group(dtype)), np.float64 if dtype is dtypes.float64 else np.float32)
+    parts = slices(offsets.size, _PIECE // 2)
 
     def draw(number: int) -> None:
         part = parts[number]
-        _draw_inside(xp, key, start, result[part], part.start, stretch, dtype)
+        _draw_inside(key, start, offsets[part], result[part], dtype)
 
     spread(draw, len(parts))
-    return result.reshape(-1)[:count].astype(dtype.as_numpy_dtype, copy=False)
+    return result
 
 
-def _draw_inside(
-    xp: Any, key: int, start: int, result: Array, first: int, stretch: int, dtype: DType
-) -> None:
-    """Fill rows of `result`, of the groups from `first` on, with what is within two deviations."""
+def _draw_inside(key: int, start: int, offsets: Array, result: Array, dtype: DType) -> None:
+    """Fill the rows of `result` with what is within two deviations."""
     group = result.shape[1]
-    pending = xp.arange(len(result))
+    pending = np.arange(len(result))
     # Two counters give eight numbers, of which four are nearly always inside.
     tries = 2
     while pending.size:
-        candidates = _stretch(xp, key, start, pending + first, stretch, tries, dtype)
-        inside = xp.absolute(candidates) < _TRUNCATION
-        enough = inside.sum(axis=1) >= group
-        chosen = candidates[enough]
-        rank = xp.cumsum(inside[enough], axis=1)
-        keep = inside[enough] & (rank <= group)
-        result[pending[enough]] = chosen[keep].reshape(-1, group)
+        candidates = _tried(np, key, start, offsets[pending], tries, dtype)
+        inside = np.absolute(candidates) < _TRUNCATION
+        rank = np.cumsum(inside, axis=1, dtype=np.int32)
+        enough = rank[:, -1] >= group
+        keep = inside & (rank <= group) & enough[:, None]
+        result[pending[enough]] = candidates[keep].reshape(-1, group)
         pending = pending[~enough]
         tries *= 4
 
 
-def _stretch(xp: Any, key: int, start: int, groups: Array, stretch: int, tries: int, dtype: DType) -> Any:
-    """The first normal numbers of each group's counters, `tries` counters each."""
-    offsets = groups.astype(np.uint64)[:, None] * np.uint64(stretch) + xp.arange(tries, dtype=np.uint64)
-    base = np.uint64(start & _MASK64)
-    low = (offsets + base).reshape(-1)
-    high = xp.full(low.size, np.uint64((start >> 64) & _MASK64)) + (low < base).astype(np.uint64)
-    bits = blocks(xp, key, low, high).reshape(groups.size, tries, 4)
-    if dtype is dtypes.float64:
-        return box_muller64(xp, bits).reshape(groups.size, -1)
-    return _box_muller(xp, bits[..., ::2], bits[..., 1::2]).reshape(groups.size, -1)
+def _tried(xp: Any, key: int, start: int, offsets: Array, tries: int, dtype: DType) -> Any:
+    """The first normal numbers of each stretch, `tries` counters each."""
+    counters = (offsets[:, None] + xp.arange(tries, dtype=np.uint64)).reshape(-1)
+    return _normal_of(xp, _at(xp, key, start, counters), dtype).reshape(offsets.size, -1)
+
+
+def several(distribution: Distribution, key: int, start: int, count: int, dtype: DType, draws: int) -> Array:
+    """(draws, count): row i is what `distribution` gives from the counter `i * count * RESERVED` behind
+    `start` on."""
+    groups = -(-count // _group(dtype))
+    apart = _stretch(dtype) if distribution is truncated_normal else 1
+    firsts = np.arange(draws, dtype=np.uint64) * np.uint64(count * RESERVED)
+    offsets = (firsts[:, None] + np.arange(groups, dtype=np.uint64) * np.uint64(apart)).reshape(-1)
+    if distribution is truncated_normal:
+        numbers = _truncated_of(key, start, offsets, dtype)
+    elif distribution is normal:
+        numbers = _normal_of(np, _at(np, key, start, offsets), dtype)
+    else:
+        numbers = _uniform_of(_at(np, key, start, offsets), dtype)
+    rows: Array = numbers.reshape(draws, -1)[:, :count].astype(dtype.as_numpy_dtype, copy=False)
+    return rows
 
 
 class Stream:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from flowengine.core import dtypes
-from flowengine.core.arrays import Array, to_array
+from flowengine.core.arrays import Array, is_numpy, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
@@ -51,12 +51,17 @@ def node_generator(ctx: KernelContext, node: Node) -> philox.Generator:
     return philox.generator_of(ctx.sequences, node.name, node.attrs["seed"], node.attrs["seed2"])
 
 
-def _draw(xp: Any, distribution: Any, shape: Array, node: Node, dtype: DType, ctx: KernelContext) -> Any:
+def _draw(
+    xp: Any, distribution: philox.Distribution, shape: Array, node: Node, dtype: DType, ctx: KernelContext
+) -> Any:
     dims = shape_of(shape)
     count = count_of(dims)
     if not count:
         return xp.empty(dims, dtype.as_numpy_dtype)
-    key, start = node_generator(ctx, node).reserve(count * philox.RESERVED)
+    generator = node_generator(ctx, node)
+    if is_numpy(xp):
+        return generator.draw(distribution, count, dtype.base).reshape(dims)
+    key, start = generator.reserve(count * philox.RESERVED)
     return distribution(xp, key, start, count, dtype.base).reshape(dims)
 
 

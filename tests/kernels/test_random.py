@@ -420,3 +420,42 @@ def test_many_truncated_normal_numbers_begin_as_few_do(dtype: dtypes.DType) -> N
     assert np.abs(many).max() < 2
     last = philox.truncated_normal(np, 77, 2**100 + 5 + 64 * 5 * philox._PIECE, 3, dtype)
     np.testing.assert_array_equal(many[-3:], last)
+
+
+@given(
+    st.sampled_from([philox.uniform, philox.normal, philox.truncated_normal]),
+    st.sampled_from([dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64]),
+    st.lists(st.tuples(st.integers(1, 70), st.integers(1, 9)), min_size=1, max_size=4),
+    st.sampled_from([2**128 - 5000, 2**64 - 5000, 77]),
+)
+def test_numbers_drawn_ahead_are_those_of_each_draw_alone(
+    distribution: philox.Distribution, dtype: dtypes.DType, runs: list[tuple[int, int]], place: int
+) -> None:
+    # Runs of draws of one count each; between them something else takes counters.
+    generator, reference = philox.Generator(12345, 678), philox.Generator(12345, 678)
+    for made in (generator, reference):
+        made.counter = place
+    for count, draws in runs:
+        for _ in range(draws):
+            drawn = generator.draw(distribution, count, dtype)
+            key, start = reference.reserve(count * philox.RESERVED)
+            alone = distribution(np, key, start, count, dtype)
+            assert drawn.dtype == alone.dtype
+            assert drawn.tobytes() == alone.tobytes()
+            drawn[:] = 0
+        for made in (generator, reference):
+            made.reserve(3)
+        assert generator.counter == reference.counter
+
+
+def test_a_generator_that_is_set_anew_forgets_what_it_drew_ahead() -> None:
+    generator = philox.Generator(1, 2)
+    begun = generator.counter
+    for _ in range(3):
+        generator.draw(philox.uniform, 16, dtypes.float32)
+    ahead, generator.key = generator.counter, 3
+    other = generator.draw(philox.uniform, 16, dtypes.float32)
+    np.testing.assert_array_equal(other, philox.uniform(np, 3, ahead, 16, dtypes.float32))
+    generator.counter = begun
+    first = generator.draw(philox.uniform, 16, dtypes.float32)
+    np.testing.assert_array_equal(first, philox.uniform(np, 3, begun, 16, dtypes.float32))
