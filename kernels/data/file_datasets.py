@@ -23,10 +23,9 @@ from flowengine.resources.data.csv_files import CSVDataset
 from flowengine.resources.data.dataset import Iteration, Origin, checked_dataset, text
 from flowengine.resources.data.files import lmdb_dataset, tf_record_dataset
 from flowengine.resources.data.matching import MatchingFilesDataset
-from flowengine.resources.data.saved.loading import LoadedDataset
+from flowengine.resources.data.saved.loading import LoadedDataset, ShardFolderDataset
 from flowengine.resources.data.saved.saving import SavedDataset, save_all
 from flowengine.resources.data.saved.snapshots import (
-    ShardFolderDataset,
     SnapshotDataset,
     chunk_dataset,
     nested_dataset,

@@ -186,14 +186,14 @@ async def serialize_iterator(resource_handle: Any) -> VariantData:
     found = checked_iterator(resource_handle)
     state = await found.state()
     assert found.dataset is not None
-    return encode_state({"graph": graph_of(found.dataset), "state": state})
+    return encode_state({"graph": graph_of(found.dataset), "state": state}, graph_of)
 
 
 @kernel("DeserializeIterator", heavy=False)
 async def deserialize_iterator(resource_handle: Any, serialized: Any, *, ctx: KernelContext) -> None:
     """Have an iterator go on where another stood, in the same dataset, begun or not."""
     found = checked_iterator(resource_handle)
-    kept = decode_state(serialized)
     caller = ctx.functions
+    kept = decode_state(serialized, lambda graph: dataset_of_graph(graph, ctx, caller))
     made = dataset_of_graph(kept["graph"], ctx, caller)
     await found.restore(made, kept["state"])

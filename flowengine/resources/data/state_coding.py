@@ -1,66 +1,89 @@
 """Where an iterator stands, as one encoded variant: what a checkpoint keeps of it.
 
 The metadata of the variant is JSON, in which a tensor is named by its number among the variant's tensors, and
-bytes are written in base64.
+bytes are written in base64. A dataset that is under way, such as a window, is written as its graph.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
 from flowengine.core import dtypes
-from flowengine.core.arrays import scalar_element, to_array
+from flowengine.core.arrays import Array, scalar_element, to_array
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
 from flowengine.ir.proto import VariantTensorDataProto
 from flowengine.ir.tensorproto import VariantData, decode_tensor, encode_tensor, tensor_attr
+from flowengine.resources.data.dataset import DatasetValue
 from flowengine.resources.elements import HeldTensor
 
 #: What tells such a variant from others.
 TYPE_NAME: Final = "FlowEngineIteratorState"
 
 
-def encode_state(state: Any) -> VariantData:
+def encode_state(state: Any, graph_of: Callable[[DatasetValue], bytes]) -> VariantData:
     """A variant of what an iterator says of itself.
 
-    Raises UnimplementedError where an element is under way that is no tensor, such as a window.
+    graph_of   gives the graph that makes a dataset, serialised
+
+    Raises UnimplementedError where an element is under way that is neither tensor nor dataset, and what
+    `graph_of` raises for a dataset that has no graph.
     """
     proto = VariantTensorDataProto(type_name=TYPE_NAME)
-    proto.metadata = json.dumps(_written(state, proto), separators=(",", ":")).encode()
+    written = _StateWriter(proto, graph_of).written(state)
+    proto.metadata = json.dumps(written, separators=(",", ":")).encode()
     tensors = tuple(tensor_attr(each) for each in proto.tensors)
     return VariantData(TYPE_NAME, proto.metadata, tensors, proto)
 
 
-def _written(value: Any, proto: VariantTensorDataProto) -> Any:
-    if value is None or isinstance(value, bool | str) or type(value) in (int, float):
-        return value
-    if isinstance(value, bytes):
-        return {"b": base64.b64encode(value).decode()}
-    if isinstance(value, list):
-        return [_written(each, proto) for each in value]
-    if isinstance(value, tuple):
-        return {"t": [_written(each, proto) for each in value]}
-    if isinstance(value, dict):
-        return {"d": {name: _written(each, proto) for name, each in value.items()}}
-    if isinstance(value, HeldTensor):
-        return {"h": _written(value.value, proto)}
-    if isinstance(value, np.ndarray | np.generic):
-        array = to_array(value)
+class _StateWriter:
+    """Writes values as JSON, and adds their tensors to a variant."""
+
+    __slots__ = ("_graph_of", "_proto")
+
+    def __init__(self, proto: VariantTensorDataProto, graph_of: Callable[[DatasetValue], bytes]) -> None:
+        self._proto = proto
+        self._graph_of = graph_of
+
+    def written(self, value: Any) -> Any:
+        """The JSON of a value."""
+        if value is None or isinstance(value, bool | str) or type(value) in (int, float):
+            return value
+        if isinstance(value, bytes):
+            return {"b": base64.b64encode(value).decode()}
+        if isinstance(value, list):
+            return list(map(self.written, value))
+        if isinstance(value, tuple):
+            return {"t": list(map(self.written, value))}
+        if isinstance(value, dict):
+            return {"d": {name: self.written(each) for name, each in value.items()}}
+        if isinstance(value, HeldTensor):
+            return {"h": self.written(value.value)}
+        if isinstance(value, DatasetValue):
+            return {"g": base64.b64encode(self._graph_of(value)).decode()}
+        if isinstance(value, np.ndarray | np.generic):
+            return self._array(to_array(value))
+        raise UnimplementedError(
+            f"an iterator cannot be saved while it holds a {type(value).__name__}, which is no tensor"
+        )
+
+    def _array(self, array: Array) -> Any:
         if array.dtype.hasobject and not all(isinstance(each, bytes) for each in array.ravel().tolist()):
-            return {"o": [list(array.shape), [_written(each, proto) for each in array.ravel().tolist()]]}
+            return {"o": [list(array.shape), list(map(self.written, array.ravel().tolist()))]}
         dtype = dtypes.string if array.dtype.hasobject else dtypes.as_dtype(array.dtype)
-        proto.tensors.append(encode_tensor(array, dtype))
-        return {"a": len(proto.tensors) - 1}
-    raise UnimplementedError(
-        f"an iterator cannot be saved while it holds a {type(value).__name__}, which is no tensor"
-    )
+        self._proto.tensors.append(encode_tensor(array, dtype))
+        return {"a": len(self._proto.tensors) - 1}
 
 
-def decode_state(value: Any) -> Any:
-    """What `encode_state` was given; InvalidArgumentError for any other variant."""
+def decode_state(value: Any, dataset_of: Callable[[bytes], DatasetValue]) -> Any:
+    """What `encode_state` was given; InvalidArgumentError for any other variant.
+
+    dataset_of   gives the dataset that a graph makes
+    """
     if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.hasobject:
         value = value.reshape(-1)[0]
     if not isinstance(value, VariantData) or value.type_name != TYPE_NAME:
@@ -70,25 +93,27 @@ def decode_state(value: Any) -> Any:
             "Restore the variables alone, with a Saver of the session's graph, and begin the iterator anew"
         )
     tensors = [decode_tensor(each) for each in value.proto.tensors]
-    return _read(json.loads(value.metadata), tensors)
+    return _read(json.loads(value.metadata), tensors, dataset_of)
 
 
-def _read(value: Any, tensors: list[Any]) -> Any:
+def _read(value: Any, tensors: list[Any], dataset_of: Callable[[bytes], DatasetValue]) -> Any:
     if isinstance(value, list):
-        return [_read(each, tensors) for each in value]
+        return [_read(each, tensors, dataset_of) for each in value]
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()
     if kind == "b":
         return base64.b64decode(content)
     if kind == "t":
-        return tuple([_read(each, tensors) for each in content])
+        return tuple([_read(each, tensors, dataset_of) for each in content])
     if kind == "d":
-        return {name: _read(each, tensors) for name, each in content.items()}
+        return {name: _read(each, tensors, dataset_of) for name, each in content.items()}
+    if kind == "g":
+        return dataset_of(base64.b64decode(content))
     if kind == "h":
-        return HeldTensor(to_array(_read(content, tensors)))
+        return HeldTensor(to_array(_read(content, tensors, dataset_of)))
     if kind == "o":
         array = np.empty(content[0], dtype=object)
-        array.reshape(-1)[:] = [_read(each, tensors) for each in content[1]]
+        array.reshape(-1)[:] = [_read(each, tensors, dataset_of) for each in content[1]]
         return array
     return scalar_element(tensors[content])

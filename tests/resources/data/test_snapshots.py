@@ -17,7 +17,6 @@ from flowengine.core.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     OutOfRangeError,
-    UnimplementedError,
 )
 from flowengine.resources.data.saved import snappy
 from flowengine.resources.data.saved.loading import METADATA
@@ -151,8 +150,13 @@ async def test_where_it_stands_is_kept(tmp_path: Path) -> None:
         assert await rest(session) == []
         await session.run([], targets=["make"])
         assert [int(await session.run("next:0")) for _ in range(2)] == [0, 2]
-        with pytest.raises(UnimplementedError, match="holds a SavedShardDataset"):
-            await session.run("save:0")  # the reader's function has it
+        inside = await session.run("save:0")  # the reader's function has a dataset of each shard
+        assert await rest(session) == [4, 1, 3]
+        await session.run([], {"state:0": inside}, targets=["restore"])
+        assert await rest(session) == [4, 1, 3]
+    async with fe.Session(graph_of(str(tmp_path))) as session:  # which has never seen the dataset
+        await session.run([], {"state:0": inside}, targets=["restore"])
+        assert await rest(session) == [4, 1, 3]
 
 
 async def test_prefixes(tmp_path: Path) -> None:

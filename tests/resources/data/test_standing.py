@@ -14,7 +14,7 @@ import flowengine as fe
 from flowengine.core.errors import OpError
 from flowengine.resources.container import ResourceManager
 from flowengine.resources.data.dataset import DataIterator, DatasetValue, Iteration
-from flowengine.resources.data.state_coding import decode_state, encode_state
+from tests.resources.data.states import state_read, state_written
 
 Dataset = fe.data.Dataset
 Stage = Callable[[fe.data.Dataset], fe.data.Dataset]
@@ -92,9 +92,10 @@ async def go_on(made: Callable[[], DatasetValue], place: int) -> None:
     resources.bind_to_current_run()
     whole, first, second = (Iteration(resources.services) for _ in range(3))
     expected = await taken(made().iterator(whole), 60)
-    iterator = made().iterator(first)
+    dataset = made()
+    iterator = dataset.iterator(first)
     before = await taken(iterator, place)
-    kept = decode_state(encode_state(await iterator.state()))
+    kept = state_read(state_written(await iterator.state()), dataset)
     after = await taken(iterator, 60 - len(before))
     other = made().iterator(second)
     await other.restore(kept)

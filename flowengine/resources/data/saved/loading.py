@@ -24,7 +24,7 @@ from flowengine.core.files.access import Files
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.proto.tensor_pb2 import TensorProto
 from flowengine.ir.tensorproto import decode_tensor
-from flowengine.resources.data.dataset import DataIterator, DatasetValue, Iteration, Origin, text
+from flowengine.resources.data.dataset import DataIterator, DatasetValue, Iteration, Origin, scalar, text
 from flowengine.resources.data.files import tf_record_dataset
 from flowengine.resources.data.functional import Captured
 from flowengine.resources.data.interleaving import opened
@@ -136,25 +136,37 @@ class LoadedDataset(DatasetValue):
         """What goes through the files that there are now."""
         shards = await trio.to_thread.run_sync(self.shards, abandon_on_cancel=True)
         if self.call is None:
-            whole = SavedShardDataset(self.origin, [name for shard in shards for name in shard])
+            whole = SavedShardDataset(self.origin, [name for names in shards.values() for name in names])
             return whole.iterator(iteration)
-        each = [(variant_of(SavedShardDataset(self.origin, names)),) for names in shards]
+        each = [(variant_of(self._shard(folder)),) for folder in shards]
         given = variant_of(dataset_of(each, [dtypes.variant], [TensorShape([])]))
         return await opened(self.call, iteration, (given,))
 
-    def shards(self) -> list[list[bytes]]:
-        """The files of each shard. May block; raises as `run_of`, InvalidArgumentError for other types."""
+    def _shard(self, folder: str) -> ShardFolderDataset:
+        """The dataset of a shard, as the node makes it that reads one: so it can be written as a graph."""
+        attrs: dict[str, Any] = {
+            "output_types": self.types,
+            "output_shapes": self.shapes,
+            "compression": self.compression.encode(),
+            "version": VERSION,
+        }
+        inputs = (os.fsencode(folder), np.int64(0))
+        origin = replace(self.origin, op="SnapshotDatasetReader", attrs=attrs, inputs=inputs)
+        return ShardFolderDataset(origin, *inputs)
+
+    def shards(self) -> dict[str, list[bytes]]:
+        """{folder of a shard: its files}. May block.
+
+        Raises as `run_of`, and InvalidArgumentError for other types.
+        """
         files = self.origin.files
         run = read_run(self.origin, self.path)
         if run.types != self.types:
             shown = [", ".join(each.name for each in types) for types in (run.types, self.types)]
             raise InvalidArgumentError(f"{self.path} holds elements of ({shown[0]}), not of ({shown[1]})")
         folder = os.path.join(self.path, run.name)
-        found: list[list[bytes]] = []
-        for shard in sorted(files.names(folder)):
-            inside = os.path.join(folder, shard)
-            found.append(files_of_shard(files, inside))
-        return found
+        shards = [os.path.join(folder, shard) for shard in sorted(files.names(folder))]
+        return {shard: files_of_shard(files, shard) for shard in shards}
 
 
 class DeferredIterator(DataIterator):
@@ -242,3 +254,36 @@ class _ShardElements(DataIterator):
         if sum(len(record[0]) for record in records) < _LARGE:
             return made.element(records)
         return await trio.to_thread.run_sync(made.element, records)
+
+
+class ShardFolderDataset(DatasetValue):
+    """The elements of one shard of a snapshot, from one on."""
+
+    __slots__ = ("path", "start")
+
+    def __init__(self, origin: Origin, shard_dir: Value, start_index: Value) -> None:
+        super().__init__(origin)
+        self.path = os.fsdecode(text(shard_dir, "shard_dir"))
+        self.start = scalar(start_index, "start_index")
+        version = origin.attrs.get("version", VERSION)
+        if version != VERSION:
+            raise InvalidArgumentError(f"a snapshot of version {version}: only version {VERSION} can be read")
+        if self.start < 0:
+            raise InvalidArgumentError(f"start_index must be at least 0, not {self.start}")
+
+    def iterator(self, iteration: Iteration) -> DataIterator:
+        return DeferredIterator(iteration, self._begun)
+
+    async def _begun(self, iteration: Iteration) -> DataIterator:
+        names = await trio.to_thread.run_sync(self._names, abandon_on_cancel=True)
+        found = SavedShardDataset(self.origin, names).iterator(iteration)
+        left = self.start
+        while left:
+            passed = await found.take(min(left, 1024))
+            if not passed:
+                break
+            left -= len(passed)
+        return found
+
+    def _names(self) -> list[bytes]:
+        return files_of_shard(self.origin.files, self.path)

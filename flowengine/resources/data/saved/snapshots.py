@@ -17,13 +17,11 @@ from flowengine.core import dtypes
 from flowengine.core.arrays import Value
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.shapes import TensorShape
-from flowengine.resources.data.dataset import DataIterator, DatasetValue, Iteration, Origin, scalar, text
+from flowengine.resources.data.dataset import DataIterator, DatasetValue, Iteration, Origin, text
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.data.saved.loading import (
-    DeferredIterator,
     LoadedDataset,
     SavedShardDataset,
-    files_of_shard,
     read_run,
 )
 from flowengine.resources.data.saved.saving import SavedDataset, SavedWriter
@@ -153,39 +151,6 @@ class _SnapshotIterator(DataIterator):
         self.mode = state["mode"]
         if state["input"] is not None:
             await (await self._begun()).restore(state["input"])
-
-
-class ShardFolderDataset(DatasetValue):
-    """The elements of one shard of a snapshot, from one on."""
-
-    __slots__ = ("path", "start")
-
-    def __init__(self, origin: Origin, shard_dir: Value, start_index: Value) -> None:
-        super().__init__(origin)
-        self.path = os.fsdecode(text(shard_dir, "shard_dir"))
-        self.start = scalar(start_index, "start_index")
-        version = origin.attrs.get("version", 2)
-        if version != 2:
-            raise InvalidArgumentError(f"a snapshot of version {version}: only version 2 can be read")
-        if self.start < 0:
-            raise InvalidArgumentError(f"start_index must be at least 0, not {self.start}")
-
-    def iterator(self, iteration: Iteration) -> DataIterator:
-        return DeferredIterator(iteration, self._begun)
-
-    async def _begun(self, iteration: Iteration) -> DataIterator:
-        names = await trio.to_thread.run_sync(self._names, abandon_on_cancel=True)
-        found = SavedShardDataset(self.origin, names).iterator(iteration)
-        left = self.start
-        while left:
-            passed = await found.take(min(left, 1024))
-            if not passed:
-                break
-            left -= len(passed)
-        return found
-
-    def _names(self) -> list[bytes]:
-        return files_of_shard(self.origin.files, self.path)
 
 
 def chunk_dataset(origin: Origin, chunk_file: Value) -> SavedShardDataset:
