@@ -42,7 +42,7 @@ from flowengine.runtime.planning.explaining import explained, explained_placemen
 from flowengine.runtime.planning.fetches import as_values, spread_feeds
 from flowengine.runtime.planning.measuring import Measuring
 from flowengine.runtime.planning.placing import Placer, SessionPlacer
-from flowengine.runtime.planning.preparing import PreparedPlan
+from flowengine.runtime.planning.preparing import PreparedPlan, own_values
 from flowengine.runtime.planning.requests import Requests, request_key
 from flowengine.runtime.planning.session_plans import SessionPlans
 from flowengine.runtime.planning.tiers import TieredPlan
@@ -131,6 +131,7 @@ class Session(SessionVariables, SessionView):
             placer = SessionPlacer(self.devices, kernels, self._settings, lambda: whole)
         self._placer: Placer = placer
         self._closed = False
+        self.hand_out: Callable[[PreparedPlan, list[Any]], Any] = own_values  # or `lent_values`
         # Plans are this session's: as long as they knew it, neither would go before the collector comes.
         own = weakref.ref(self)
         self._planning = SessionPlans(
@@ -297,8 +298,7 @@ class Session(SessionVariables, SessionView):
                 prepared.plan = tiers.plan
             return result
         del feeds
-        owned = [spec.convert(results, index) for index, spec in enumerate(prepared.fetches)]
-        return prepared.assemble(owned)
+        return self.hand_out(prepared, results)
 
     # -- the rest -----------------------------------------------------------------------------------
 

@@ -14,6 +14,8 @@ _PAGE_BYTES: Final = resource.getpagesize()
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 #: What libraries and threads map without using it.
 _SPARE_ADDRESSES: Final = 1 << 30
+#: What a step may map so beside memory that it is about to write: stacks of threads, buffers of libraries.
+_NEVER_WRITTEN: Final = 32 << 20
 
 
 class Gauge:
@@ -22,12 +24,20 @@ class Gauge:
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self._at_rest = 0
+        #: Memory of its own that it has asked for; and of that, what it has not written, now and at rest.
+        self._asked = 0
+        self._unwritten = 0
+        self._unwritten_at_rest = 0
+        self._widest = 0
+        #: Whether it may ask for less than it once could.
+        self.is_tight = False
         #: What is charged to it of memory that it shares with its host.
         self.shared_bytes: Callable[[], int] = int
 
     def settle(self, memory_bytes: int) -> None:
         """Take what the process has now as its own; bound its addresses by twice these bytes and 1 GiB."""
         self._at_rest = self._own_bytes
+        self._unwritten_at_rest = self._unwritten
         most = self._statm(0) + 2 * memory_bytes + _SPARE_ADDRESSES
         with suppress(ProcessLookupError, PermissionError):
             resource.prlimit(self.pid, resource.RLIMIT_AS, (most, most))
@@ -42,12 +52,36 @@ class Gauge:
 
     @property
     def _own_bytes(self) -> int:
+        resident, shared, own, self._asked = self._sizes("VmRSS", "RssShmem", "RssAnon", "VmData")
+        self._unwritten = self._asked - own
+        return resident - shared
+
+    def _sizes(self, *names: str) -> list[int]:
         try:
             text = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii", errors="replace")
         except OSError:
-            return 0
-        resident, shared = (_in_kibibytes(text, name) for name in ("VmRSS", "RssShmem"))
-        return resident - shared
+            return [0] * len(names)
+        return [_in_kibibytes(text, name) for name in names]
+
+    def rest(self) -> None:
+        """It does nothing at the moment: what it has not written now is never written, as much of stacks."""
+        resident = self._own_bytes
+        if resident:
+            self._unwritten_at_rest = self._unwritten
+
+    def allow(self, room: int, least: int = 0) -> None:
+        """Let it ask for so many bytes more than when it was last looked at; more are refused to it.
+
+        What is refused ends a kernel that needs memory for itself, of which no account knows, and not the
+        process. What it has asked for and not written since it rested counts, but for stacks and the like.
+        `least` can be had however that is: texts, code, errors, the stack of a thread.
+        """
+        pending = max(0, self._unwritten - self._unwritten_at_rest - _NEVER_WRITTEN)
+        most = self._asked + max(least, room - pending)
+        self.is_tight = most < self._widest - _NEVER_WRITTEN
+        self._widest = max(self._widest, most)
+        with suppress(ProcessLookupError, PermissionError):
+            resource.prlimit(self.pid, resource.RLIMIT_DATA, (most, resource.RLIM_INFINITY))
 
     def _statm(self, column: int) -> int:
         try:

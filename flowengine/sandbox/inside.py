@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import trio
 
+from flowengine.core.accounting import bytes_of
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.buffers import keep_idle
 from flowengine.core.config import Config
@@ -24,11 +25,12 @@ from flowengine.ir.graph import OutputPort
 from flowengine.kernels.load import registry as kernel_registry
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.planning.fetches import as_values, port_of
+from flowengine.runtime.planning.preparing import lent_values
 from flowengine.runtime.planning.requests import Requests
 from flowengine.sandbox import confine
 from flowengine.sandbox import words as w
-from flowengine.sandbox.orders import BoxOrders, said
-from flowengine.sandbox.passage import Passage, copying, may_pass
+from flowengine.sandbox.orders import NO_MEMORY, BoxOrders, said
+from flowengine.sandbox.passage import PASSED_MIN, Passage, copying, may_pass
 from flowengine.sandbox.segments import Segment
 from flowengine.sandbox.signatures import told
 from flowengine.sandbox.steps import StepCall, StepTasks
@@ -73,7 +75,13 @@ class BoxService:
 
     def service(self) -> Service:
         """The methods by name."""
-        plain = {w.OPEN: self._open, w.PREPARE: self._prepare, w.RESET: self._reset, w.SETTLE: self._settle}
+        plain = {
+            w.OPEN: self._open,
+            w.PREPARE: self._prepare,
+            w.RESET: self._reset,
+            w.SETTLE: self._settle,
+            w.FREED: self._freed,
+        }
         return Service(plain, {w.RUN: self._begin})
 
     async def _open(self, request: IncomingCall) -> Reply:
@@ -85,13 +93,15 @@ class BoxService:
             model = await load(
                 message.path, tags=message.tags or None, config=self._config, resources=self._resources
             )
-            self._session, signatures = model.session, told(model.saved.signatures)
+            session, signatures = model.session, told(model.saved.signatures)
         elif len(request.tensors) == 1 and isinstance(request.tensors[0], np.ndarray):
             graph = Graph.from_graph_def(request.tensors[0].tobytes())
-            self._session = Session(graph, config=self._config, resources=self._resources)
+            session = Session(graph, config=self._config, resources=self._resources)
         else:
             raise InvalidArgumentError(f"'{w.OPEN}' comes with one graph")
-        self._requests = Requests(self._session.graph)
+        session.hand_out = lent_values
+        self._session = session
+        self._requests = Requests(session.graph)
         self._prepared.clear()
         return signatures
 
@@ -136,10 +146,19 @@ class BoxService:
             self._passage.released(message.done)
             # Whatever becomes of the step: with the last reference to a feed its place is free.
             if prepared is not None and message.places:
-                given = self._passage.lent(message.places, given, prepared.dtypes)
+                given = self._passage.lent(message.places, given, prepared.dtypes, self._book)
+        for value in request.tensors:
+            if getattr(value, "nbytes", 0) > PASSED_MIN:
+                self._book(_bottom(value), bytes_of(value))
         call = StepCall(partial(self._run, prepared, given), message.timeout_seconds, answer)
         self._steps.begin(call)
         return call
+
+    def _book(self, owner: Any, size: int) -> None:
+        """Count what was fed among what the graph's values take."""
+        account = self._resources.account
+        if account is not None:
+            account.book(owner, size, "what was fed")
 
     async def _run(self, prepared: _Prepared | None, tensors: list[Value]) -> Reply:
         session, _ = self._opened()
@@ -152,30 +171,41 @@ class BoxService:
         feeds = dict(zip(prepared.feeds, tensors, strict=True))
         # What lies in memory that passes is to be free again when the step is over.
         tensors.clear()
-        values = await session.run(prepared.fetches, feeds, targets=prepared.targets)
-        feeds.clear()
-        return self._reply(session, [_bare(each) for each in values])
+        if feeds and self._resources.account is not None:
+            self._resources.account.check()
+        try:
+            values = list(await session.run(prepared.fetches, feeds, targets=prepared.targets))
+        finally:
+            feeds.clear()
+        return self._reply(session, values)
 
-    def _reply(self, session: Session, values: list[Value]) -> Reply:
+    def _reply(self, session: Session, values: list[Any]) -> Reply:
         passage = self._passage
         if passage is None or not (passage.has_done or any(map(may_pass, values))):
-            return Reply(None, values)
+            return Reply(None, _arrays(values))
         # A value is there twice until the host has copied it: only as far as the graph leaves room for it.
-        held = session.statistics().used_bytes or 0
-        held += passage.charged_bytes + sum(getattr(each, "nbytes", 0) for each in values)
-        sending = passage.sending(values, (self._config.session_memory_bytes or 0) - held)
-        for _ in copying(sending.copies):
+        held = (session.statistics().used_bytes or 0) + passage.charged_bytes - passage.lent_bytes
+        beside, places, copies = passage.sending(values, (self._config.session_memory_bytes or 0) - held)
+        for _ in copying(copies):
             pass
-        done = passage.take_done()
-        if not sending.places and not done:
-            return Reply(None, values)
-        return Reply(w.BoxValues(sending.places, done).to_wire(), sending.beside)
+        beside, done = _arrays(beside), passage.take_done()
+        if not places and not done:
+            return Reply(None, beside)
+        return Reply(w.BoxValues(places, done).to_wire(), beside)
 
     async def _settle(self, _: IncomingCall) -> list[int]:
         """Wait until no step runs, after answers that nobody took. The places that feeds still lie in."""
         await self._steps.wait_idle()
         gc.collect()
         return [] if self._passage is None else self._passage.settle_read()
+
+    def _freed(self, request: IncomingCall) -> list[int]:
+        """Places of feeds that are free again, of which no answer has told. True: also by the collector."""
+        if self._passage is None:
+            return []
+        if request.arguments is True and self._passage.lent_bytes:
+            gc.collect()
+        return self._passage.take_done()
 
     def _reset(self, request: IncomingCall) -> None:
         message = w.BoxReset.from_wire(request.arguments)
@@ -187,11 +217,16 @@ def _described(name: str, dtype: str, dims: Any) -> dict[str, Any]:
     return {"name": name, "dtype": dtype, "dims": None if dims is None else list(dims)}
 
 
-def _bare(value: Any) -> Value:
-    """A fetched value as it travels: without the structure that quantised numbers have outside."""
-    if isinstance(value, np.ndarray | np.generic) and value.dtype.names:
-        value = np.asarray(value)[value.dtype.names[0]]
-    return value if isinstance(value, np.ndarray) else to_array(value)
+def _arrays(values: list[Any]) -> list[Value]:
+    """Values as they travel. A variable writes elsewhere while what was read of it is on its way."""
+    return [each if isinstance(each, np.ndarray) else to_array(each) for each in values]
+
+
+def _bottom(value: Any) -> Any:
+    """The array that others are views of."""
+    while isinstance(value.base, np.ndarray):
+        value = value.base
+    return value
 
 
 async def _warm_up(config: Config) -> None:
@@ -245,6 +280,17 @@ def serve(orders: BoxOrders, levels: Mapping[str, str], channel: socket.socket) 
         trio.run(_serve, orders, levels, channel)
     except OpError:
         sys.exit(0)  # the host is gone, or speaks another language
+    except BaseException as error:
+        if _is_of_memory(error):
+            sys.exit(NO_MEMORY)
+        raise
+
+
+def _is_of_memory(error: BaseException) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(_is_of_memory, error.exceptions))
+    before = error.__cause__ or error.__context__
+    return isinstance(error, MemoryError) or (before is not None and _is_of_memory(before))
 
 
 __all__ = ["BoxService", "serve"]

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 #: The longest word of a process that has locked itself in.
 WORD_BYTES_MAX: Final = 4096
+#: The exit code of a process that was refused memory where it could not go on without.
+NO_MEMORY: Final = 12
 #: The longest orders: a list of paths, modules and settings.
 _ORDERS_BYTES_MAX: Final = 1 << 20
 
@@ -65,4 +67,4 @@ def said(levels: Mapping[str, str], error: str = "") -> bytes:
     return json.dumps({"levels": dict(levels), "error": error[:1000]}).encode()[: WORD_BYTES_MAX - 1] + b"\n"
 
 
-__all__ = ["WORD_BYTES_MAX", "BoxOrders", "said"]
+__all__ = ["NO_MEMORY", "WORD_BYTES_MAX", "BoxOrders", "said"]

@@ -11,13 +11,13 @@ as strings and small values do.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from flowengine.core.arrays import Array, Value
-from flowengine.core.buffers import aligned
+from flowengine.core.buffers import empty
 from flowengine.core.pieces import Pieces
 from flowengine.sandbox.segments import Ranges, Segment, leased
 from flowengine.transport.errors import RemoteProtocolError
@@ -95,8 +95,8 @@ class Passage:
         self._ranges = Ranges(out.size)
         #: Places that were read here and are free again; the other side has not been told.
         self._done: list[int] = []
-        #: Places that arrays of this process lie in.
-        self._lent: set[int] = set()
+        #: {place that arrays of this process lie in: bytes}
+        self._lent: dict[int, int] = {}
 
     @property
     def charged_bytes(self) -> int:
@@ -104,6 +104,11 @@ class Passage:
         written, read = self._out.resident_bytes, self._into.resident_bytes
         idle = written - self._ranges.used_bytes
         return written + read - min(idle, self._idle_bytes) - min(read, self._idle_bytes)
+
+    @property
+    def lent_bytes(self) -> int:
+        """What arrays of this process lie in, where the other side has written it."""
+        return sum(self._lent.values()) - sum(self._lent.get(offset, 0) for offset in tuple(self._done))
 
     @property
     def has_done(self) -> bool:
@@ -156,7 +161,8 @@ class Passage:
         """Places that the other side may use again; each is told once."""
         done = self._done.copy()
         del self._done[: len(done)]  # another thread may append meanwhile
-        self._lent.difference_update(done)
+        for offset in done:
+            self._lent.pop(offset, None)
         return done
 
     def settle_read(self) -> list[int]:
@@ -187,7 +193,7 @@ class Passage:
         for index, place in enumerate(places):
             if place is not None:
                 there = values[index]
-                values[index] = own = aligned(there.shape, there.dtype)
+                values[index] = own = empty(there.shape, there.dtype)
                 copies.append((own, there))
                 offsets.append(place[0])
         return Receiving(values, offsets, copies)
@@ -196,14 +202,24 @@ class Passage:
         """What lay there was copied, or nobody wants it."""
         self._done.extend(offsets)
 
-    def lent(self, places: Sequence[Any], beside: Iterable[Value], dtypes: Sequence[Any]) -> list[Value]:
-        """What was received, where it lies: a place is free again with the last reference to its array."""
-        views = self._views(places, beside, dtypes)
-        self._lent.update(place[0] for place in places if place is not None)
-        return [
-            value if place is None else leased(value, place[0], self._done)
-            for value, place in zip(views, places, strict=True)
-        ]
+    def lent(
+        self,
+        places: Sequence[Any],
+        beside: Iterable[Value],
+        dtypes: Sequence[Any],
+        book: Callable[[Any, int], None] | None = None,
+    ) -> list[Value]:
+        """What was received, where it lies: a place is free again with the last reference to its array.
+
+        book   as in `leased`
+        """
+        values = self._views(places, beside, dtypes)
+        for index, place in enumerate(places):
+            if place is not None:
+                value: Any = values[index]
+                self._lent[place[0]] = value.nbytes
+                values[index] = leased(value, place[0], self._done, book)
+        return values
 
     def _views(self, places: Sequence[Any], beside: Iterable[Value], dtypes: Sequence[Any]) -> list[Value]:
         rest = iter(beside)

@@ -27,7 +27,8 @@ from flowengine.core.errors import (
 )
 from flowengine.sandbox import words as w
 from flowengine.sandbox.gauge import Gauge, died_of
-from flowengine.sandbox.passage import Passage, copying
+from flowengine.sandbox.orders import NO_MEMORY
+from flowengine.sandbox.passage import Passage, copying, may_pass
 from flowengine.sandbox.requests import BoxRequest
 from flowengine.transport.calls.service import Reply
 from flowengine.transport.connection import Connection
@@ -41,9 +42,16 @@ from flowengine.transport.wire.states import Side
 logger: Final = logging.getLogger("flowengine.sandbox")
 
 #: How often memory and time are looked at while steps run.
-_LOOK_SECONDS: Final = 0.02
+_LOOK_SECONDS: Final = 0.01
 #: What the graph's own bounds leave to the process around it: text, code, plans, what is on its way.
 _SPARE_BYTES: Final = 64 * MIB
+#: As much of it can be had: what is asked for beyond is refused inside, before the process is ended.
+_INNER_BYTES: Final = 32 * MIB
+#: Between two looks so much can be had beyond that, until no more than these are left.
+_ALWAYS_BYTES: Final = 9 * MIB
+_LAST_BYTES: Final = 52 * MIB
+#: What a process has to end when it has hung up.
+_EXIT_SECONDS: Final = 0.25
 #: What a step may take over its time: its own deadline comes first, and tells more.
 _SPARE_SECONDS: Final = 0.25
 
@@ -76,6 +84,8 @@ class BoxProcess:
         #: Calls whose answers will be taken; and whether some were not, since when memory is in doubt.
         self._in_flight = 0
         self._is_unsettled = False
+        #: Whether a step with large feeds ended with an error, which says nothing of their memory.
+        self._is_owed = False
         self._settling = trio.Lock()
         self._busy = trio.Event()
         #: What it is made of, as it says.
@@ -97,6 +107,9 @@ class BoxProcess:
 
     def step_began(self, step: object, now: float) -> None:
         """Watch a step's time from now on."""
+        if self._gauge.is_tight and not self._steps:
+            self._gauge.rest()
+            self._allow()
         self._steps[step] = _StepTimes(now)
         if not self._busy.is_set():
             self._busy.set()
@@ -135,7 +148,15 @@ class BoxProcess:
         if not feeds and seconds == self._box.seconds and not (passage is not None and passage.has_done):
             return await self._values(await peer.call_again(request.plain_step), request)
         message, beside = w.BoxRun(request.number, seconds), feeds
+        fed = sum(getattr(each, "nbytes", 0) for each in feeds)
+        if fed > self._box.memory_bytes:
+            raise ResourceExhaustedError(
+                f"what is fed takes {fed:,} bytes, the sandbox has {self._box.memory_bytes:,} for all values"
+            )
         if passage is not None:
+            if passage.used_bytes and any(map(may_pass, feeds)):
+                is_owed, self._is_owed = self._is_owed, False
+                passage.released(_places_of(await peer.call(w.FREED, is_owed)))
             sending = passage.sending(feeds, self._box.memory_bytes)
             try:
                 await _copy(sending.copies)
@@ -145,7 +166,12 @@ class BoxProcess:
                 raise
             beside = sending.beside
             message = message._replace(places=sending.places, done=passage.take_done())
-        return await self._values(await peer.call(w.RUN, message.to_wire(), beside), request)
+        try:
+            reply = await peer.call(w.RUN, message.to_wire(), beside)
+        except OpError:
+            self._is_owed = self._is_owed or bool(message.places)
+            raise
+        return await self._values(reply, request)
 
     async def _values(self, reply: Reply, request: BoxRequest) -> list[Value] | None:
         if reply.result is None:
@@ -173,6 +199,10 @@ class BoxProcess:
         await self._ended.wait()
         if self._verdict is not None:
             return self._verdict
+        if self._process.returncode == NO_MEMORY:
+            return ResourceExhaustedError(
+                f"the sandbox ended: it needed more than its {self._box.memory_bytes} bytes"
+            )
         return UnavailableError(f"the sandbox was ended {died_of(self._process.returncode)}")
 
     def kill(self, verdict: OpError | None = None) -> None:
@@ -206,6 +236,7 @@ class BoxProcess:
                 nursery.start_soon(self._watch)
                 await nursery.start(peer.run)
                 self._gauge.settle(box.memory_bytes)
+                self._allow()
                 task_status.started()
                 await self._wait_exit(peer)
                 nursery.cancel_scope.cancel()
@@ -224,6 +255,9 @@ class BoxProcess:
             nursery.start_soon(by_peer)
             await trio.lowlevel.wait_readable(self._handle)
             nursery.cancel_scope.cancel()
+        # It has hung up, and may be about to say why by its exit code.
+        with trio.move_on_after(_EXIT_SECONDS):
+            await trio.lowlevel.wait_readable(self._handle)
 
     async def reap(self) -> None:
         """Wait for its end and give back what it had here."""
@@ -239,6 +273,8 @@ class BoxProcess:
         """End the process where a step takes more than it may; its own bounds end the step before."""
         while True:
             if not self._steps:
+                self._gauge.rest()
+                self._allow()
                 self._busy = trio.Event()
                 await self._busy.wait()
             await trio.sleep(_LOOK_SECONDS)
@@ -248,9 +284,15 @@ class BoxProcess:
                 self.kill(verdict)
                 return
 
+    def _allow(self) -> int:
+        """Bound what it can ask for. What it takes more than the graph's values may."""
+        over = self._gauge.taken_bytes - self._box.memory_bytes
+        self._gauge.allow(_INNER_BYTES - over, max(0, min(_ALWAYS_BYTES, _LAST_BYTES - over)))
+        return over
+
     def _judge(self) -> OpError | None:
         box = self._box
-        over = self._gauge.taken_bytes - box.memory_bytes
+        over = self._allow()
         if over > _SPARE_BYTES:
             return ResourceExhaustedError(
                 f"the sandbox was ended: it took {over} bytes more than its {box.memory_bytes}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import mmap
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -129,7 +129,7 @@ class Ranges:
 class _Lease:
     """What an array that lies in a segment refers to: it tells when the last reference is gone."""
 
-    __slots__ = ("__array_interface__", "_freed", "_offset", "_segment")
+    __slots__ = ("__array_interface__", "__weakref__", "_freed", "_offset", "_segment")
 
     def __init__(self, segment: Array, offset: int, freed: list[int]) -> None:
         self._segment = segment
@@ -141,9 +141,16 @@ class _Lease:
         self._freed.append(self._offset)
 
 
-def leased(array: Array, offset: int, freed: list[int]) -> Array:
-    """The same array; with its last reference, on any thread, `offset` is appended to `freed`."""
+def leased(
+    array: Array, offset: int, freed: list[int], book: Callable[[Any, int], None] | None = None
+) -> Array:
+    """The same array; with its last reference, on any thread, `offset` is appended to `freed`.
+
+    book   is told of an object that lives as long as the memory is in use, and of its bytes
+    """
     lease: Any = _Lease(array.reshape(-1).view(_BYTE), offset, freed)
+    if book is not None:
+        book(lease, array.nbytes)
     return np.asarray(lease).view(array.dtype).reshape(array.shape)
 
 

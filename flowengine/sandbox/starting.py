@@ -32,7 +32,16 @@ logger: Final = logging.getLogger("flowengine.sandbox")
 #: What a process may take to lock itself in.
 _START_SECONDS: Final = 60.0
 #: What every process in a box knows of its surroundings.
-_ENVIRONMENT: Final = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/nonexistent"}
+_ENVIRONMENT: Final = {
+    "PATH": "/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "HOME": "/nonexistent",
+    # The C library keeps up to 64 MB that nobody uses, and as much for each thread: all that a graph may take
+    # besides its values before its process is ended.
+    "MALLOC_MMAP_THRESHOLD_": str(8 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(8 << 20),
+    "MALLOC_ARENA_MAX": "2",
+}
 
 _BEGIN: Final = "import sys; sys.path[:0] = sys.argv[2:]; from flowengine.sandbox.child import main; main()"
 

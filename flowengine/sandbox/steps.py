@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import trio
 
-from flowengine.core.errors import CancelledError, DeadlineExceededError
+from flowengine.core.errors import CancelledError, DeadlineExceededError, ResourceExhaustedError
 from flowengine.runtime.turns import Turns, current_turns
 from flowengine.transport.calls.service import Answer, Reply
 
@@ -136,6 +136,8 @@ class _StepTask:
                 # As a step without a task does: it begins in the pass in which it came.
                 self._turns.serves()
                 reply = await call.run()
+        except MemoryError as raised:
+            call.error = ResourceExhaustedError(f"the step needed more memory than there is: {raised}")
         except Exception as raised:
             call.error = raised
         finally:

@@ -14,6 +14,7 @@ PREPARE: Final = "box_prepare"
 RUN: Final = "box_run"
 RESET: Final = "box_reset"
 SETTLE: Final = "box_settle"
+FREED: Final = "box_freed"
 
 #: Requests that are kept.
 REQUESTS_MAX: Final = 1024
@@ -117,6 +118,7 @@ class BoxReset(Message):
 
 __all__ = [
     "DROPPED",
+    "FREED",
     "OPEN",
     "PREPARE",
     "REQUESTS_MAX",

@@ -134,6 +134,13 @@ async def test_answers_that_make_no_sense_end_the_process(monkeypatch: pytest.Mo
     assert str(error).isprintable()
 
 
+@pytest.fixture
+def unbounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has found a way around what it may ask for."""
+    monkeypatch.setattr("flowengine.sandbox.gauge.Gauge.allow", lambda self, room, least=0: None)
+
+
+@pytest.mark.usefixtures("unbounded")
 async def test_a_flood_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     body = "answer(lambda: Reply(None, [np.zeros(60_000_000, np.float32)]))"
     error = await _error_of(monkeypatch, _LOCKED, body)
@@ -143,6 +150,16 @@ async def test_a_flood_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(error, UnavailableError)
 
 
+@pytest.mark.parametrize("making", ["[0] * 50_000_000", "bytes(400_000_000)", "np.ones(50_000_000)"])
+async def test_memory_that_may_not_be_asked_for_is_refused(
+    monkeypatch: pytest.MonkeyPatch, making: str
+) -> None:
+    error = await _error_of(monkeypatch, _LOCKED, f"answer(lambda: Reply(None, [{making}]))", goes_on=False)
+    assert isinstance(error, ResourceExhaustedError)
+    assert "the step needed more memory" in error.message
+
+
+@pytest.mark.usefixtures("unbounded")
 async def test_memory_that_no_account_knows_of_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     body = """
         async def run(self, message, given):
@@ -241,6 +258,7 @@ async def test_memory_that_changes_while_it_is_read_harms_nobody(monkeypatch: py
                 np.testing.assert_array_equal(value, before)
 
 
+@pytest.mark.usefixtures("unbounded")
 async def test_memory_that_is_filled_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     body = """
         async def run(self, message, given):

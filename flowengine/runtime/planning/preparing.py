@@ -65,6 +65,18 @@ class PreparedPlan:
         return PreparedPlan(plan, self.feeds, self.fetches, self.assemble)
 
 
+def own_values(prepared: PreparedPlan, results: list[Any]) -> Any:
+    """A step's results in the structure that was asked for, the caller's own. The list has the only
+    references that the step has left."""
+    return prepared.assemble([spec.convert(results, index) for index, spec in enumerate(prepared.fetches)])
+
+
+def lent_values(prepared: PreparedPlan, results: list[Any]) -> Any:
+    """A step's results in the structure that was asked for, as they are: for who has read them, or copied
+    them, before anything else runs. Variables may lie there, and what was fed."""
+    return prepared.assemble(results)
+
+
 class RequestPlanner:
     """Makes the plans of requests to one version of a session's graph.
 
@@ -195,4 +207,4 @@ class RequestPlanner:
         return self._functions
 
 
-__all__ = ["AnyPlan", "PreparedPlan", "RequestPlanner"]
+__all__ = ["AnyPlan", "PreparedPlan", "RequestPlanner", "lent_values", "own_values"]

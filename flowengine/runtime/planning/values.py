@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import Array, Value, to_array
-from flowengine.core.buffers import ALIGNED, AlignedBytes, aligned
+from flowengine.core.buffers import ALIGNED, AlignedBytes, MemoryLease, aligned
 from flowengine.core.dtypes import DType, resource, string, variant
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
@@ -218,7 +218,9 @@ def _is_exclusive(values: list[Any], index: int) -> bool:
         return False
     if values[index].base is None:
         return bool(values[index].flags.owndata)
-    return type(values[index].base) is AlignedBytes and getrefcount(values[index].base) <= _ALONE_BELOW
+    if type(values[index].base) is not AlignedBytes and type(values[index].base) is not MemoryLease:
+        return False
+    return getrefcount(values[index].base) <= _ALONE_BELOW
 
 
 def _measure_alone() -> tuple[int, int]:
