@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +23,11 @@ from flowengine.kernels.registry import kernel
 from flowengine.kernels.strings.formatting import strings_like
 
 _CONTINUATION: Final = bytes(range(0x80, 0xC0))
+#: What numbers are made of whose text Python and TensorFlow read in the same way, or not at all.
+_PLAIN_INTEGER: Final = b"0123456789-"
+_PLAIN_FLOAT: Final = b"0123456789.+-eE"
+#: An integer of more digits is read alone: Python's time for one grows with their square.
+_DIGITS_MAX: Final = 64
 _HEXADECIMAL: Final = re.compile(rb"[ \t\n\v\f\r]*[+-]?0x[0-9a-f]+[ \t\n\v\f\r]*\Z", re.IGNORECASE)
 _SPACE: Final = b" \t\n\v\f\r"
 _INTEGER: Final = re.compile(rb"[ \t\n\v\f\r]*-?[0-9]+[ \t\n\v\f\r]*\Z")
@@ -34,6 +40,11 @@ _FLOAT: Final = re.compile(
 def _cost(strings: Any, *_: Any) -> float:
     """Microseconds: about 0.3 an element."""
     return 0.3 * float(getattr(strings, "size", 1))
+
+
+def lengths_of(values: Sequence[Any], measure: Callable[[Any], int] = len, dtype: Any = np.int64) -> Array:
+    """(N,): how long each is."""
+    return np.fromiter(map(measure, values), dtype, len(values))
 
 
 def mapped(strings: Value, function: Callable[[bytes], bytes]) -> Value:
@@ -61,7 +72,7 @@ def string_length(strings: Value, *, unit: bytes) -> Any:
     if isinstance(strings, bytes):
         return np.int32(measure(strings))
     array = to_array(strings)
-    return np.array([measure(s) for s in array.reshape(-1).tolist()], np.int32).reshape(array.shape)
+    return lengths_of(array.reshape(-1).tolist(), measure, np.int32).reshape(array.shape)
 
 
 @kernel("StringLower", fresh=True, heavy=_cost)
@@ -126,11 +137,30 @@ def string_to_number(strings: Value, *, out_type: DType) -> Any:
     Raises InvalidArgumentError for text that is no number of the type, or is out of its range.
     """
     array = to_array(strings)
-    values: list[Any] = [
-        to_number(text, out_type, "StringToNumberOp could not correctly convert string: ")
-        for text in array.reshape(-1).tolist()
-    ]
+    texts: list[bytes] = array.reshape(-1).tolist()
+    values = _plain_numbers(texts, out_type)
+    if values is None:
+        complaint = "StringToNumberOp could not correctly convert string: "
+        values = [to_number(text, out_type, complaint) for text in texts]
     return np.array(values, out_type.as_numpy_dtype).reshape(array.shape)
+
+
+def _plain_numbers(texts: Sequence[bytes], dtype: DType) -> Sequence[float | int] | None:
+    """What `to_number` reads from each; None where a text has other than digits, signs, points and exponents,
+    or is no number of the type."""
+    if b"".join(texts).translate(None, _PLAIN_FLOAT if dtype.is_floating else _PLAIN_INTEGER):
+        return None
+    try:
+        if dtype.is_floating:
+            return list(map(float, texts))
+        if max(map(len, texts), default=0) >= _DIGITS_MAX:
+            return None
+        numbers = list(map(int, texts))
+    except ValueError:
+        return None
+    fits = dtype.min <= min(numbers, default=0) and max(numbers, default=0) <= dtype.max
+    # Where there are no negative numbers, minus zero is no number either.
+    return numbers if fits and (dtype.min < 0 or not any(b"-" in text for text in texts)) else None
 
 
 def to_number(text: bytes, dtype: DType, complaint: str) -> float | int:
@@ -140,7 +170,7 @@ def to_number(text: bytes, dtype: DType, complaint: str) -> float | int:
             return float(text)
         if _HEXADECIMAL.match(text) and len(text) < 64:
             return float(int(text, 16))
-    elif _INTEGER.match(text) and len(text) < 64 and not (dtype.min == 0 and b"-" in text):
+    elif _INTEGER.match(text) and len(text) < _DIGITS_MAX and not (dtype.min == 0 and b"-" in text):
         number = int(text)
         if dtype.min <= number <= dtype.max:
             return number
@@ -154,18 +184,32 @@ def substr(strings: Value, pos: Any, length: Any, *, unit: bytes) -> Value:
     The three broadcast together. Raises InvalidArgumentError where `pos` is outside of its string, and
     where the shapes do not fit.
     """
-    cut = _cut_characters if unit == b"UTF8_CHAR" else _cut_bytes
+    in_bytes = unit != b"UTF8_CHAR"
     array, starts, lengths = to_array(strings), np.asarray(pos), np.asarray(length)
     if starts.shape != lengths.shape:
         raise InvalidArgumentError(
             f"pos and len should have the same shape, got: {list(starts.shape)} vs. {list(lengths.shape)}"
         )
+    if not starts.ndim and in_bytes and (parts := _same_bytes(array, starts.item(), lengths.item())):
+        return strings_like(parts, array.shape)
     if array.shape != starts.shape:
         array, starts, lengths = _broadcast(array, starts, lengths)
     rows = zip(
         array.reshape(-1).tolist(), starts.reshape(-1).tolist(), lengths.reshape(-1).tolist(), strict=True
     )
+    cut = _cut_bytes if in_bytes else _cut_characters
     return strings_like([cut(*row) for row in rows], array.shape)
+
+
+def _same_bytes(array: Array, pos: int, length: int) -> list[bytes]:
+    """The same bytes of every string, from one that all of them have; nothing where one has not."""
+    texts = array.reshape(-1).tolist()
+    least = min(map(len, texts), default=-1)
+    if (pos if pos >= 0 else -pos) > least:
+        return []
+    # An end that is counted from a negative place may lie behind the string's end.
+    end = None if length < 0 or (pos < 0 and pos + length >= 0) else pos + length
+    return list(map(itemgetter(slice(pos, end)), texts))
 
 
 def _broadcast(*arrays: Array) -> tuple[Array, ...]:

@@ -28,9 +28,12 @@ def strings_like(values: Sequence[bytes], shape: tuple[int, ...]) -> Value:
 
 @lru_cache(maxsize=256)
 def _formatter(
-    dtype: DType, precision: int, scientific: bool, shortest: bool, width: int, fill: bytes
+    dtype: DType, precision: int, scientific: bool, shortest: bool, width: int, fill: bytes, is_finite: bool
 ) -> Callable[[Any], bytes]:
-    """How one element is written; InvalidArgumentError for a combination that means nothing."""
+    """How one element is written; InvalidArgumentError for a combination that means nothing.
+
+    is_finite   whether no float is infinite or a NaN
+    """
     fractional = dtype.is_floating or dtype.is_complex
     is_whole = not fractional and dtype is not string
     if is_whole and (scientific or shortest):
@@ -57,9 +60,9 @@ def _formatter(
     spec += (b"e" if scientific else b"g" if shortest else b"f") if fractional else b"d"
     if dtype.is_complex:
         return lambda value: b"(" + _float(spec, value.real) + b"," + _float(spec, value.imag) + b")"
-    if dtype.is_floating:
+    if dtype.is_floating and not is_finite:
         return lambda value: _float(spec, value)
-    return lambda value: spec % value
+    return spec.__mod__
 
 
 def _float(spec: bytes, value: float) -> bytes:
@@ -81,8 +84,9 @@ def as_string(
     values: Any, *, T: DType, precision: int, scientific: bool, shortest: bool, width: int, fill: bytes
 ) -> Value:
     """Each number as C's printf writes it (string, of the input's shape); text only gets its width."""
-    write = _formatter(T, precision, scientific, shortest, width, fill)
     array = to_array(values)
+    is_finite = T.is_floating and bool(np.isfinite(array).all())
+    write = _formatter(T, precision, scientific, shortest, width, fill, is_finite)
     ask_for(array.size * (text_bytes(b"") + max(width, precision, 1)))
     return strings_like(each(write, array.reshape(-1).tolist()), array.shape)
 

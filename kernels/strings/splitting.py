@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +12,7 @@ from flowengine.core.accounting import ask_for, is_asked, text_bytes
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.registry import kernel
+from flowengine.kernels.strings.elements import lengths_of
 from flowengine.kernels.strings.formatting import strings_like
 
 _SPACE: Final = b" \t\n\v\f\r"
@@ -40,13 +41,13 @@ def _scalar(value: Value, what: str) -> bytes:
 
 def _sparse(rows: Sequence[Sequence[bytes]]) -> tuple[Array, Value, Array]:
     """Indices (int64 [n, 2]), values (string [n]) and dense shape (int64 [2])."""
-    lengths = np.array([len(row) for row in rows], np.int64)
+    lengths = lengths_of(rows)
     total = int(lengths.sum())
     indices = np.empty((total, 2), np.int64)
     indices[:, 0] = np.arange(len(rows)).repeat(lengths)
     indices[:, 1] = np.arange(total) - (lengths.cumsum() - lengths).repeat(lengths)
     widest = int(lengths.max()) if len(rows) else 0
-    values = strings_like([part for row in rows for part in row], (total,))
+    values = strings_like(list(chain.from_iterable(rows)), (total,))
     return indices, values, np.array([len(rows), widest], np.int64)
 
 
@@ -59,10 +60,13 @@ def string_split(strings: Value, delimiter: Value, *, skip_empty: bool) -> tuple
     texts, between = _vector(strings), _scalar(delimiter, "delimiter")
     if not between:
         return _sparse([[text[i : i + 1] for i in range(len(text))] for text in texts])
-    split = re.compile(b"[" + re.escape(between) + b"]").split
-    if skip_empty:
-        return _sparse([[part for part in split(text) if part] for text in texts])
-    return _sparse([split(text) for text in texts])
+    border = between[:1]
+    if len(between) > 1:
+        # All of them are borders: as the first one they are as good.
+        same = bytes.maketrans(between, border * len(between))
+        texts = [text.translate(same) for text in texts]
+    rows = [text.split(border) for text in texts]
+    return _sparse([list(filter(None, row)) for row in rows] if skip_empty else rows)
 
 
 @kernel("StringSplitV2", fresh=True, heavy=_cost)
