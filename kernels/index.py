@@ -122,7 +122,7 @@ OPS: Final[dict[str, str]] = {
     "data.file_datasets": """
         CSVDataset CSVDatasetV2 DatasetToTFRecord ExperimentalCSVDataset ExperimentalDatasetToTFRecord
         ExperimentalLMDBDataset ExperimentalMatchingFilesDataset ExperimentalSqlDataset LMDBDataset
-        LoadDataset MatchingFilesDataset SaveDataset SaveDatasetV2 SnapshotChunkDataset
+        LoadDataset MatchingFilesDataset SaveDataset SaveDatasetV2 SnapshotChunkDataset SnapshotDataset
         SnapshotDatasetReader SnapshotDatasetV2 SnapshotNestedDatasetReader SqlDataset TFRecordDatasetV2
     """,
     "data.inspecting": """

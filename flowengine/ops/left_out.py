@@ -44,7 +44,6 @@ LEFT_OUT: Final[dict[str, str]] = {
         IteratorGetModelProto
     """,
     "no library for the format is among those that we may use": "DecodeJxl",
-    "the first form of snapshots, an experiment whose files nothing else reads": "SnapshotDataset",
     "snapshots that several workers of TensorFlow's data service write": "ListSnapshotChunksDataset",
     "its kernel came after TensorFlow 1.15 and went before 2.21": "BoostedTreesCalculateBestFeatureSplitV2",
     "its rule of rounding is not known here": "StochasticCastToInt",

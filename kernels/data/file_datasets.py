@@ -26,6 +26,7 @@ from flowengine.resources.data.matching import MatchingFilesDataset
 from flowengine.resources.data.saved.loading import LoadedDataset, ShardFolderDataset
 from flowengine.resources.data.saved.saving import SavedDataset, save_all
 from flowengine.resources.data.saved.snapshots import (
+    FirstSnapshotDataset,
     SnapshotDataset,
     chunk_dataset,
     nested_dataset,
@@ -91,6 +92,16 @@ def csv_dataset(
     )
 
 
+def _number_of(input_dataset: Any) -> str:
+    """The number of our own graph of a dataset."""
+    return str(fingerprint64(graph_of(checked_dataset(input_dataset))))
+
+
+def first_snapshot_dataset(origin: Origin, input_dataset: Any, path: Any) -> FirstSnapshotDataset:
+    """A dataset that is kept in a folder under the number that our own graph of it has."""
+    return FirstSnapshotDataset(origin, input_dataset, path, _number_of(input_dataset))
+
+
 def snapshot_dataset(
     origin: Origin,
     input_dataset: Any,
@@ -99,12 +110,9 @@ def snapshot_dataset(
     shard_func_other_args: tuple[Any, ...],
 ) -> SnapshotDataset:
     """A dataset that is kept in a folder under `hash`, or under the number that our own graph of it has."""
-    number = origin.attrs["hash"]
-    if not origin.attrs["hash_valid"]:
-        number = fingerprint64(graph_of(checked_dataset(input_dataset)))
-    return SnapshotDataset(
-        origin, input_dataset, path, reader_func_other_args, shard_func_other_args, int(number)
-    )
+    given = origin.attrs["hash_valid"]
+    number = str(int(origin.attrs["hash"]) % 2**64) if given else _number_of(input_dataset)
+    return SnapshotDataset(origin, input_dataset, path, reader_func_other_args, shard_func_other_args, number)
 
 
 register_datasets(
@@ -114,6 +122,7 @@ register_datasets(
         "LoadDataset": LoadedDataset,
         "SaveDatasetV2": SavedDataset,
         "SnapshotChunkDataset": chunk_dataset,
+        "SnapshotDataset": first_snapshot_dataset,
         "SnapshotDatasetV2": snapshot_dataset,
         "SnapshotNestedDatasetReader": nested_dataset,
         "ExperimentalSqlDataset SqlDataset": sql_dataset,

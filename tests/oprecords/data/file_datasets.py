@@ -10,7 +10,7 @@ EXCUSED: Final = {
         CSVDataset CSVDatasetV2 DatasetToTFRecord ExperimentalDatasetToTFRecord
         ExperimentalCSVDataset ExperimentalLMDBDataset
         ExperimentalMatchingFilesDataset ExperimentalSqlDataset LMDBDataset LoadDataset
-        MatchingFilesDataset SaveDataset SaveDatasetV2 SnapshotChunkDataset
+        MatchingFilesDataset SaveDataset SaveDatasetV2 SnapshotChunkDataset SnapshotDataset
         SnapshotDatasetReader SnapshotDatasetV2 SnapshotNestedDatasetReader SqlDataset
         TFRecordDatasetV2
     """,

@@ -28,23 +28,27 @@ from flowengine.resources.data.saved.saving import SavedDataset, SavedWriter
 from flowengine.resources.data.windows import dataset_of
 from flowengine.resources.elements import Element
 
-#: How long a run that was begun and not ended is left to whoever began it.
-_PENDING_MICROSECONDS: Final = 24 * 3600 * 10**6
+#: How long a run that was begun and not ended is left to whoever began it, unless the node says so.
+_PENDING_SECONDS: Final = 24 * 3600
 #: What becomes of the elements: they are read, they are saved, they pass, there are none any more.
 READS, SAVES, PASSES, OVER = "reads", "saves", "passes", "over"
+#: {what the first form of the node asks for: what becomes of the elements, whatever there is}
+_MODES: Final = {"auto": "", "read": READS, "write": SAVES, "passthrough": PASSES}
 _COMPRESSIONS: Final = {b"AUTO": b"SNAPPY", b"NONE": b""}
 
 
 class SnapshotDataset(DerivedDataset):
     """The elements of another: saved the first time, read from then on.
 
-    number   of the graph of what is saved: datasets of one number are taken for the same
+    name              of its folder: the number of the graph of what is saved, so that datasets of one number
+                      are taken for the same
+    pending_seconds   for which a run that another has begun is left to it
 
     A run counts once its last element was given: who stops before leaves nothing behind. While another has
     begun a run that it has not ended, for up to a day, elements pass without being saved.
     """
 
-    __slots__ = ("loaded", "number", "path", "saved")
+    __slots__ = ("loaded", "name", "path", "pending_seconds", "saved")
 
     def __init__(
         self,
@@ -53,13 +57,13 @@ class SnapshotDataset(DerivedDataset):
         path: Value,
         reader_func_other_args: tuple[Value, ...],
         shard_func_other_args: tuple[Value, ...],
-        number: int,
+        name: str,
     ) -> None:
         super().__init__(origin, input_dataset)
         attrs = origin.attrs
         said = attrs.get("compression") or b""
         as_saved = replace(origin, attrs={**attrs, "compression": _COMPRESSIONS.get(said, said)})
-        self.number = str(number % 2**64)
+        self.name = name
         whole = text(path, "path")
         prefixes = {attrs.get(name) or b"" for name in ("reader_prefix", "writer_prefix")}
         if len(prefixes) > 1:
@@ -69,10 +73,11 @@ class SnapshotDataset(DerivedDataset):
             )
         if prefix := prefixes.pop():
             whole = os.path.join(prefix, whole.lstrip(b"/"))
-        folder = os.path.join(whole, self.number.encode())
+        folder = os.path.join(whole, os.fsencode(name))
         self.path = os.fsdecode(folder)
+        self.pending_seconds = _PENDING_SECONDS
         self.loaded = LoadedDataset(as_saved, folder, reader_func_other_args)
-        self.saved = _SavedSnapshot(as_saved, input_dataset, folder, shard_func_other_args, self.number)
+        self.saved = _SavedSnapshot(as_saved, input_dataset, folder, shard_func_other_args, name)
 
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _SnapshotIterator(iteration, self)
@@ -88,8 +93,52 @@ class SnapshotDataset(DerivedDataset):
             return SAVES
         if run.is_whole:
             return READS
-        is_pending = run.begun > time.time_ns() // 1000 - _PENDING_MICROSECONDS
+        is_pending = run.begun > time.time_ns() // 1000 - self.pending_seconds * 10**6
         return PASSES if is_pending else SAVES
+
+
+class FirstSnapshotDataset(SnapshotDataset):
+    """The first form of a snapshot: its node says what becomes of the elements.
+
+    The node says for how long a run of another is left to it, too. The order of the elements is that in which
+    they were saved. Raises InvalidArgumentError for settings that TensorFlow refuses.
+    """
+
+    __slots__ = ("wanted",)
+
+    def __init__(self, origin: Origin, input_dataset: Any, path: Value, number: str) -> None:
+        attrs = origin.attrs
+        compression = attrs.get("compression") or b""
+        if compression not in (b"", b"GZIP", b"SNAPPY"):
+            raise InvalidArgumentError("compression must be either '', 'GZIP' or 'SNAPPY'.")
+        wanted = (attrs.get("mode") or b"auto").decode(errors="replace")
+        if wanted not in _MODES:
+            raise InvalidArgumentError(
+                f"mode must be one of {', '.join(map(repr, _MODES))}, not {wanted!r:.80}"
+            )
+        pending = int(attrs.get("pending_snapshot_expiry_seconds", _PENDING_SECONDS))
+        if pending < 1:
+            raise InvalidArgumentError("pending_snapshot_expiry_seconds must be at least 1 second.")
+        prefixes = {attrs.get(name) or b"" for name in ("reader_path_prefix", "writer_path_prefix")}
+        if len(prefixes) > 1:
+            raise InvalidArgumentError(
+                "reader_path_prefix and writer_path_prefix differ, so that what is saved would never be "
+                "read. Give both, or none"
+            )
+        name = attrs.get("snapshot_name") or b""
+        if b"/" in name:
+            raise InvalidArgumentError(f"snapshot_name must be the name of a folder, not {name!r:.80}")
+        folder = prefixes.pop() + text(path, "path")
+        own = f"custom-{os.fsdecode(name)}" if name else number
+        kept = {key: attrs[key] for key in ("output_types", "output_shapes")}
+        settings = {**kept, "compression": compression, "use_shard_func": False}
+        super().__init__(replace(origin, attrs=settings), input_dataset, folder, (), (), own)
+        self.origin = origin
+        self.wanted = _MODES[wanted]
+        self.pending_seconds = pending
+
+    def mode(self) -> str:
+        return self.wanted or super().mode()
 
 
 class _SavedSnapshot(SavedDataset):
