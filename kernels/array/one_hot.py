@@ -19,6 +19,7 @@ from flowengine.kernels.common.array_args import (
     shape_of,
 )
 from flowengine.kernels.common.checks import refuse
+from flowengine.kernels.common.indices import in_range
 from flowengine.kernels.registry import kernel
 
 
@@ -60,13 +61,13 @@ def one_hot(xp: Any, indices: Value, depth: Value, on_value: Value, off_value: V
         place += (
             xp.arange(outer, dtype=np.int64)[:, None] * (count * inner) + xp.arange(inner, dtype=np.int64)
         ).reshape(-1)
-    inside = (numbers >= 0) & (numbers < count)
     flat = out.reshape(-1)
     if in_host_memory(array):
-        if not inside.all():
-            place = place[inside]
+        if not in_range(numbers, count):
+            place = place[(numbers >= 0) & (numbers < count)]
         flat[place] = on_value
         return out
+    inside = (numbers >= 0) & (numbers < count)
     # What is outside lights a place that is cut off.
     wide = xp.concatenate([flat, flat[:1]])
     wide[xp.where(inside, place, flat.size)] = on_value
@@ -114,17 +115,26 @@ def sparse_to_dense(
     out = filled(xp, dims, default_value, values.dtype)
     if not count:
         return out
-    outside = ((matrix < 0) | (matrix >= xp.asarray(dims))).any(axis=1)
-    refuse(outside.any(), lambda: _out_of_bounds(matrix, outside, dims))
-    flat = xp.zeros(count, np.int64)
-    for axis, size in enumerate(dims):
-        flat *= size
+    if in_host_memory(matrix):
+        if not all(in_range(matrix[:, axis], size) for axis, size in enumerate(dims)):
+            raise _out_of_bounds(matrix, _outside(xp, matrix, dims), dims)
+    else:
+        outside = _outside(xp, matrix, dims)
+        refuse(outside.any(), lambda: _out_of_bounds(matrix, outside, dims))
+    flat = matrix[:, 0].astype(np.int64) if depth else xp.zeros(count, np.int64)
+    for axis in range(1, depth):
+        flat *= dims[axis]
         flat += matrix[:, axis]
     if validate_indices and count > 1:
         steps = flat[1:] - flat[:-1]
         refuse(steps.min() <= 0, lambda: _out_of_order(matrix, steps))
     out.reshape(-1)[flat] = values
     return out
+
+
+def _outside(xp: Any, matrix: Array, dims: list[int]) -> Any:
+    """(N,) bool: which rows are no places in a tensor of these dimensions"""
+    return ((matrix < 0) | (matrix >= xp.asarray(dims))).any(axis=1)
 
 
 def _out_of_bounds(matrix: Array, outside: Array, dims: list[int]) -> InvalidArgumentError:

@@ -158,11 +158,11 @@ class Generator:
             self.counter = (start + counts) & _MASK128
         return self.key, start
 
-    def draw(self, distribution: Distribution, count: int, dtype: DType) -> Array:
-        """`count` numbers in host memory, of the next `RESERVED` counters for each."""
+    def draw(self, xp: Any, distribution: Distribution, count: int, dtype: DType) -> Array:
+        """`count` numbers of NumPy, of the next `RESERVED` counters for each."""
         if 2 * count > _AHEAD_NUMBERS:
             key, start = self.reserve(count * RESERVED)
-            alone: Array = distribution(np, key, start, count, dtype)
+            alone: Array = distribution(xp, key, start, count, dtype)
             return alone
         what = (distribution, count, dtype, self.key)
         with self._lock:
@@ -173,7 +173,7 @@ class Generator:
                 self._ahead_draws, self._ahead_of = 0, what
             if not self._ahead:
                 draws = self._ahead_draws = min(2 * self._ahead_draws or 1, _AHEAD_NUMBERS // count)
-                self._ahead = list(several(distribution, self.key, start, count, dtype, draws))[::-1]
+                self._ahead = list(several(xp, distribution, self.key, start, count, dtype, draws))[::-1]
             self._ahead_at = self.counter
             return self._ahead.pop().copy()
 
@@ -290,7 +290,7 @@ def truncated_normal(xp: Any, key: int, start: int, count: int, dtype: DType) ->
         place = xp.stack([(rank > i).argmax(axis=1) for i in range(group)], axis=1)
         chosen = xp.take_along_axis(candidates, place, axis=1)
         return chosen.reshape(-1)[:count].astype(dtype.as_numpy_dtype, copy=False)
-    numbers = _truncated_of(key, start, offsets, dtype).reshape(-1)[:count]
+    numbers = _truncated_of(xp, key, start, offsets, dtype).reshape(-1)[:count]
     return numbers.astype(dtype.as_numpy_dtype, copy=False)
 
 
@@ -299,29 +299,29 @@ def _stretch(dtype: DType) -> int:
     return _group(dtype) * RESERVED // 4
 
 
-def _truncated_of(key: int, start: int, offsets: Array, dtype: DType) -> Any:
+def _truncated_of(xp: Any, key: int, start: int, offsets: Array, dtype: DType) -> Any:
     """Truncated normal numbers of the stretches that begin so far behind `start`: (groups, group)."""
-    result = np.empty((offsets.size, _group(dtype)), np.float64 if dtype is dtypes.float64 else np.float32)
+    result = xp.empty((offsets.size, _group(dtype)), np.float64 if dtype is dtypes.float64 else np.float32)
     parts = slices(offsets.size, _PIECE // 2)
 
     def draw(number: int) -> None:
         part = parts[number]
-        _draw_inside(key, start, offsets[part], result[part], dtype)
+        _draw_inside(xp, key, start, offsets[part], result[part], dtype)
 
     spread(draw, len(parts))
     return result
 
 
-def _draw_inside(key: int, start: int, offsets: Array, result: Array, dtype: DType) -> None:
+def _draw_inside(xp: Any, key: int, start: int, offsets: Array, result: Array, dtype: DType) -> None:
     """Fill the rows of `result` with what is within two deviations."""
     group = result.shape[1]
-    pending = np.arange(len(result))
+    pending = xp.arange(len(result))
     # Two counters give eight numbers, of which four are nearly always inside.
     tries = 2
     while pending.size:
-        candidates = _tried(np, key, start, offsets[pending], tries, dtype)
-        inside = np.absolute(candidates) < _TRUNCATION
-        rank = np.cumsum(inside, axis=1, dtype=np.int32)
+        candidates = _tried(xp, key, start, offsets[pending], tries, dtype)
+        inside = xp.absolute(candidates) < _TRUNCATION
+        rank = xp.cumsum(inside, axis=1, dtype=np.int32)
         enough = rank[:, -1] >= group
         keep = inside & (rank <= group) & enough[:, None]
         result[pending[enough]] = candidates[keep].reshape(-1, group)
@@ -335,19 +335,21 @@ def _tried(xp: Any, key: int, start: int, offsets: Array, tries: int, dtype: DTy
     return _normal_of(xp, _at(xp, key, start, counters), dtype).reshape(offsets.size, -1)
 
 
-def several(distribution: Distribution, key: int, start: int, count: int, dtype: DType, draws: int) -> Array:
+def several(
+    xp: Any, distribution: Distribution, key: int, start: int, count: int, dtype: DType, draws: int
+) -> Array:
     """(draws, count): row i is what `distribution` gives from the counter `i * count * RESERVED` behind
     `start` on."""
     groups = -(-count // _group(dtype))
     apart = _stretch(dtype) if distribution is truncated_normal else 1
-    firsts = np.arange(draws, dtype=np.uint64) * np.uint64(count * RESERVED)
-    offsets = (firsts[:, None] + np.arange(groups, dtype=np.uint64) * np.uint64(apart)).reshape(-1)
+    firsts = xp.arange(draws, dtype=np.uint64) * np.uint64(count * RESERVED)
+    offsets = (firsts[:, None] + xp.arange(groups, dtype=np.uint64) * np.uint64(apart)).reshape(-1)
     if distribution is truncated_normal:
-        numbers = _truncated_of(key, start, offsets, dtype)
+        numbers = _truncated_of(xp, key, start, offsets, dtype)
     elif distribution is normal:
-        numbers = _normal_of(np, _at(np, key, start, offsets), dtype)
+        numbers = _normal_of(xp, _at(xp, key, start, offsets), dtype)
     else:
-        numbers = _uniform_of(_at(np, key, start, offsets), dtype)
+        numbers = _uniform_of(_at(xp, key, start, offsets), dtype)
     rows: Array = numbers.reshape(draws, -1)[:, :count].astype(dtype.as_numpy_dtype, copy=False)
     return rows
 

@@ -60,7 +60,7 @@ def _draw(
         return xp.empty(dims, dtype.as_numpy_dtype)
     generator = node_generator(ctx, node)
     if is_numpy(xp):
-        return generator.draw(distribution, count, dtype.base).reshape(dims)
+        return generator.draw(xp, distribution, count, dtype.base).reshape(dims)
     key, start = generator.reserve(count * philox.RESERVED)
     return distribution(xp, key, start, count, dtype.base).reshape(dims)
 

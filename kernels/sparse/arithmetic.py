@@ -15,7 +15,6 @@ from flowengine.kernels.sparse.entries import (
     check_inside,
     check_rank,
     checked_parts,
-    distinct,
     order_of,
     product_of,
     row_keys,
@@ -29,15 +28,28 @@ def _merged(first: Array, second: Array) -> tuple[Array, Array]:
 
     Each list is in order and has no key twice; of others the walk takes the smaller of the two heads.
     """
-    if _rises(first) and _rises(second):
-        every = distinct(first, second)
-        left, right = (np.full(len(every), -1, np.int64) for _ in range(2))
-        left[np.searchsorted(every, first)] = np.arange(len(first))
-        right[np.searchsorted(every, second)] = np.arange(len(second))
-        return left, right
-    pairs = _walk(first.tolist(), second.tolist())
-    places = np.array(pairs, np.int64).reshape(-1, 2)
-    return places[:, 0], places[:, 1]
+    if not (_rises(first) and _rises(second)):
+        places = np.array(_walk(first.tolist(), second.tolist()), np.int64).reshape(-1, 2)
+        return places[:, 0], places[:, 1]
+    if len(first) == len(second) and (first == second).all():
+        left = np.arange(len(first))
+        return left, left
+    before = first.searchsorted(second)
+    is_new = np.ones(len(second), bool)
+    if len(first):
+        is_new = first.take(before, mode="clip") != second
+    # A key that only the second list has comes behind all smaller ones of the first, and of those.
+    new = np.flatnonzero(is_new)
+    places_new = before.take(new)
+    places_new += np.arange(len(new))
+    is_old = np.ones(len(first) + len(new), bool)
+    is_old[places_new] = False
+    left, right = (np.full(len(is_old), -1, np.int64) for _ in range(2))
+    left[is_old] = np.arange(len(first))
+    right[places_new] = new
+    shared = np.flatnonzero(~is_new)
+    right[np.flatnonzero(is_old).take(before.take(shared))] = shared
+    return left, right
 
 
 def _rises(keys: Array) -> bool:
@@ -104,11 +116,19 @@ def sparse_add(
         (a_indices, a_values, a_shape), (b_indices, b_values, b_shape)
     )
     left, right = _merged(*row_keys(a_places, b_places))
-    from_a, from_b = _joined(left, right, a, b)
-    # What only one has is handed on as it is, minus zero too.
-    total = np.where(left < 0, from_b, np.where(right < 0, from_a, from_a + from_b))
-    kept = np.flatnonzero((left < 0) | (right < 0) | (least <= np.abs(total)))
-    return _indices_of(left, right, a_places, b_places).take(kept, 0), total.take(kept), vector_of(dims)
+    if left is right:
+        total = a + b
+        large = least <= np.abs(total)
+        places = a_places.copy()
+    else:
+        from_a, from_b = _joined(left, right, a, b)
+        # What only one has is handed on as it is, minus zero too.
+        total = np.where(left < 0, from_b, np.where(right < 0, from_a, from_a + from_b))
+        large = (left < 0) | (right < 0) | (least <= np.abs(total))
+        places = _indices_of(left, right, a_places, b_places)
+    if not large.all():
+        places, total = places[large], total[large]
+    return places, total, vector_of(dims)
 
 
 @kernel("SparseAddGrad", fresh=True)

@@ -5,6 +5,7 @@ A sparse tensor of E entries and R dimensions is `indices` (E, R) int64, `values
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets
+from flowengine.kernels.common.indices import in_range
 
 #: A product of dimensions must be below this.
 INT64_END = 2**63
@@ -68,10 +70,9 @@ def check_columns(indices: Array, rank: int, what: str, other: str) -> None:
 
 def check_inside(indices: Array, dims: Sequence[int], what: str = "indices") -> None:
     """InvalidArgumentError naming the first entry outside the dense shape."""
-    if not indices.size:
-        return
-    outside = (indices < 0) | (indices >= np.array(dims, indices.dtype))
-    if outside.any():
+    # Rows are short: a column at a time is far quicker than a row at a time.
+    if not all(in_range(indices[:, column], size) for column, size in enumerate(dims)):
+        outside = (indices < 0) | (indices >= np.array(dims, indices.dtype))
         row = int(outside.any(1).argmax())
         raise InvalidArgumentError(
             f"{what}[{row}] = {brackets(indices[row].tolist())} is out of bounds: "
@@ -84,39 +85,55 @@ def row_keys(*matrices: Array) -> list[Array]:
 
     Matrices have the same number of columns; their keys may be compared with each other.
     """
-    filled = [matrix for matrix in matrices if matrix.size]
-    columns = matrices[0].shape[1]
-    if not filled or not columns:
-        return [np.zeros(len(matrix), np.int64) for matrix in matrices]
-    if columns == 1:
+    if matrices[0].shape[1] == 1:
         return [matrix[:, 0] for matrix in matrices]
-    low = np.minimum.reduce([matrix.min(0) for matrix in filled]).tolist()
-    high = np.maximum.reduce([matrix.max(0) for matrix in filled]).tolist()
-    extents = [end - start + 1 for start, end in zip(low, high, strict=True)]
-    total = 1
-    for extent in extents:
-        total *= extent
-    if total >= INT64_END:
-        return _ranks(matrices)
-    keys = []
+    if len(matrices) == 1:
+        return [keys_of_rows(matrices[0])]
+    keys = keys_of_rows(np.concatenate(matrices))
+    parts, start = [], 0
     for matrix in matrices:
-        key = matrix[:, 0] - low[0]
-        for column in range(1, columns):
-            key = key * extents[column]
-            key += matrix[:, column]
+        parts.append(keys[start : start + len(matrix)])
+        start += len(matrix)
+    return parts
+
+
+def keys_of_rows(every: Array) -> Array:
+    """`row_keys` of one matrix (N, R)."""
+    columns = every.shape[1]
+    if not every.size:
+        return np.zeros(len(every), np.int64)
+    if columns == 1:
+        return every[:, 0]
+    # Indices begin at 0, or nearly so: only where they do not, or reach far, is it worth finding where.
+    low = [0] * columns
+    high = [int(np.maximum.reduce(every[:, column])) for column in range(columns)]
+    if np.minimum.reduce(every, axis=None) < 0 or _extents(low, high)[1] >= INT64_END:
+        low = [int(np.minimum.reduce(every[:, column])) for column in range(columns)]
+    extents, total = _extents(low, high)
+    if total >= INT64_END:
+        return _ranks(every)
+    key: Array = every[:, 0] - low[0] if low[0] else every[:, 0]
+    for column in range(1, columns):
+        key = key * extents[column]
+        key += every[:, column]
+        if low[column]:
             key -= low[column]
-        keys.append(key)
-    return keys
+    return key
 
 
-def _ranks(matrices: Sequence[Array]) -> list[Array]:
+def _extents(low: Sequence[int], high: Sequence[int]) -> tuple[list[int], int]:
+    """How many numbers each column may have, and their product."""
+    extents = [end - start + 1 for start, end in zip(low, high, strict=True)]
+    return extents, math.prod(extents)
+
+
+def _ranks(every: Array) -> Array:
     """Where each row would stand among all distinct rows: what fits into 64 bits whatever the dimensions."""
-    every = np.concatenate(matrices)
     order = np.lexsort(every.T[::-1])
     ordered = every[order]
     ranks = np.empty(len(every), np.int64)
     ranks[order] = np.cumsum(np.concatenate([[False], (ordered[1:] != ordered[:-1]).any(1)]))
-    return np.split(ranks, np.cumsum([len(matrix) for matrix in matrices])[:-1])
+    return ranks
 
 
 def order_of(keys: Array) -> Array | None:
@@ -193,6 +210,7 @@ __all__ = [
     "checked_parts",
     "checked_shape",
     "distinct",
+    "keys_of_rows",
     "order_of",
     "product_of",
     "row_keys",

@@ -10,7 +10,7 @@ import numpy as np
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.errors import InternalError, InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets, scalar
-from flowengine.kernels.common.indices import check_indices
+from flowengine.kernels.common.indices import check_indices, in_range
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.sparse.entries import (
     INT64_END,
@@ -140,10 +140,17 @@ def sparse_slice(indices: Value, values: Value, shape: Value, start: Value, size
     cut = [max(end - first, 0) for first, end in zip(corner, ends, strict=True)]
     if not dims:
         return places.copy(), elements.copy(), vector_of(cut)
-    low = np.array(corner, np.int64)
-    inside = ((places >= low) & (places < np.array(ends, np.int64))).all(1)
+    # Rows are short: a column at a time is far quicker than a row at a time.
+    inside = np.ones(len(places), bool)
+    for column, (first, end) in enumerate(zip(corner, ends, strict=True)):
+        numbers = places[:, column]
+        inside &= numbers >= first
+        inside &= numbers < end
     kept = np.flatnonzero(inside)
-    return places.take(kept, 0) - low, elements.take(kept), vector_of(cut)
+    found = places.take(kept, 0)
+    for column, first in enumerate(corner):
+        found[:, column] -= first
+    return found, elements.take(kept), vector_of(cut)
 
 
 @kernel("SparseSliceGrad", fresh=True)
@@ -278,9 +285,8 @@ def sparse_fill_empty_rows(indices: Value, values: Value, dense_shape: Value, de
             f"Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = {len(places)}"
         )
     column = places[:, 0]
-    wrong = (column < 0) | (column >= rows)
-    if wrong.any():
-        at = int(wrong.argmax())
+    if not in_range(column, rows):
+        at = int(((column < 0) | (column >= rows)).argmax())
         raise InvalidArgumentError(f"indices({at}, 0) is invalid: {int(column[at])} is not in [0, {rows})")
     counts = np.bincount(column, minlength=rows)
     empty = counts == 0
@@ -288,18 +294,17 @@ def sparse_fill_empty_rows(indices: Value, values: Value, dense_shape: Value, de
     if order is None and not empty.any():
         return places, elements, empty, np.arange(len(places))
     # An entry moves up by one for each empty row before its own.
-    shift = np.cumsum(empty)
+    shift = empty.cumsum()
     total = len(places) + int(shift[-1]) if rows else 0
-    if order is None:
-        where = np.arange(len(places)) + shift[column]
-    else:
-        where = np.empty(len(places), np.int64)
-        where[order] = np.arange(len(places))
-        where += shift[column]
+    where = np.arange(len(places))
+    if order is not None:
+        moved, where = where, np.empty_like(where)
+        where[order] = moved
+    where += shift[column]
     found = np.zeros((total, len(dims)), np.int64)
     found[where] = places
     filled = np.flatnonzero(empty)
-    gaps = np.cumsum(counts)[filled] + np.arange(len(filled))
+    gaps = counts.cumsum()[filled] + np.arange(len(filled))
     found[gaps, 0] = filled
     taken = np.empty(total, elements.dtype)
     taken[where] = elements

@@ -437,7 +437,7 @@ def test_numbers_drawn_ahead_are_those_of_each_draw_alone(
         made.counter = place
     for count, draws in runs:
         for _ in range(draws):
-            drawn = generator.draw(distribution, count, dtype)
+            drawn = generator.draw(np, distribution, count, dtype)
             key, start = reference.reserve(count * philox.RESERVED)
             alone = distribution(np, key, start, count, dtype)
             assert drawn.dtype == alone.dtype
@@ -452,10 +452,10 @@ def test_a_generator_that_is_set_anew_forgets_what_it_drew_ahead() -> None:
     generator = philox.Generator(1, 2)
     begun = generator.counter
     for _ in range(3):
-        generator.draw(philox.uniform, 16, dtypes.float32)
+        generator.draw(np, philox.uniform, 16, dtypes.float32)
     ahead, generator.key = generator.counter, 3
-    other = generator.draw(philox.uniform, 16, dtypes.float32)
+    other = generator.draw(np, philox.uniform, 16, dtypes.float32)
     np.testing.assert_array_equal(other, philox.uniform(np, 3, ahead, 16, dtypes.float32))
     generator.counter = begun
-    first = generator.draw(philox.uniform, 16, dtypes.float32)
+    first = generator.draw(np, philox.uniform, 16, dtypes.float32)
     np.testing.assert_array_equal(first, philox.uniform(np, 3, begun, 16, dtypes.float32))
