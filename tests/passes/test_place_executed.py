@@ -94,11 +94,15 @@ class Truth:
         self._known: dict[str, float] = {}
 
     def cost(self, node: Node, device: str) -> float:
-        """Microseconds of one execution; of a node that partitioning made, as of any small one."""
+        """Microseconds of one execution; of a node that a pass made, as of any small one.
+
+        Where a call was, a node that hands on its results has its name.
+        """
         found = self._known.get(node.name)
         if found is None:
             known = self.graph.nodes.get(node.name)
-            found = 0.5 if known is None else self.estimator.microseconds(known) * self.factors[known.op]
+            is_given = known is not None and known.op == node.op
+            found = self.estimator.microseconds(node) * self.factors[node.op] if is_given else 0.5
             self._known[node.name] = found
         return found / self.speeds[device]
 
@@ -227,17 +231,24 @@ class Rule:
     """Everything on one device, or groups in turn."""
 
     def __init__(self, graph: NodeGraph, offers: Sequence[Offer], one: int | None) -> None:
-        groups = colocate(graph)
-        names = [str(offer.name) for offer in offers]
-        turn: dict[int, int] = {}
-        self._homes = {
-            name: names[one if one is not None else turn.setdefault(groups.find(i), len(turn)) % len(names)]
-            for i, name in enumerate(groups.names)
-        }
-        self._default = names[one or 0]
+        self._names = [str(offer.name) for offer in offers]
+        self._one = one
+        self._homes = self._deal(graph, {})
 
     def __call__(self, graph: NodeGraph, context: PassContext) -> Mapping[str, str]:
-        return {node.name: self._homes.get(node.name, self._default) for node in graph}
+        return self._deal(graph, self._homes)
+
+    def _deal(self, graph: NodeGraph, homes: Mapping[str, str]) -> dict[str, str]:
+        """A device for each group: the home of its first node that has one, or the next in turn."""
+        groups = colocate(graph)
+        dealt: dict[int, str] = {}
+        for index, name in enumerate(groups.names):
+            if name in homes:
+                dealt.setdefault(groups.find(index), homes[name])
+        for index in range(len(groups.names)):
+            turn = self._one if self._one is not None else len(dealt) % len(self._names)
+            dealt.setdefault(groups.find(index), self._names[turn])
+        return {name: dealt[groups.find(index)] for index, name in enumerate(groups.names)}
 
 
 class Chosen:
@@ -249,8 +260,11 @@ class Chosen:
         self._placer = Placer(offers, KERNELS, soft=True, links=LINKS, costs=costs)
         self._graph = graph
         self._trial = trial
+        #: What the latest step runs: code of functions stands in the place of their calls.
+        self.placed = graph
 
     def __call__(self, graph: NodeGraph, context: PassContext) -> Mapping[str, str]:
+        self.placed = graph
         return self._placer.place(graph, self._graph, supplied=context.feeds, trial=self._trial).device_of
 
 
@@ -263,6 +277,8 @@ class Executed:
         self.offers = offers_of(devices)
         self.truth = Truth(self.graph, self.offers, seed)
         self.costs = CostModel()
+        #: {node: op} of the timed run, once it was placed by costs
+        self.ops: dict[str, str] = {}
 
     def take(self, placer: Rule | Chosen) -> float:
         """Microseconds of the run; what its nodes took goes into `costs`."""
@@ -283,8 +299,9 @@ class Executed:
                 taken = (trio.current_time() - started) * 1e6
         if isinstance(placer, Chosen):
             for (name, device), (microseconds, times) in devices.spent.items():
-                if name in self.graph:
+                if name in placer.placed:
                     self.costs.record(name, device, microseconds, (), times)
+            self.ops = {node.name: node.op for node in placer.placed}
         return taken
 
     def rules(self) -> tuple[float, float]:
@@ -297,7 +314,7 @@ class Executed:
     def chosen(self) -> list[float]:
         """The first step, and one placed by measured costs when the speed of every device is known."""
         taken = [self.take(Chosen(self.graph, self.offers, self.costs, None))]
-        for device in self.costs.unknown(self.offers, {node.name: node.op for node in self.graph}):
+        for device in self.costs.unknown(self.offers, self.ops):
             self.take(Chosen(self.graph, self.offers, self.costs, device))
         return [*taken, self.take(Chosen(self.graph, self.offers, self.costs, None))]
 
@@ -326,6 +343,7 @@ def test_executed_placements_are_never_worse_than_a_rule(
     shared: Path, devices: int, seed: int, record_property: Reporter
 ) -> None:
     worst = 0.0
+    worse: list[str] = []
     for case in zoo(shared):
         if case.meta.get("timing") is None or case.id in READS_FILES:
             continue  # it waits for steps beside it, or for threads, which a mock clock overtakes
@@ -335,8 +353,10 @@ def test_executed_placements_are_never_worse_than_a_rule(
         if rule < LINKS.latency_microseconds:
             continue  # shorter than one transfer: there is nothing to place but its state
         worst = max(worst, later / rule)
-        assert later <= 1.05 * rule, f"{case.id}: {later:.0f} us, a rule takes {rule:.0f}"
+        if later > 1.05 * rule:
+            worse.append(f"{case.id}: {later:.0f} us, a rule takes {rule:.0f}")
     record_property("worst ratio to the better rule", worst)
+    assert not worse, worse
 
 
 @pytest.mark.slow
