@@ -30,6 +30,9 @@ _NAME_BYTES: Final = 256
 #: CUresult: what the stub that comes with the toolkit returns, and a machine whose cards are hidden or gone.
 _STUB: Final = 34
 _NO_DEVICE: Final = 100
+#: CUresult, and cudaError_t, of what ends a context: memory that fails, addresses, instructions, asserts,
+#: launches, and what nobody knows.
+ENDS_CONTEXT: Final = frozenset({214, 220, 226, 700, 702, 709, 710, *range(714, 720), 999})
 
 #: {library: (files below a folder of the Python path, the distribution that brings them)}.
 _LIBRARIES: Final = {
@@ -160,4 +163,4 @@ def _version(distribution: str) -> str:
         return "unknown"
 
 
-__all__ = ["DRIVER", "CudaCard", "CudaLibrary", "CudaSearch", "libraries", "search"]
+__all__ = ["DRIVER", "ENDS_CONTEXT", "CudaCard", "CudaLibrary", "CudaSearch", "libraries", "search"]

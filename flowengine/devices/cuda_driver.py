@@ -21,7 +21,7 @@ from flowengine.core.errors import (
     OpError,
     ResourceExhaustedError,
 )
-from flowengine.devices.cuda import DRIVER
+from flowengine.devices.cuda import DRIVER, ENDS_CONTEXT
 
 _HANDLE: Final = ctypes.c_void_p
 _HANDLES: Final = ctypes.POINTER(ctypes.c_void_p)
@@ -69,8 +69,6 @@ _PORTABLE: Final = 1
 _OUT_OF_MEMORY: Final = 2
 _NOT_FOUND: Final = 500
 _NOT_READY: Final = 600
-#: What ends a context: memory that fails, addresses, instructions, asserts, launches, and what nobody knows.
-_ENDS_CONTEXT: Final = frozenset({214, 220, 226, 700, 702, 709, 710, *range(714, 720), 999})
 #: Which context is current in each thread.
 _CURRENT: Final = threading.local()
 #: cuLaunchKernel's `extra`: arguments packed in a buffer, their size, no more.
@@ -201,7 +199,7 @@ class CudaContext:
     def failure(self, name: str, status: int) -> OpError:
         """The error of a status, remembered where it has ended the context."""
         error = self.driver.error(name, status)
-        if status in _ENDS_CONTEXT:
+        if status in ENDS_CONTEXT:
             self.lost = (
                 f"{error.message}: what was enqueued before has ended the CUDA context of this process, and "
                 "all values on the card are lost. Start the process anew"

@@ -10,6 +10,7 @@ session.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from flowengine.core.arrays import Value
@@ -95,6 +96,9 @@ class StreamDevice(Device, Protocol):
     on another thread, while the loop's own launches more.
     """
 
+    def computing(self) -> AbstractContextManager[None]:
+        """Around the call of a kernel: what it launches on this thread is given to this device."""
+
     def start_copy_out(self, value: Value) -> IncomingValue | None:
         """Launch the copy of a value to host memory; None for what is no array of this device."""
 
@@ -138,6 +142,10 @@ class DeviceRegistry:
         """Those of the types that were unknown until now, and that somebody else offers."""
         return [kind for kind in dict.fromkeys(kinds) if kind not in self._types and self._is_offered(kind)]
 
+    def why_not(self, kind: str) -> str:
+        """Why there is no device of a type that is unknown here, where that is known; else empty."""
+        return "" if self._parent is None else self._parent.why_not(kind)
+
     def _is_offered(self, kind: str) -> bool:
         """Whether somebody else offers a type that is unknown here, and it is registered now."""
         parent = self._parent
@@ -161,8 +169,10 @@ class DeviceRegistry:
         """
         for kind, wanted in (counts or {}).items():
             if kind not in self._types and not self._is_offered(kind):
+                why = self.why_not(kind)
                 raise InvalidArgumentError(
                     f"device_count names the device type {kind!r}; there are {', '.join(self._types)}"
+                    + (f". There is no {kind}: {why}" if why else "")
                 )
             if wanted < 0 or (kind == "CPU" and not wanted):
                 raise InvalidArgumentError(f"device_count says {wanted} of {kind}")

@@ -7,6 +7,9 @@ from typing import Final
 from flowengine.devices.cpu import CpuDevice
 from flowengine.devices.device import DeviceRegistry
 
+#: NVIDIA's cards.
+GPU: Final = "GPU"
+
 
 class _StandardDevices(DeviceRegistry):
     """The types of this package, and those that other distributions offer."""
@@ -14,7 +17,22 @@ class _StandardDevices(DeviceRegistry):
     def _is_offered(self, kind: str) -> bool:
         from flowengine.core import plugins
 
-        return plugins.load(plugins.DEVICES, kind) and kind in self._types
+        if plugins.load(plugins.DEVICES, kind):
+            return kind in self._types
+        if kind != GPU or self.why_not(kind):
+            return False
+        from flowengine.devices.cuda_device import cards_with_cupy, make_cuda_device
+
+        self.register(GPU, make_cuda_device, cards_with_cupy)
+        return True
+
+    def why_not(self, kind: str) -> str:
+        if kind != GPU:
+            return ""
+        # Here because no card is looked for before somebody asks for one.
+        from flowengine.devices.cuda_device import why_no_gpu
+
+        return why_no_gpu()
 
 
 #: What a session takes its devices from unless it is given another registry.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -128,65 +129,80 @@ def _is_beside(kernel: Kernel, device: Device) -> bool:
     return kernel.looks and isinstance(device, StreamDevice)
 
 
-def _moving(kernel: Kernel, function: Callable[..., Any], device: Device, debugs: bool) -> Callable[..., Any]:
-    """A kernel's function that takes values from anywhere, and hands its checks to the step."""
-    definition = op_registry().get(kernel.op)
-    names = [] if definition is None else [arg.name for arg in definition.inputs]
-    ways = [device.copy_out if name in kernel.host else device.copy_in for name in names]
-    first = 1 if kernel.takes_xp else 0
-    takes_context, takes_node = kernel.takes_context, "node" in kernel.attr_names
-    if isinstance(function, np.ufunc):
-        # The module's own, not NumPy's by way of `__array_ufunc__`.
-        function = getattr(device.xp, function.__name__, function)
+class _DeviceCalls:
+    """The parts of a call of one kernel on a device: arguments brought, work launched, checks handed on."""
 
-    def begin(values: Any, node: Node, ctx: KernelContext, keywords: dict[str, Any]) -> list[Any]:
-        """The arguments, in the memory where they are wanted."""
+    def __init__(self, kernel: Kernel, function: Callable[..., Any], device: Device, *, debugs: bool) -> None:
+        definition = op_registry().get(kernel.op)
+        names = [] if definition is None else [arg.name for arg in definition.inputs]
+        self._ways = [device.copy_out if name in kernel.host else device.copy_in for name in names]
+        self._first = 1 if kernel.takes_xp else 0
+        self._kernel = kernel
+        self._device = device
+        self._computing = device.computing if isinstance(device, StreamDevice) else nullcontext
+        self._debugs = debugs
+        # The module's own, not NumPy's by way of `__array_ufunc__`.
+        is_ufunc = isinstance(function, np.ufunc)
+        self.function = getattr(device.xp, function.__name__, function) if is_ufunc else function
+
+    def begin(
+        self, values: Sequence[Any], node: Node, ctx: KernelContext, keywords: dict[str, Any]
+    ) -> list[Any]:
+        """The arguments, in the memory where they are wanted; keywords get what the kernel takes besides."""
+        first, kernel = self._first, self._kernel
+        ways = self._ways or [self._device.copy_in] * (len(values) - first)
         moved = [
             tuple(map(way, value)) if isinstance(value, tuple) else way(value)
-            for way, value in zip(
-                ways or [device.copy_in] * (len(values) - first), values[first:], strict=True
-            )
+            for way, value in zip(ways, values[first:], strict=True)
         ]
         if ctx.crossing is not None:
             ctx.crossing.launched(node)
-        if takes_context:
+        if kernel.takes_context:
             keywords["ctx"] = ctx
-        if takes_node:
+        if "node" in kernel.attr_names:
             keywords["node"] = node
         return [*values[:first], *moved]
 
-    def compute(arguments: list[Any], keywords: dict[str, Any]) -> tuple[Any, list[Check]]:
-        with gathered() as checks:
-            result = function(*arguments, **keywords)
-        if debugs:
-            device.synchronize()
+    def compute(self, arguments: list[Any], keywords: dict[str, Any]) -> tuple[Any, list[Check]]:
+        """What the kernel gives, and the checks that it has made. On any thread."""
+        with self._computing(), gathered() as checks:
+            result = self.function(*arguments, **keywords)
+        if self._debugs:
+            self._device.synchronize()
         return result, checks
 
-    def looked_through(checks: list[Check], node: Node, ctx: KernelContext) -> None:
+    def look_through(self, checks: list[Check], node: Node, ctx: KernelContext) -> None:
+        """Have checks looked at before anything leaves the step."""
         for check in checks:
             if ctx.crossing is not None:
                 ctx.crossing.look_at(node, check)
-            elif device.copy_out(check.wrong):
+            elif self._device.copy_out(check.wrong):
                 raise check.error()
+
+
+def _moving(kernel: Kernel, function: Callable[..., Any], device: Device, debugs: bool) -> Callable[..., Any]:
+    """A kernel's function that takes values from anywhere, and hands its checks to the step."""
+    calls = _DeviceCalls(kernel, function, device, debugs=debugs)
+    function = calls.function
 
     # Errors name what is wrapped, and its parameters are looked at.
     @functools.wraps(function)
     def call(*values: Any, node: Node, ctx: KernelContext, **keywords: Any) -> Any:
-        result, checks = compute(begin(values, node, ctx, keywords), keywords)
-        looked_through(checks, node, ctx)
+        result, checks = calls.compute(calls.begin(values, node, ctx, keywords), keywords)
+        calls.look_through(checks, node, ctx)
         return result
 
     @functools.wraps(function)
     async def call_and_wait(*values: Any, node: Node, ctx: KernelContext, **keywords: Any) -> Any:
-        return await function(*begin(values, node, ctx, keywords), **keywords)
+        return await function(*calls.begin(values, node, ctx, keywords), **keywords)
 
     @functools.wraps(function)
     async def call_beside(*values: Any, node: Node, ctx: KernelContext, **keywords: Any) -> Any:
         if ctx.crossing is None:
             return call(*values, node=node, ctx=ctx, **keywords)
-        arguments = begin(values, node, ctx, keywords)
-        result, checks = await ctx.crossing.looked(partial(compute, arguments, keywords))
-        looked_through(checks, node, ctx)
+        arguments = calls.begin(values, node, ctx, keywords)
+        result, checks = await ctx.crossing.looked(partial(calls.compute, arguments, keywords))
+        calls.look_through(checks, node, ctx)
         return result
 
     if kernel.is_async:

@@ -1,0 +1,384 @@
+"""A GPU of NVIDIA's as a device of sessions: CuPy's arrays, one stream for work and one for copies each way.
+
+    device = CudaDevice("/job:localhost/replica:0/task:0/device:GPU:0", cupy_module())
+
+All that kernels compute is on one stream, so between kernels nothing has to wait. What does is this:
+
+* A copy in is on a stream of its own, into memory of that stream's part of the pool; work waits for it. When
+  such memory is given up, that stream waits for the work until then before it has it again.
+* A copy out waits for the work until then. What is copied keeps its array until the copy is done, so its
+  memory is nobody else's, and a variable that holds it is written elsewhere.
+* Copies go through pinned memory, kept until they are done: neither makes the host wait.
+
+`flowengine.devices.ordering` keeps the books of it, with the work as one block of memory; so no event is
+waited for twice. The module is given CuPy and imports nothing, so a stand-in can be in its place.
+"""
+
+from __future__ import annotations
+
+import importlib
+import secrets
+import threading
+import weakref
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from flowengine.core.arrays import Array, Value
+from flowengine.core.dtypes import DType
+from flowengine.core.errors import FailedPreconditionError, InternalError, ResourceExhaustedError
+from flowengine.devices import cuda
+from flowengine.devices.allocation import Ledger
+from flowengine.devices.ordering import Launch, Ordering, StreamEvent
+from flowengine.devices.short_memory import allocated
+
+COMPUTE: Final = 0
+COPY_IN: Final = 1
+COPY_OUT: Final = 2
+#: The types of CuPy's arrays.
+_TYPES: Final = frozenset(
+    f"{kind}{bits}"
+    for kind, sizes in {
+        "int": (8, 16, 32, 64),
+        "uint": (8, 16, 32, 64),
+        "float": (16, 32, 64),
+        "complex": (64, 128),
+    }.items()
+    for bits in sizes
+) | {"bool"}
+#: cudaError_t of an event that has not happened yet.
+_NOT_READY: Final = 600
+#: The work of all kernels, as a block of memory.
+_WORK: Final = "work"
+
+
+def cupy_module() -> Any:
+    """CuPy; FailedPreconditionError, with the reason, where there is no card or no CuPy."""
+    found = cuda.search()
+    if found.reason:
+        raise FailedPreconditionError(f"there is no GPU: {found.reason}")
+    try:
+        return importlib.import_module("cupy")
+    except ImportError as error:
+        raise FailedPreconditionError(
+            f"a GPU needs CuPy, which cannot be imported ({error}): install the extra `cuda`"
+        ) from None
+
+
+def make_cuda_device(name: str, memory_limit: int | None) -> CudaDevice:
+    """For a registry of types. Raises FailedPreconditionError as `cupy_module` does."""
+    return CudaDevice(name, cupy_module(), memory_limit)
+
+
+def why_no_gpu() -> str:
+    """Why sessions can use no GPU of NVIDIA's; empty if they can."""
+    found = cuda.search()
+    if found.reason or cards_with_cupy():
+        return found.reason
+    return "a GPU needs CuPy: install the extra `cuda`"
+
+
+def cards_with_cupy() -> int:
+    """How many GPUs sessions can use: 0 without CuPy, which is not imported for this."""
+    found = cuda.search()
+    has_cupy = any(library.name == "cupy" and library.version for library in found.libraries)
+    return len(found.cards) if has_cupy else 0
+
+
+class _InUse(NamedTuple):
+    """What must be kept until a copy is done: pinned memory on the way in, the array on the way out."""
+
+    event: StreamEvent
+    value: Any
+
+
+class CudaCopy:
+    """A value on its way to host memory.
+
+    event   when it is there
+    """
+
+    __slots__ = ("_pinned", "event")
+
+    def __init__(self, event: StreamEvent, pinned: Array) -> None:
+        self.event = event
+        self._pinned = pinned
+
+    def value(self) -> Value:
+        """The value, rank 0 as a scalar. Only once the event has happened."""
+        return self._pinned.copy()[()]
+
+
+class CudaDevice:
+    """Keeps `flowengine.devices.device.StreamDevice`. Of several names on one card each is a device.
+
+    lost   what has ended the card's context, as a text; empty as long as it lives
+    """
+
+    def __init__(
+        self, name: str, cupy: Any, memory_limit: int | None = None, *, ordinal: int | None = None
+    ) -> None:
+        """
+        cupy      CuPy's module
+        ordinal   the card; None: by the number of the name, counted round where there are fewer cards
+
+        Raises FailedPreconditionError where CuPy finds no card.
+        """
+        self.name = name
+        self.type = "GPU"
+        self.incarnation = secrets.randbits(63)
+        self.ledger = Ledger(memory_limit, f"device_memory_limits, of {name}")
+        self.shares_host_memory = False
+        self.xp: Any = cupy
+        self.lost = ""
+        self._cupy = cupy
+        count = cupy.cuda.runtime.getDeviceCount()
+        if not count:
+            raise FailedPreconditionError("CuPy finds no card")
+        self._ordinal = int(name.rpartition(":")[2]) % count if ordinal is None else ordinal
+        self._pool = cupy.cuda.MemoryPool()
+        with self._card:
+            self._streams = [cupy.cuda.Stream(non_blocking=True) for _ in (COMPUTE, COPY_IN, COPY_OUT)]
+        #: A thread may wait while others launch.
+        self._lock = threading.RLock()
+        self._ordering = Ordering()
+        #: Whether something was computed since the last event of the work.
+        self._has_worked = False
+        #: {(stream, position): CuPy's event}, of those that nobody has seen done
+        self._events: dict[tuple[int, int], Any] = {}
+        #: What copies use that are not known to be done, in the order in which they were launched.
+        self._kept: list[_InUse] = []
+        #: Memory of copies in whose arrays are gone: whoever drops the last reference does no work.
+        self._given_up: deque[Any] = deque()
+
+    # -- what a device does -------------------------------------------------------------------------
+
+    def holds(self, dtype: DType, listed: bool = False) -> bool:
+        """The types of CuPy's arrays."""
+        return dtype.name in _TYPES
+
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """What is computed meanwhile, on this thread, is work of this device."""
+        with self._errors(), self._on(COMPUTE):
+            try:
+                yield
+            finally:
+                # At the end: whoever looked meanwhile, on another thread, has not seen all of it.
+                self._has_worked = True
+
+    def copy_in(self, value: Value) -> Value:
+        """A value of host memory on the card; what is no array of numbers passes as it is."""
+        if not isinstance(value, np.ndarray | np.generic) or value.dtype.hasobject:
+            return value
+        with self._errors(), self._lock:
+            self._take_back()
+            pinned = self._pinned(value.shape, value.dtype)
+            pinned[...] = value
+            with self._on(COPY_IN):
+                made = self._cupy.empty(value.shape, value.dtype)
+                if made.nbytes:
+                    made.set(pinned, stream=self._streams[COPY_IN])
+            copied = self._launched(self._ordering.launch(COPY_IN), COPY_IN)
+            self._kept.append(_InUse(copied, pinned))
+            self._streams[COMPUTE].wait_event(self._event(copied))
+            self._ordering.wait(COMPUTE, copied)
+            weakref.finalize(made, self._given_up.append, made.data).atexit = False
+            return made
+
+    def start_copy_out(self, value: Value) -> CudaCopy | None:
+        """Launch the copy of a value to host memory; None for what is no array of the card."""
+        if not isinstance(value, self._cupy.ndarray):
+            return None
+        with self._errors(), self._lock:
+            # What was copied in and never used is there as well: work waits for it.
+            self._has_worked = True
+            self._end_work()
+            pinned = self._pinned(value.shape, value.dtype)
+            launch = self._ordering.launch(COPY_OUT, reads=[_WORK])
+            self._make_waits(launch, COPY_OUT)
+            with self._on(COPY_OUT):
+                if value.nbytes:
+                    value.get(stream=self._streams[COPY_OUT], out=pinned, blocking=False)
+            self._record(launch.event)
+            self._kept.append(_InUse(launch.event, value))
+            return CudaCopy(launch.event, pinned)
+
+    def copy_out(self, value: Value) -> Value:
+        """A value of the card as a NumPy array or scalar; the host stands still for it."""
+        copy = self.start_copy_out(value)
+        if copy is None:
+            return value
+        self.wait(copy.event)
+        return copy.value()
+
+    def is_done(self, event: StreamEvent) -> bool:
+        """Whether an event has happened. Raises what ended the context before it."""
+        with self._errors(), self._lock:
+            if self._ordering.is_complete(event):
+                return True
+            runtime = self._cupy.cuda.runtime
+            with self._card:
+                # CuPy's own `Event.done` takes an event that failed for one that has not happened yet.
+                status = runtime.eventQuery(self._event(event).ptr)
+            if status == _NOT_READY:
+                return False
+            if status:
+                raise runtime.CUDARuntimeError(status)
+            self._seen(event)
+            return True
+
+    def wait(self, event: StreamEvent) -> None:
+        """Sleep until an event has happened. Raises what ended the context before it."""
+        with self._errors():
+            with self._lock:
+                if self._ordering.is_complete(event):
+                    return
+                found = self._event(event)
+            with self._card:
+                found.synchronize()  # without the lock: others go on
+            with self._lock:
+                self._seen(event)
+
+    def unfinished(self) -> Sequence[StreamEvent]:
+        """The ends of all that was given to the card and is not known to be done."""
+        with self._errors(), self._lock:
+            self._end_work()
+            return self._ordering.unfinished()
+
+    def owner_of(self, value: Value) -> tuple[Any, int] | None:
+        """The array at the bottom of a chain of views."""
+        if not isinstance(value, self._cupy.ndarray):
+            return None
+        owner = value
+        while owner.base is not None:
+            owner = owner.base
+        return owner, int(owner.nbytes)
+
+    def synchronize(self) -> None:
+        """Stand still until everything launched is done."""
+        for event in self.unfinished():
+            self.wait(event)
+
+    def __repr__(self) -> str:
+        return f"<CudaDevice {self.name}>"
+
+    # -- streams and events -------------------------------------------------------------------------
+
+    @property
+    def _card(self) -> Any:
+        """The card as a context; a new one each time, since several threads may be in it."""
+        return self._cupy.cuda.Device(self._ordinal)
+
+    @contextmanager
+    def _on(self, stream: int) -> Iterator[None]:
+        """CuPy's calls on this thread use this card, a stream, and this device's memory."""
+        with (
+            self._card,
+            self._streams[stream],
+            self._cupy.cuda.using_allocator(self._allocate),
+        ):
+            yield
+
+    def _end_work(self) -> None:
+        """Enter what was computed since as one piece of work."""
+        if self._has_worked:
+            self._has_worked = False
+            self._launched(self._ordering.launch(COMPUTE, writes=[_WORK]), COMPUTE)
+
+    def _launched(self, launch: Launch, stream: int) -> StreamEvent:
+        self._make_waits(launch, stream)
+        self._record(launch.event)
+        return launch.event
+
+    def _make_waits(self, launch: Launch, stream: int) -> None:
+        for event in launch.waits:
+            self._streams[stream].wait_event(self._event(event))
+
+    def _record(self, event: StreamEvent) -> None:
+        with self._card:
+            made = self._cupy.cuda.Event(block=True, disable_timing=True)
+            made.record(self._streams[event.stream])
+        self._events[event.stream, event.position] = made
+
+    def _event(self, event: StreamEvent) -> Any:
+        return self._events[event.stream, event.position]
+
+    def _seen(self, event: StreamEvent) -> None:
+        """Forget what is over with an event."""
+        self._ordering.complete(event)
+        is_over = self._ordering.is_complete
+        self._kept = [each for each in self._kept if not is_over(each.event)]
+        for key in [k for k in self._events if is_over(StreamEvent(*k, before={}))]:
+            del self._events[key]
+
+    # -- memory -------------------------------------------------------------------------------------
+
+    def _pinned(self, shape: Sequence[int], dtype: Any) -> Array:
+        """Host memory that the card reads and writes by itself, as an array."""
+        count = int(np.prod(shape, dtype=np.int64))
+        memory = self._cupy.cuda.alloc_pinned_memory(max(count * dtype.itemsize, 1))
+        array: Array = np.frombuffer(memory, dtype, count)
+        return array.reshape(shape)
+
+    def _allocate(self, size: int) -> Any:
+        """Memory of the pool for the current stream, at the second try if need be."""
+        return allocated(
+            partial(self._asked, size), wait=self._finish_all, give_back=self._pool.free_all_blocks
+        )
+
+    def _asked(self, size: int) -> Any:
+        try:
+            return self._pool.malloc(size)
+        except MemoryError as error:
+            raise ResourceExhaustedError(f"the memory of {self.name} is full: {error}") from None
+
+    def _finish_all(self) -> None:
+        with self._lock:
+            self._take_back()
+        with self._card:
+            for stream in self._streams:
+                stream.synchronize()
+
+    def _take_back(self) -> None:
+        """Let memory of copies in be used by later ones, after all work until now."""
+        if self._given_up:
+            self._end_work()
+            self._launched(self._ordering.launch(COPY_IN, reads=[_WORK]), COPY_IN)
+            self._given_up.clear()
+
+    # -- errors -------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """CuPy's errors as ours; what ends the context is remembered, and told of by each later call."""
+        if self.lost:
+            raise InternalError(self.lost)
+        try:
+            yield
+        except (self._cupy.cuda.runtime.CUDARuntimeError, self._cupy.cuda.driver.CUDADriverError) as error:
+            told = f"{self.name}: {error}"
+            if error.status in cuda.ENDS_CONTEXT:
+                self.lost = (
+                    f"{told}: what was launched before has ended the CUDA context of this process, and all "
+                    "values on the card are lost. Start the process anew"
+                )
+                raise InternalError(self.lost) from None
+            raise InternalError(told) from None
+
+
+__all__ = [
+    "COMPUTE",
+    "COPY_IN",
+    "COPY_OUT",
+    "CudaCopy",
+    "CudaDevice",
+    "cards_with_cupy",
+    "cupy_module",
+    "make_cuda_device",
+    "why_no_gpu",
+]

@@ -1,0 +1,200 @@
+"""What `devices/cuda_device.py` uses of CuPy, over a simulated GPU that makes no wait by itself.
+
+Every wait is one that the device under test has asked a stream for. All accesses are checked by the simulated
+GPU's vector clocks, so a wait that it forgets is a finding, whatever order was drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from flowengine.core.errors import ResourceExhaustedError
+from flowengine.devices.ordering import StreamEvent
+from flowengine.testing.simulated_gpu import SimulatedGpu
+from flowengine.testing.strict_array import StrictArray, root_of
+
+#: What the query of an event gives that has not happened.
+NOT_READY = 600
+
+
+class CudaError(Exception):
+    """CUDARuntimeError, and the driver's."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"cudaError: {status}")
+        self.status = status
+
+
+class FakeCupy:
+    """The module. Array functions are those of a simulated GPU's array module.
+
+    gpu       where it all happens
+    forgets   (how many waits were asked for before) -> whether this one is not made
+    waits     how many a stream was asked to make
+    status    what the next look at an event fails with; 0: nothing
+    """
+
+    ndarray = StrictArray
+
+    def __init__(self, seed: int = 0, cards: int = 1, capacity_bytes: int | None = None) -> None:
+        self.gpu = gpu = SimulatedGpu("fake:0", seed=seed, capacity_bytes=capacity_bytes)
+        gpu.leaves_out = lambda kind, event: True
+        self.forgets: Callable[[int], bool] = lambda number: False
+        self.waits = 0
+        self.status = 0
+        self.trimmed = 0
+        fake = self
+        streams = iter(range(10**6))
+
+        class Stream:
+            def __init__(self, *, non_blocking: bool) -> None:
+                assert non_blocking
+                self.number = next(streams)
+                self._before: list[int] = []
+
+            def __enter__(self) -> None:
+                self._before.append(gpu._stream)
+                gpu._stream = self.number
+
+            def __exit__(self, *_: object) -> None:
+                gpu._stream = self._before.pop()
+
+            def wait_event(self, event: Any) -> None:
+                fake.waits += 1
+                if not fake.forgets(fake.waits - 1):
+                    with gpu._lock:
+                        gpu._accesses.waited(self.number, *event.at)
+                        gpu._streams.wait(self.number, *event.at)
+
+            def synchronize(self) -> None:
+                event = Event(block=True, disable_timing=True)
+                event.record(self)
+                event.synchronize()
+
+        class Event:
+            def __init__(self, *, block: bool, disable_timing: bool) -> None:
+                assert block
+                assert disable_timing
+
+            def record(self, stream: Stream) -> None:
+                # An event is a piece of work: it comes after what its stream was told to wait for.
+                with gpu._lock:
+                    access = gpu._accesses.launched(stream.number, "event", (), ())
+                    gpu._streams.launch(stream.number, lambda: None)
+                    gpu.ordering.launch(stream.number)
+                self.at = (access.stream, access.position)
+
+            @property
+            def ptr(self) -> Any:
+                return self
+
+            def synchronize(self) -> None:
+                while status := query(self):
+                    if status != NOT_READY:
+                        raise CudaError(status)
+
+        def query(event: Event) -> int:
+            if fake.status:
+                return fake.status
+            with gpu._lock:
+                gpu._streams.run_one()
+                if not gpu._streams.has_reached(*event.at):
+                    return NOT_READY
+                gpu._seen(StreamEvent(*event.at, before={}))
+                return 0
+
+        class MemoryPool:
+            def malloc(self, size: int) -> None:
+                """Whether there is as much; the array itself takes it."""
+                try:
+                    block = gpu.pool.allocate(size, gpu._stream)
+                except ResourceExhaustedError as error:
+                    raise MemoryError(str(error)) from None
+                gpu.pool.give_back(block)
+
+            def free_all_blocks(self) -> None:
+                fake.trimmed += 1
+                gpu._trim()
+
+        self._allocator: Callable[[int], Any] = lambda size: None
+        self.cuda = SimpleNamespace(
+            Stream=Stream,
+            Event=Event,
+            MemoryPool=MemoryPool,
+            Device=_Card,
+            using_allocator=self._using,
+            alloc_pinned_memory=lambda size: bytearray([0xA5]) * size,
+            runtime=SimpleNamespace(
+                CUDARuntimeError=CudaError, getDeviceCount=lambda: cards, eventQuery=query
+            ),
+            driver=SimpleNamespace(CUDADriverError=CudaError),
+        )
+
+    @contextmanager
+    def _using(self, allocate: Callable[[int], Any]) -> Iterator[None]:
+        before, self._allocator = self._allocator, allocate
+        try:
+            yield
+        finally:
+            self._allocator = before
+
+    def empty(self, shape: Any, dtype: Any) -> StrictArray:
+        self._allocator(int(np.prod(shape)) * np.dtype(dtype).itemsize)
+        gpu = self.gpu
+        with gpu._lock:
+            known = np.zeros(shape, dtype)
+            gpu._new_block(known, gpu._stream)
+            return CardArray(known, gpu.xp, self)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.gpu.xp, name)
+
+
+class _Card:
+    def __init__(self, ordinal: int) -> None:
+        assert ordinal >= 0
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+class CardArray(StrictArray):
+    """An array that `empty` has made."""
+
+    __slots__ = ("_fake",)
+
+    def __init__(self, data: Any, module: Any, fake: FakeCupy) -> None:
+        super().__init__(data, module)
+        self._fake = fake
+
+    @property
+    def data(self) -> Any:
+        """What keeps its memory."""
+        return root_of(self._data)
+
+    def set(self, pinned: Any, stream: Any) -> None:
+        gpu = self._fake.gpu
+        self._data[...] = pinned
+        with gpu._lock:
+            block, target = gpu._block_of(self._data), gpu._late(self._data)
+            assert block is not None
+            gpu._launch("set", stream.number, lambda: np.copyto(target, pinned), (), (block.chunk,), "")
+
+
+def copied_out(array: StrictArray, stream: Any, out: Any, blocking: bool) -> None:
+    """`ndarray.get` of CuPy, which does not wait with `blocking=False`."""
+    assert not blocking
+    gpu: SimulatedGpu = array._module._runner
+    with gpu._lock:
+        block, source = gpu._block_of(array._data), gpu._late(array._data)
+        assert block is not None
+        gpu._launch("get", stream.number, lambda: np.copyto(out, source), (block.chunk,), (), "")
+
+
+__all__ = ["CardArray", "CudaError", "FakeCupy", "copied_out"]
