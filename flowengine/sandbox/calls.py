@@ -25,6 +25,8 @@ _EQUAL: Final = 4
 _MASKED: Final = 7
 
 _EXECUTABLE: Final = 0x4  # PROT_EXEC
+_SHARED: Final = 0x1  # MAP_SHARED, and a bit of MAP_SHARED_VALIDATE
+_ANONYMOUS: Final = 0x20  # MAP_ANONYMOUS
 #: A new thread of this process: CLONE_THREAD, and none of the flags for namespaces, tracing or vfork.
 _THREAD: Final = 0x10000
 _NO_PROCESS: Final = _THREAD | 0x2000 | 0x4000 | 0x20000 | 0x7E000000
@@ -96,8 +98,10 @@ def _rules(*, exec_memory: bool) -> list[_Rule]:
     rules.append(_Rule("prlimit64", (_equal(0, 0), _equal(2, 0))))
     # What abort(3) sends to itself.
     rules.append(_Rule("tgkill", (_equal(0, os.getpid()),)))
-    for call in ("mmap", "mprotect"):
-        rules.append(_Rule(call, () if exec_memory else (_masked(2, _EXECUTABLE, 0),)))
+    within = () if exec_memory else (_masked(2, _EXECUTABLE, 0),)
+    rules.append(_Rule("mprotect", within))
+    # Memory of no file is a process's own: what it shared with nobody would count for nobody.
+    rules += [_Rule("mmap", (*within, _masked(3, each, 0))) for each in (_ANONYMOUS, _SHARED)]
     return rules
 
 

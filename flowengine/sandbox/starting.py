@@ -154,8 +154,9 @@ async def start(config: Config, box: Sandbox) -> BoxProcess:
 
 
 def _module_folders() -> Sequence[str]:
-    """Where this package is found, unless that is where every Python looks."""
-    return [str(Path(flowengine.__file__).resolve().parents[1])]
+    """Where this package is found, and those that it needs: a fresh interpreter may look elsewhere."""
+    packages = [str(Path(each).resolve()) for each in sys.path if each.endswith("-packages")]
+    return [str(Path(flowengine.__file__).resolve().parents[1]), *packages]
 
 
 async def _first_word(channel: socket.socket, orders: BoxOrders) -> dict[str, str]:

@@ -82,6 +82,8 @@ def _calls(parent: int) -> dict[str, str]:
     found["dumpable again"] = _call(157, 4, 1, 0, 0, 0)
     found["debugged by anybody"] = _call(157, 0x59616D61, -1, 0, 0, 0)
     found["executable memory"] = _call(9, 0, 4096, 7, 0x22, -1, 0)
+    found["shared memory of no file"] = _call(9, 0, 4096, 3, 0x21, -1, 0)
+    found["shared and validated"] = _call(9, 0, 4096, 3, 0x23, -1, 0)
     found["memory made executable"] = _call(10, 0, 0, 4)
     return found
 
