@@ -15,7 +15,7 @@ from flowengine.core.arrays import Array, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.bad_indices import without_outside
-from flowengine.kernels.common.host_rows import SPARSE_KINDS, sum_rows
+from flowengine.kernels.common.host_rows import SPARSE_ELEMENTS, SPARSE_KINDS, at, sum_rows
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.state import device_scatter
 from flowengine.kernels.state.resource_variables import check_dtype, existing
@@ -23,8 +23,13 @@ from flowengine.resources.variable import Variable
 
 #: Elements of a row from which sums by a sparse product are quicker than `ufunc.at`.
 _WIDTH_MIN = 4
-#: Below this many elements `ufunc.at` (50 to 100 ns an element) is quicker than sorting.
+#: Up to so many elements `ufunc.at` (3 ns an element, 10 of few) is quicker than finding out whether a row
+#: comes twice.
 _AT_ELEMENTS_MAX = 2048
+#: A place for every row of the target that can be changed pays up to so many for one that is.
+_MARKED_MAX = 64
+#: So few rows are compared by Python.
+_FEW = 64
 
 
 def scatter_cost(ref: Variable, indices: Any, updates: Any) -> float:
@@ -71,23 +76,23 @@ def _combine(ufunc: Any, target: Array, rows: Array, updates: Array) -> None:
     """
     if rows.size == 0 or target.size == 0:
         return
+    if updates.ndim == 0:
+        updates = np.broadcast_to(updates, (rows.size, *target.shape[1:]))
+    if updates.size <= _AT_ELEMENTS_MAX and ufunc is not _truncated_divide:
+        at(ufunc, target, rows, updates)
+        return
     if _all_different(rows, len(target)):
         target[rows] = ufunc(target[rows], updates)
         return
-    if updates.ndim == 0:
-        updates = np.broadcast_to(updates, (rows.size, *target.shape[1:]))
     if ufunc is _truncated_divide:
         for selected in _rounds(rows):
             target[rows[selected]] = ufunc(target[rows[selected]], updates[selected])
         return
-    if updates.size <= _AT_ELEMENTS_MAX:
-        ufunc.at(target, rows, updates)
-        return
     # Updates of one row are combined before they meet the target, which rounds differently from one by one,
     # but in a fixed order.
     if ufunc in (np.add, np.subtract) and updates.dtype.char in SPARSE_KINDS:
-        if updates.size < _WIDTH_MIN * rows.size:
-            ufunc.at(target, rows, updates)
+        if updates.size < max(_WIDTH_MIN * rows.size, SPARSE_ELEMENTS):
+            at(ufunc, target, rows, updates)
             return
         unique, places = _different(rows, len(target))
         sums = sum_rows(places, np.ascontiguousarray(updates).reshape(rows.size, -1), unique.size)
@@ -117,9 +122,14 @@ def _different(rows: Array, limit: int) -> tuple[Array, Array]:
 def _all_different(rows: Array, limit: int) -> bool:
     if rows.size > limit:
         return False
-    if rows.size < 64:
+    if rows.size < _FEW:
         values = rows.tolist()
         return len(set(values)) == len(values)
+    if limit <= _MARKED_MAX * rows.size:
+        # Of two places for one row one is overwritten, whichever it is.
+        numbers, places = np.empty(limit, np.intp), np.arange(rows.size)
+        numbers[rows] = places
+        return bool((numbers[rows] == places).all())
     in_order = np.sort(rows)
     return not bool(np.any(in_order[1:] == in_order[:-1]))
 
@@ -141,22 +151,33 @@ def _store(target: Array, rows: Array, updates: Array) -> None:
     """
     if rows.size == 0 or target.size == 0:
         return
-    if not _all_different(rows, len(target)):
-        keep = _last_of_each(rows, len(target))
+    keep = _last_of_each(rows, len(target))
+    if keep is not None:
         rows = rows[keep]
         if updates.ndim:
             updates = updates[keep]
     target[rows] = updates
 
 
-def _last_of_each(rows: Array, limit: int) -> Array:
-    """The position of the last occurrence of each row, by rows."""
-    if limit > 4 * rows.size:
-        _, last = np.unique(rows[::-1], return_index=True)
-        return rows.size - 1 - last
-    last = np.full(limit, -1, np.int64)
-    np.maximum.at(last, rows, np.arange(rows.size))
-    return last[last >= 0]
+def _last_of_each(rows: Array, limit: int) -> Array | None:
+    """The position of the last occurrence of each row, in any order; None where no row comes twice."""
+    if rows.size < _FEW:
+        last = {row: place for place, row in enumerate(rows.tolist())}
+        return None if len(last) == rows.size else np.array(list(last.values()))
+    if limit > _MARKED_MAX * rows.size:
+        if _all_different(rows, limit):
+            return None
+        _, from_behind = np.unique(rows[::-1], return_index=True)
+        return rows.size - 1 - from_behind
+    numbers, places = np.empty(limit, np.intp), np.arange(rows.size)
+    later, found = rows, places
+    # Which of several places for one row stays NumPy leaves open: those behind it are written once more.
+    while later.size:
+        numbers[later] = found
+        is_behind = found > numbers[later]
+        later, found = later[is_behind], found[is_behind]
+    is_last = numbers[rows] == places
+    return None if is_last.all() else np.flatnonzero(is_last)
 
 
 def _scatter(variable: Variable, indices: Any, updates: Any, ufunc: Any) -> None:

@@ -276,7 +276,7 @@ def test_gather_with_batch_dimensions_is_a_gather_of_each_entry(run_op: Run, see
 def test_rows_added_by_index_on_every_path(dtype: Any, width: tuple[int, ...], many: bool, seed: int) -> None:
     rng = np.random.default_rng(seed)
     count = 40
-    size = 4 * host_rows._SPARSE_ELEMENTS // 8 if many else 50
+    size = 4 * host_rows.SPARSE_ELEMENTS // 8 if many else 50
     positions: Any = rng.integers(0, count, size).astype(np.int32 if seed % 2 else np.int64)
     rows = rng.integers(-3 if np.dtype(dtype).kind != "u" else 0, 4, (size, *width)).astype(dtype)
     out = np.ones((count, *width), dtype)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from flowengine.core import dtypes
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from flowengine.core.shapes import UNKNOWN_SHAPE
+from flowengine.kernels.common import host_rows
 from flowengine.kernels.state import scatter
 from flowengine.resources.variable import Variable
 
@@ -188,3 +189,39 @@ def test_resource_forms_check_handle_type_and_state() -> None:
         scatter.resource_gather(variable, np.array([9]), dtype=dtypes.float32, batch_dims=0)
     gathered = scatter.resource_gather_nd(variable, np.array([[1], [2]]), dtype=dtypes.float32)
     assert gathered.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("limit", [50, 3000, 100_000])
+@pytest.mark.parametrize("count", [20, 200])
+@pytest.mark.parametrize("repeats", [False, True])
+def test_the_last_of_several_updates_of_a_row_stays(limit: int, count: int, repeats: bool) -> None:
+    rng = np.random.default_rng(limit + count)
+    repeats = repeats or count > limit
+    rows = rng.integers(0, limit, count) if repeats else rng.permutation(limit)[:count]
+    if repeats:
+        rows[-1] = rows[0]
+    updates = np.arange(2 * count).reshape(count, 2)
+    variable = _variable(np.full((limit, 2), -1))
+    scatter.scatter_update(variable, rows.astype(np.int32), updates)
+    last = {row: place for place, row in enumerate(rows.tolist())}
+    expected = np.full((limit, 2), -1)
+    for row, place in last.items():
+        expected[row] = updates[place]
+    np.testing.assert_array_equal(variable.read(), expected)
+
+
+@given(
+    st.integers(1, 60), st.integers(1, 40), st.sampled_from([np.add, np.subtract, np.maximum, np.multiply])
+)
+def test_rows_are_combined_in_order_however_many_elements_they_have(
+    count: int, width: int, ufunc: np.ufunc
+) -> None:
+    # Sums of float32 tell one order from another.
+    rng = np.random.default_rng(count * width)
+    rows, updates = rng.integers(0, 7, count), rng.random((count, width), np.float32)
+    start = rng.random((7, width), np.float32)
+    expected, out = start.copy(), start.copy()
+    for row, update in zip(rows, updates, strict=True):
+        expected[row] = ufunc(expected[row], update)
+    host_rows.at(ufunc, out, rows.astype(np.int32), updates)
+    assert out.tobytes() == expected.tobytes()
