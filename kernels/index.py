@@ -464,7 +464,7 @@ OPS: Final[dict[str, str]] = {
         _FusedSequence
     """,
     "numpy.softmax": """
-        LogSoftmax Softmax
+        LogSoftmax Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits
     """,
     "numpy.sorting": """
         TopK TopKV2

@@ -96,6 +96,23 @@ def sparse_softmax_cross_entropy(xp: Any, features: Array, labels: Array) -> Any
     features (B, C), labels (B,) of integers in [0, C); returns loss (B,) and backprop (B, C).
     InvalidArgumentError for other shapes and for a label out of range.
     """
+    check_classes(features, labels)
+    count, classes = features.shape
+    if count == 0:
+        return xp.zeros(0, features.dtype), xp.zeros((0, classes), features.dtype)
+    shifted = _shifted(xp, features)
+    backprop = xp.exp(shifted)
+    total = xp.add.reduce(backprop, -1)
+    xp.divide(backprop, total[:, None], backprop)
+    places = xp.arange(0, count * classes, classes)
+    places += labels
+    loss = xp.subtract(xp.log(total), shifted.reshape(-1)[places])
+    backprop.reshape(-1)[places] -= backprop.dtype.type(1)
+    return loss, backprop
+
+
+def check_classes(features: Array, labels: Array) -> None:
+    """InvalidArgumentError unless there is a label (B,) in [0, C) for each row of features (B, C)."""
     if features.ndim != 2:
         raise InvalidArgumentError(f"logits must be 2-D, but got shape {shape_text(features)}")
     if labels.ndim != 1:
@@ -111,17 +128,8 @@ def sparse_softmax_cross_entropy(xp: Any, features: Array, labels: Array) -> Any
             f"Must have at least one class, but got logits shape {shape_text(features)}"
         )
     if count == 0:
-        return xp.zeros(0, features.dtype), xp.zeros((0, classes), features.dtype)
+        return
     if in_host_memory(labels):
         refuse(int(labels.min()) < 0 or int(labels.max()) >= classes, lambda: _label_outside(labels, classes))
     else:
         refuse(((labels < 0) | (labels >= classes)).any(), lambda: _label_outside(labels, classes))
-    shifted = _shifted(xp, features)
-    backprop = xp.exp(shifted)
-    total = xp.add.reduce(backprop, -1)
-    xp.divide(backprop, total[:, None], backprop)
-    places = xp.arange(0, count * classes, classes)
-    places += labels
-    loss = xp.subtract(xp.log(total), shifted.reshape(-1)[places])
-    backprop.reshape(-1)[places] -= backprop.dtype.type(1)
-    return loss, backprop
