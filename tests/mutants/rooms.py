@@ -30,7 +30,13 @@ ROOMS: Final[dict[str, Room]] = {
     "runtime": Room(("flowengine/runtime",), (*_ENGINE, "tests/passes", "tests/cluster/graphs")),
     "passes": Room(("flowengine/passes",), ("tests/passes", *_ENGINE, "tests/devices")),
     "resources": Room(
-        ("flowengine/resources",), ("tests/resources", "tests/data/test_dataset.py", "tests/train")
+        ("flowengine/resources",),
+        (
+            "tests/resources",
+            "tests/data/test_dataset.py",
+            "tests/train",
+            "tests/devices/test_device_variables.py",
+        ),
     ),
     "checkpoint": Room(("flowengine/checkpoint",), ("tests/checkpoint", "tests/train", "tests/cli")),
     "train": Room(("flowengine/train",), ("tests/train", "tests/checkpoint")),

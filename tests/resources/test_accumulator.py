@@ -155,6 +155,15 @@ def test_sparse_refuses() -> None:
     assert accumulator.count == 0
 
 
+@pytest.mark.parametrize(("rows", "expected"), [(None, -1), (3, 3)])
+async def test_sparse_sums_have_the_declared_number_of_rows(rows: int | None, expected: int) -> None:
+    """Of an open one, -1."""
+    accumulator = SparseAccumulator("a", dtypes.float32, TensorShape([rows, None]))
+    accumulator.apply(0, np.array([0, 2]), np.ones((2, 2), np.float32), None)
+    indices, values, shape = await accumulator.take(1)
+    assert (indices.tolist(), values.tolist(), shape.tolist()) == ([0, 2], [[1, 1]] * 2, [expected, 2])
+
+
 async def test_waiting_in_order_and_cancelled() -> None:
     accumulator = Accumulator("a", dtypes.float32, TensorShape([]))
     results: list[tuple[str, float]] = []

@@ -52,6 +52,18 @@ def test_bounds(index: int) -> None:
         TensorArray(dtypes.float32, -1)
 
 
+@pytest.mark.parametrize(
+    ("indices", "message"),
+    [([0, 3], r"scatter index must be < array size \(3 vs. 3\)"), ([1, -1], "scatter index -1 is negative")],
+)
+def test_a_scatter_beyond_the_array_writes_nothing(indices: list[int], message: str) -> None:
+    array = TensorArray(dtypes.float32, 3)
+    with pytest.raises(InvalidArgumentError, match=message):
+        array.scatter(indices, [_floats(1), _floats(2)])
+    for index in range(3):
+        array.write(index, _floats(3))  # each may be written once
+
+
 def test_dynamic_size_grows_to_the_largest_index() -> None:
     array = TensorArray(dtypes.float32, 0, dynamic_size=True)
     array.write(7, _floats(1))

@@ -21,8 +21,10 @@ from flowengine.core.errors import (
     OutOfRangeError,
     PermissionDeniedError,
 )
+from flowengine.core.files.access import SYSTEM
 from flowengine.data import Dataset
 from flowengine.resources.data.saved.loading import run_of
+from flowengine.resources.data.saved.saving import SavedWriter
 
 TYPES: Final = ["int64", "string"]
 RUN: Final = "6935317313865975675"
@@ -183,3 +185,22 @@ async def test_nothing_is_saved_where_writing_is_forbidden(tmp_path: Path) -> No
         with pytest.raises(PermissionDeniedError):
             await session.run("next:0")
     assert names_under(tmp_path) == []
+
+
+async def test_a_large_dataset_is_not_kept_in_memory_until_its_end(tmp_path: Path) -> None:
+    """What is larger than a piece is written as it comes; small elements wait for each other."""
+    writer = SavedWriter(SYSTEM, str(tmp_path), (fe.dtypes.int64,), "")
+
+    def written_so_far() -> int:
+        return sum(path.stat().st_size for path in tmp_path.rglob("*.snapshot"))
+
+    for _ in range(10):
+        await writer.add((np.zeros(8, np.int64),))
+    few = written_so_far()
+    assert few == 0
+    for _ in range(10):
+        await writer.add((np.zeros(100_000, np.int64),))
+    assert written_so_far() >= 0.8 * 8_000_000
+    await writer.finish()
+    counts = [len(value) async for value in Dataset.load(str(tmp_path), ["int64"], [[None]])]
+    assert counts == [8] * 10 + [100_000] * 10
