@@ -42,7 +42,9 @@ from flowengine.transport.wire.states import Side
 logger: Final = logging.getLogger("flowengine.sandbox")
 
 #: How often memory and time are looked at while steps run.
-_LOOK_SECONDS: Final = 0.01
+_LOOK_SECONDS: Final = 0.02
+#: And while they have taken half of what they may.
+_LOOK_CLOSELY_SECONDS: Final = 0.008
 #: What the graph's own bounds leave to the process around it: text, code, plans, what is on its way.
 _SPARE_BYTES: Final = 64 * MIB
 #: As much of it can be had: what is asked for beyond is refused inside, before the process is ended.
@@ -87,6 +89,7 @@ class BoxProcess:
         #: Whether a step with large feeds ended with an error, which says nothing of their memory.
         self._is_owed = False
         self._settling = trio.Lock()
+        self._is_half_full = False
         self._busy = trio.Event()
         #: What it is made of, as it says.
         self.levels: dict[str, str] = {}
@@ -277,7 +280,7 @@ class BoxProcess:
                 self._allow()
                 self._busy = trio.Event()
                 await self._busy.wait()
-            await trio.sleep(_LOOK_SECONDS)
+            await trio.sleep(_LOOK_CLOSELY_SECONDS if self._is_half_full else _LOOK_SECONDS)
             verdict = self._judge()
             if verdict is not None:
                 logger.warning("%s", verdict.message)
@@ -287,6 +290,7 @@ class BoxProcess:
     def _allow(self) -> int:
         """Bound what it can ask for. What it takes more than the graph's values may."""
         over = self._gauge.taken_bytes - self._box.memory_bytes
+        self._is_half_full = 2 * over > -self._box.memory_bytes
         self._gauge.allow(_INNER_BYTES - over, max(0, min(_ALWAYS_BYTES, _LAST_BYTES - over)))
         return over
 
