@@ -81,7 +81,10 @@ class Gauge:
         self.is_tight = most < self._widest - _NEVER_WRITTEN
         self._widest = max(self._widest, most)
         with suppress(ProcessLookupError, PermissionError):
-            resource.prlimit(self.pid, resource.RLIMIT_DATA, (most, resource.RLIM_INFINITY))
+            hard = resource.prlimit(self.pid, resource.RLIMIT_DATA)[1]
+            if hard != resource.RLIM_INFINITY:
+                most = min(most, hard)
+            resource.prlimit(self.pid, resource.RLIMIT_DATA, (most, hard))
 
     def _statm(self, column: int) -> int:
         try:
