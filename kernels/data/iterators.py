@@ -120,24 +120,42 @@ def _outputs(element: Element) -> Any:
     return element[0] if len(element) == 1 else element
 
 
-def _get_next_nowait(iterator: Any) -> Any:
-    element = checked_iterator(iterator).get_nowait()
-    return element if element is WOULD_WAIT else _outputs(element)
+def _get_next_nowait(
+    iterator: Any, *, output_types: Sequence[DType], output_shapes: Sequence[TensorShape]
+) -> Any:
+    found = checked_iterator(iterator)
+    element = found.get_nowait()
+    return element if element is WOULD_WAIT else _outputs(found.checked(element, output_types, output_shapes))
 
 
 @kernel("IteratorGetNext", "IteratorGetNextSync", heavy=False, nowait=_get_next_nowait)
-async def iterator_get_next(iterator: Any) -> Any:
-    """The next element. OutOfRangeError after the last, FailedPreconditionError before there is a dataset."""
-    return _outputs(await checked_iterator(iterator).get())
+async def iterator_get_next(
+    iterator: Any, *, output_types: Sequence[DType], output_shapes: Sequence[TensorShape]
+) -> Any:
+    """The next element.
+
+    Raises OutOfRangeError after the last, FailedPreconditionError before there is a dataset, and
+    InvalidArgumentError where the element is not of the node's types and shapes. Cancelled, it leaves the
+    element to the next who asks.
+    """
+    found = checked_iterator(iterator)
+    return _outputs(found.checked(await found.get(), output_types, output_shapes))
 
 
 @kernel("IteratorGetNextAsOptional", heavy=False)
-async def iterator_get_next_as_optional(iterator: Any) -> Optional:
-    """The next element as an optional (variant, rank 0), which has no value after the last."""
+async def iterator_get_next_as_optional(
+    iterator: Any, *, output_types: Sequence[DType], output_shapes: Sequence[TensorShape]
+) -> Optional:
+    """The next element as an optional (variant, rank 0), which has no value after the last.
+
+    Raises as `iterator_get_next`.
+    """
+    found = checked_iterator(iterator)
     try:
-        return Optional(await checked_iterator(iterator).get())
+        element = await found.get()
     except OutOfRangeError:
         return Optional(None)
+    return Optional(found.checked(element, output_types, output_shapes))
 
 
 @kernel("IteratorToStringHandle", heavy=False)

@@ -8,13 +8,21 @@ where whoever asked is cancelled, the element stays at the front for the next.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 from flowengine.core.arrays import WOULD_WAIT
 from flowengine.core.dtypes import DType
-from flowengine.core.errors import FailedPreconditionError, OutOfRangeError
+from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 from flowengine.core.shapes import TensorShape
-from flowengine.resources.data.dataset import DataIterator, DatasetValue, Iteration, State, check_types
+from flowengine.resources.data.dataset import (
+    DataIterator,
+    DatasetValue,
+    Iteration,
+    State,
+    check_types,
+    shape_of,
+)
 from flowengine.resources.data.working_ahead import AheadIterator, AwaitedElement, outcome_of
 from flowengine.resources.elements import Element
 from flowengine.resources.services import Services
@@ -53,6 +61,37 @@ class _Front(AheadIterator):
             self.waiting -= 1
 
 
+#: Nodes whose types an iterator remembers to have compared.
+_ASKED_MAX: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a node asks for, held so that its identity stays its own.
+
+    dataset   that it was compared with
+    looks     whether the shapes of each element must be looked at
+    """
+
+    dataset: DatasetValue | None
+    types: Sequence[DType]
+    shapes: Sequence[TensorShape]
+    looks: bool
+
+
+def _check_shapes(element: Element, shapes: Sequence[TensorShape]) -> None:
+    if len(element) != len(shapes):
+        raise InvalidArgumentError(
+            f"Number of components does not match: expected {len(shapes)} types but got {len(element)}."
+        )
+    for index, (value, wanted) in enumerate(zip(element, shapes, strict=True)):
+        found = TensorShape(shape_of(value))
+        if not wanted.is_compatible_with(found):
+            raise InvalidArgumentError(
+                f"Incompatible shapes at component {index}: expected {wanted} but got {found}."
+            )
+
+
 class IteratorResource:
     """See the module.
 
@@ -62,6 +101,7 @@ class IteratorResource:
 
     __slots__ = (
         "__weakref__",
+        "_asked",
         "_front",
         "_services",
         "container",
@@ -91,6 +131,8 @@ class IteratorResource:
         #: What it goes through; None before it is given anything.
         self.dataset: DatasetValue | None = None
         self._front: _Front | None = None
+        #: {identities of the types and shapes that a node asks for: they, and how they were compared}
+        self._asked: dict[tuple[int, int], _Asked] = {}
 
     def get_nowait(self) -> Any:
         """The next element if it is there, else WOULD_WAIT with nothing changed. For errors see `get`."""
@@ -110,6 +152,33 @@ class IteratorResource:
         if element is None:
             raise OutOfRangeError("End of sequence")
         return element
+
+    def checked(self, element: Element, types: Sequence[DType], shapes: Sequence[TensorShape]) -> Element:
+        """An element of it, which is what a node says that it asks for: InvalidArgumentError where not.
+
+        The node's types and shapes are compared with the dataset's once; an element's shapes are looked at
+        where the dataset's own do not tell.
+        """
+        key = id(types), id(shapes)
+        asked = self._asked.get(key)
+        if asked is None or asked.dataset is not self.dataset:
+            asked = self._compared(types, shapes)
+            if len(self._asked) >= _ASKED_MAX:
+                self._asked.clear()
+            self._asked[key] = asked
+        if asked.looks:
+            _check_shapes(element, shapes)
+        return element
+
+    def _compared(self, types: Sequence[DType], shapes: Sequence[TensorShape]) -> _Asked:
+        made = self.dataset
+        if made is None or not made.types:
+            return _Asked(made, types, shapes, looks=True)
+        check_types(made.types, types, shapes, made.shapes)
+        tell = len(made.shapes) == len(shapes) and all(
+            own.merge_with(wanted) == own for own, wanted in zip(made.shapes, shapes, strict=True)
+        )
+        return _Asked(made, types, shapes, looks=not tell)
 
     def _begun(self) -> _Front:
         if self._front is None:

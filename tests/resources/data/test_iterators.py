@@ -13,7 +13,13 @@ import trio.testing
 
 import flowengine as fe
 from flowengine.core import dtypes
-from flowengine.core.errors import CancelledError, FailedPreconditionError, OpError, OutOfRangeError
+from flowengine.core.errors import (
+    CancelledError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OpError,
+    OutOfRangeError,
+)
 from flowengine.resources.data.dataset import DataIterator, Iteration
 from flowengine.resources.data.iterator import IteratorResource
 from flowengine.resources.elements import HeldTensor
@@ -263,3 +269,42 @@ async def test_an_element_by_its_number() -> None:
                 await session.run(found[which], {index: number})
         with pytest.raises(FailedPreconditionError, match="no end"):
             await session.run(found[3], {index: 0})
+
+
+@pytest.mark.parametrize("op", ["IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional"])
+@pytest.mark.parametrize(
+    ("types", "shapes", "words"),
+    [
+        (["int64", "float32"], [[], [2]], ""),
+        (["int64", "float32"], [[], [None]], ""),
+        (["int64", "float32"], [None, None], ""),
+        (["int64"], [[]], "expected 1 types but got 2"),
+        (["int64", "float32", "float32"], [[], [2], []], "expected 3 types but got 2"),
+        (["int32", "float32"], [[], [2]], "component 0: expected int32 but got int64"),
+        (["int64", "float32"], [[], [3]], r"component 1: expected \[3\] but got \[2\]"),
+        (["int64", "float32"], [[1], [None]], r"component 0: expected \[1\] but got \[\]"),
+    ],
+)
+@pytest.mark.parametrize("known", [True, False])
+async def test_what_is_asked_for_is_what_there_is(
+    op: str, types: Any, shapes: Any, words: str, known: bool
+) -> None:
+    """As in TensorFlow 2.21, where 1.15 ends the process. Whether the dataset says its shapes or not."""
+    graph = fe.Graph()
+    ops = graph.ops
+    said: Any = [[], [2]] if known else [None, None]
+    rows = (np.arange(3), np.zeros((3, 2), np.float32))
+    dataset = ops.TensorSliceDataset(list(rows), output_shapes=said)
+    iterator = ops.IteratorV2(
+        shared_name="it", container="", output_types=["int64", "float32"], output_shapes=said
+    )
+    make = ops.MakeIterator(dataset, iterator)
+    found = getattr(ops, op)(iterator, output_types=types, output_shapes=shapes)
+    async with fe.Session(graph) as session:
+        await session.run([], targets=[make])
+        if words:
+            with pytest.raises(InvalidArgumentError, match=words):
+                await session.run(found)
+            return
+        for _ in range(3):
+            await session.run(found)
