@@ -4,7 +4,8 @@
 
 Writes FOLDER/gpu.md: the card, and a table for each part. A part is begun only while there is time; one that
 fails says so, and the others go on. The exit status is 0 if a card was there and all that is asked was kept,
-2 without a card. It needs no network, and of the libraries for cards NVRTC, and cuBLAS for products.
+2 without a card. It needs no network, and of the libraries for cards NVRTC, cuBLAS for products, and CuPy for
+what sessions compute (`tests/benchmarks/gpu_*.py`).
 """
 
 from __future__ import annotations
@@ -17,9 +18,13 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from flowengine.devices import cuda
+import trio
+
+from flowengine.devices import cuda, cuda_device
 from flowengine.devices.cuda_driver import CudaDriver
 from flowengine.kernels.cuda.driver_launcher import DriverLauncher
+from tests.benchmarks import gpu_latency, gpu_launches, gpu_networks, gpu_transfers
+from tests.benchmarks.gpu_sessions import GpuPlace, Measurement
 from tests.gpu import measuring
 from tests.gpu.agreement import FAMILIES, agreement
 from tests.gpu.tables import ResultTable
@@ -30,12 +35,25 @@ PARTS: dict[str, Callable[[Any], ResultTable]] = {
     "launches": lambda launcher: measuring.launches(launcher, 1000),
     "transfers": lambda launcher: measuring.transfers(launcher, 1 << 29),
     "products": lambda launcher: measuring.products(launcher, 4096),
+    "session launches": lambda launcher: _by_sessions(gpu_launches.measure),
+    "lateness": lambda launcher: _by_sessions(gpu_latency.measure),
+    "session transfers": lambda launcher: _by_sessions(gpu_transfers.measure),
+    "networks": lambda launcher: _by_sessions(gpu_networks.measure),
 }
-#: Of the issue of GPU devices, what needs a device that sessions use, or another framework on the card.
-NOT_HERE = (
-    "networks beside other frameworks, first steps and peak memory: no session computes on a GPU yet",
-    "lateness of a ticker and of awakened tasks beside a training loop: likewise",
-)
+#: Parts that need CuPy, too.
+BY_SESSIONS = ("session launches", "lateness", "session transfers", "networks")
+
+
+def _by_sessions(measure: Measurement) -> ResultTable:
+    table: ResultTable = trio.run(measure, GpuPlace(simulated=False))
+    return table
+
+
+def why_left_out(name: str) -> str:
+    """Why a part cannot be tried; empty if it can."""
+    if name == "products":
+        return measuring.are_products_there()
+    return cuda_device.why_no_gpu() if name in BY_SESSIONS else ""
 
 
 def _dotted(version: tuple[int, int]) -> str:
@@ -62,7 +80,7 @@ def run_parts(
     """(lines of Markdown, whether all is kept): every part, as long as there is time."""
     start, lines, kept = monotonic(), [], True
     for name, part in parts.items():
-        why = measuring.are_products_there() if name == "products" else ""
+        why = why_left_out(name)
         if monotonic() - start > limit_seconds:
             why = f"no time was left after {limit_seconds:.0f} seconds"
         if why:
@@ -95,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lines, kept = head(found), True
     with DriverLauncher(CudaDriver(), 0, *FAMILIES, architecture=f"sm_{major}{minor}") as launcher:
         told, kept = run_parts(launcher, {name: PARTS[name] for name in given.only}, given.seconds)
-    lines += [*told, "## Not here", "", *(f"- {each}" for each in NOT_HERE)]
+    lines += told
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "gpu.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
