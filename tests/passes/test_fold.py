@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import flowengine.kernels.load
+from flowengine.core.errors import ResourceExhaustedError
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
@@ -20,7 +21,12 @@ from flowengine.ops.load import registry
 from flowengine.passes.context import PassContext
 from flowengine.passes.pipeline import prepare
 from flowengine.passes.simplify import fold
-from flowengine.passes.simplify.fold import FOLDED_BYTES_MAX, FOLDED_BYTES_TOTAL_MAX, fold_constants
+from flowengine.passes.simplify.fold import (
+    FOLDED_BYTES_MAX,
+    FOLDED_BYTES_TOTAL_MAX,
+    FoldingAccount,
+    fold_constants,
+)
 from flowengine.passes.simplify.prune import prune
 
 KERNELS = flowengine.kernels.load.load_all()
@@ -261,3 +267,9 @@ def test_a_kernel_that_asks_for_too_much_is_left_to_the_step(large: Any) -> None
     finally:
         tracemalloc.stop()
     assert kept[y.port.node].op != "Const"
+
+
+def test_a_kernel_may_make_as_much_as_a_folded_node_may_hold() -> None:
+    FoldingAccount().check(FOLDED_BYTES_MAX)
+    with pytest.raises(ResourceExhaustedError, match="too many to be folded"):
+        FoldingAccount().check(FOLDED_BYTES_MAX + 1)

@@ -42,6 +42,22 @@ def test_a_recv_waits_for_what_its_consumers_wait_for() -> None:
     assert receives(chain(fe.Graph(), 6), {"big"}) == {"big:0": ("n4",)}
 
 
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_of_equally_late_nodes_the_first_by_name_is_waited_for(first: str) -> None:
+    """Whichever was constructed first, in every process: tasks must make the same plans."""
+    g = fe.Graph()
+    x = g.placeholder("float32", [4], name="x")
+    big = g.ops.Exp(x, name="big")
+    ends = {}
+    for letter in (first, "b" if first == "a" else "a"):
+        ends[letter] = x
+        for number in range(6):
+            ends[letter] = g.ops.Neg(ends[letter], name=f"{letter}{number}")
+    both = g.ops.Add(ends["a"], ends["b"])
+    g.ops.Mul(both, big, name="use")
+    assert receives(g, {"big"}) == {"big:0": ("a5",)}
+
+
 def test_a_recv_that_is_used_at_once_does_not_wait() -> None:
     g = chain(fe.Graph(), 6)
     g.ops.Neg(g.operation("big").outputs[0], name="early")

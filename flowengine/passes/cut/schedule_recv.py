@@ -120,7 +120,8 @@ def _waited_for(
         if not everywhere:
             return None
     best: str | None = None
-    for name in everywhere or ():
+    # By name: a set's own order differs between processes, and of equally late nodes each would take another.
+    for name in sorted(everywhere or ()):
         node = graph.nodes[name]
         if (
             levels[name] > (0 if best is None else levels[best])
