@@ -58,7 +58,7 @@ def matrix_triangular_solve(xp: Any, matrix: Array, rhs: Array, *, lower: bool, 
     rows, width = rhs.shape[-2:]
     if 0 in (*batch, rows, width):
         return xp.zeros((*batch, rows, width), rhs.dtype)
-    refuse(xp.equal(xp.einsum("...ii->...i", matrix), 0).any(), lambda: InvalidArgumentError(_SINGULAR))
+    refuse((matrix.diagonal(0, -2, -1) == 0).any(), lambda: InvalidArgumentError(_SINGULAR))
     if adjoint:
         matrix, lower = adjoint_of(xp, matrix), not lower
     if is_numpy(xp) and (rows > _FACTORED_ROWS_MAX or 0 in batch):
@@ -77,6 +77,8 @@ def matrix_triangular_solve(xp: Any, matrix: Array, rhs: Array, *, lower: bool, 
 
 def _broadcast(xp: Any, matrix: Array, right: Array) -> tuple[int, ...]:
     """The outer dimensions of both, broadcast."""
+    if matrix.shape[:-2] == right.shape[:-2]:
+        return matrix.shape[:-2]
     try:
         outer: tuple[int, ...] = xp.broadcast_shapes(matrix.shape[:-2], right.shape[:-2])
     except ValueError:

@@ -207,10 +207,14 @@ def _number(value: Any) -> Array | None:
     return array.reshape(1) if array.size == 1 and not array.ndim and array.dtype == _float32 else None
 
 
+def _is_large(gradient: Any) -> bool:
+    return getattr(gradient, "size", 0) >= _LARGE
+
+
 def _arrays(variables: tuple[Any, ...], gradient: Any) -> list[Array] | None:
     """What large variables hold, to be written, if a gradient of their shape has come; None otherwise."""
     shape = getattr(gradient, "shape", ())
-    if getattr(gradient, "size", 0) < _LARGE or not _is_dense(gradient, shape) or library() is None:
+    if not _is_dense(gradient, shape) or library() is None:
         return None
     if any(variable.dtype.as_numpy_dtype != _float32 for variable in variables):
         return None
@@ -226,7 +230,7 @@ class Descent:
         self._otherwise = otherwise
 
     def __call__(self, variable: Any, alpha: Any, delta: Any) -> Any:
-        rate = _number(alpha)
+        rate = _number(alpha) if _is_large(delta) else None
         arrays = None if rate is None else _arrays((variable,), delta)
         layer = None if arrays is None else sum_in_place(delta.size)
         if rate is None or arrays is None or layer is None:
@@ -274,10 +278,10 @@ def momentum(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     gives_variable, nesterov = bool(node.output_types), bool(node.attrs["use_nesterov"])
 
     def compute(variable: Any, slot: Any, rate: Any, gradient: Any, share: Any) -> Any:
+        if nesterov or not _is_large(gradient):
+            return otherwise(variable, slot, rate, gradient, share)
         by, kept = _number(rate), _number(share)
-        found = None
-        if not nesterov and by is not None and kept is not None:
-            found = _arrays((variable, slot), gradient)
+        found = None if by is None or kept is None else _arrays((variable, slot), gradient)
         layer = None if found is None else sum_in_place(gradient.size)
         if by is None or kept is None or found is None or layer is None:
             return otherwise(variable, slot, rate, gradient, share)

@@ -99,12 +99,10 @@ def apply_dense(
     """Change variable and slots by a gradient of the same shape; InvalidArgumentError for another."""
     grad = to_array(grad)
     arrays = [v.mutable() for v in variables]
-    shape = arrays[0].shape
-    for name, array in (*zip(names, arrays, strict=True), ("grad", grad)):
+    shape = grad.shape
+    for array in arrays:
         if array.shape != shape:
-            raise InvalidArgumentError(
-                f"var and {name} do not have the same shape{shape_text(arrays[0])} {shape_text(array)}"
-            )
+            raise _differing(names, arrays, grad)
     if grad.size <= BLOCK or not is_numpy(xp):
         apply_rule(xp, rule, arrays, grad, keywords)
         return
@@ -113,6 +111,15 @@ def apply_dense(
     for start in range(0, gradient.size, BLOCK):
         part = slice(start, start + BLOCK)
         apply_rule(xp, rule, [a[part] for a in flat], gradient[part], keywords)
+
+
+def _differing(names: Sequence[str], arrays: Sequence[Any], grad: Any) -> InvalidArgumentError:
+    """The error that names the first array of another shape than the variable's."""
+    named = (*zip(names, arrays, strict=True), ("grad", grad))
+    name, array = next(found for found in named if found[1].shape != arrays[0].shape)
+    return InvalidArgumentError(
+        f"var and {name} do not have the same shape{shape_text(arrays[0])} {shape_text(array)}"
+    )
 
 
 def _register(op: str, function: Callable[..., Any], attr_names: tuple[str, ...], device: str | None) -> None:
