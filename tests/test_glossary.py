@@ -64,9 +64,12 @@ PLAIN: Final = frozenset(
             "error",
             "fastest",
             "filter",
+            "first",
             "flat",
             "front",
             "generator",
+            "global",
+            "index",
         ),
         *(
             "ignore",

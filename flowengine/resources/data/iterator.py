@@ -66,7 +66,7 @@ _ASKED_MAX: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _AskedElement:
     """What a node asks for, held so that its identity stays its own.
 
     dataset   that it was compared with
@@ -132,7 +132,7 @@ class IteratorResource:
         self.dataset: DatasetValue | None = None
         self._front: _Front | None = None
         #: {identities of the types and shapes that a node asks for: they, and how they were compared}
-        self._asked: dict[tuple[int, int], _Asked] = {}
+        self._asked: dict[tuple[int, int], _AskedElement] = {}
 
     def get_nowait(self) -> Any:
         """The next element if it is there, else WOULD_WAIT with nothing changed. For errors see `get`."""
@@ -170,15 +170,15 @@ class IteratorResource:
             _check_shapes(element, shapes)
         return element
 
-    def _compared(self, types: Sequence[DType], shapes: Sequence[TensorShape]) -> _Asked:
+    def _compared(self, types: Sequence[DType], shapes: Sequence[TensorShape]) -> _AskedElement:
         made = self.dataset
         if made is None or not made.types:
-            return _Asked(made, types, shapes, looks=True)
+            return _AskedElement(made, types, shapes, looks=True)
         check_types(made.types, types, shapes, made.shapes)
         tell = len(made.shapes) == len(shapes) and all(
             own.merge_with(wanted) == own for own, wanted in zip(made.shapes, shapes, strict=True)
         )
-        return _Asked(made, types, shapes, looks=not tell)
+        return _AskedElement(made, types, shapes, looks=not tell)
 
     def _begun(self) -> _Front:
         if self._front is None:

@@ -25,7 +25,7 @@ _SEEDS: Final = 3
 _LOOK_EVERY: Final = 16
 
 
-class _Order:
+class _ShuffleState:
     """What the runs of one iteration through a shuffled dataset have in common.
 
     seeds   of the order in which elements are asked for by number; None before the first
@@ -81,11 +81,11 @@ class GlobalShuffleDataset(DerivedDataset):
             *seeds_of(seed, seed2), reshuffles=reshuffles
         )
 
-    def lasting(self, iteration: Iteration) -> _Order:
+    def lasting(self, iteration: Iteration) -> _ShuffleState:
         found = iteration.memory.get(self)
         if found is None:
-            found = iteration.memory[self] = _Order(self.seeds)
-        order: _Order = found
+            found = iteration.memory[self] = _ShuffleState(self.seeds)
+        order: _ShuffleState = found
         return order
 
     def iterator(self, iteration: Iteration) -> DataIterator:
