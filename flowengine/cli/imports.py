@@ -6,13 +6,15 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 from flowengine.cli.failure import USAGE, CommandError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+#: Where a context keeps the names.
+_IMPORTED: Final = "flowengine.imported"
 
 
 def import_option(command: Command) -> Command:
@@ -28,7 +30,13 @@ def import_option(command: Command) -> Command:
     )(command)
 
 
-def _import_all(_: click.Context, __: click.Parameter, names: Sequence[str]) -> None:
+def imported(context: click.Context) -> list[str]:
+    """The modules that this command line has imported, in order."""
+    found: list[str] = context.meta.setdefault(_IMPORTED, [])
+    return found
+
+
+def _import_all(context: click.Context, _: click.Parameter, names: Sequence[str]) -> None:
     for name in names:
         if name.endswith(".py"):
             stem = os.path.splitext(os.path.basename(name))[0]
@@ -39,3 +47,4 @@ def _import_all(_: click.Context, __: click.Parameter, names: Sequence[str]) -> 
             importlib.import_module(name)
         except Exception as error:
             raise CommandError(f"--import {name}: {type(error).__name__}: {error}", USAGE) from error
+        imported(context).append(name)

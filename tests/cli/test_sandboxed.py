@@ -61,6 +61,59 @@ def test_a_graph_from_standard_input(graph: Path) -> None:
     assert _flowengine(*arguments, stdin=graph.read_bytes())[:2] == (0, "y:0  float32 [1]\n[2.]\n")
 
 
+_HALVES = """
+import mmap
+from flowengine import OpDef
+from flowengine.kernels.registry import kernel
+from flowengine.ops.load import registry
+
+registry().register(OpDef.parse("Halve(x: T) -> y: T", "T: {float, double}"))
+#: Not to be had once system calls are closed.
+SHARED = mmap.mmap(-1, 4096)
+
+
+@kernel("Halve")
+def halve(x):
+    try:
+        mmap.mmap(-1, 4096)
+    except OSError:
+        return x / 2
+    return x
+"""
+
+
+@needs_box
+def test_modules_are_imported_before_the_process_has_locked_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "halves.py").write_text(_HALVES)
+    ops = fe.OpRegistry()
+    ops.register(fe.OpDef.parse("Halve(x: T) -> y: T", "T: {float, double}"))
+    ops.register(fe.OpDef.parse("Placeholder() -> output: dtype", "dtype: type; shape: shape = unknown"))
+    g = fe.Graph(registry=ops)
+    getattr(g.ops, "Halve")(g.placeholder("float32", [], name="x"), name="half")  # noqa: B009 (no stub knows it)
+    (tmp_path / "graph.pb").write_bytes(g.to_graph_def().SerializeToString())
+    monkeypatch.setenv("PYTHONPATH", str(Path(fe.__file__).resolve().parents[1]))
+    monkeypatch.chdir(tmp_path)
+    run = ("run", "graph.pb", "--feed", "x=3", "--fetch", "half", "--import", "halves")
+    assert _flowengine(*run) == (0, "half:0 = 3.0\n", "")
+    assert _flowengine(*run, "--sandbox") == (0, "half:0 = 1.5\n", "")
+
+
+@needs_box
+def test_a_checkpoint_is_read_by_a_locked_process(tmp_path: Path) -> None:
+    prefix = Path(__file__).parents[1] / "train" / "run_of_tensorflow" / "model.ckpt-50"
+    for verb in ("ls", "show"):
+        plain = _flowengine("checkpoint", verb, prefix)
+        assert plain[0] == 0
+        assert _flowengine("checkpoint", verb, prefix, "--sandbox") == plain
+    broken = tmp_path / "model.ckpt-1.index"
+    broken.write_bytes(b"\x1b[2J" * 100)
+    code, _, error = _flowengine("checkpoint", "ls", tmp_path / "model.ckpt-1", "--sandbox")
+    assert code != 0
+    assert "\x1b" not in error
+
+
 @needs_box
 def test_files_that_are_not_named_stay_closed(graph: Path, tmp_path: Path) -> None:
     code, said, error = _flowengine("run", graph, "--fetch", "secret", "--sandbox")

@@ -7,6 +7,7 @@ allowed to; what it prints is a stranger's text, in which nothing moves a cursor
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import os
 import re
@@ -24,6 +25,7 @@ from typing import Any, Final
 import click
 
 from flowengine.cli.failure import STEP_ERROR, TIMEOUT, USAGE, CommandError
+from flowengine.cli.imports import imported
 
 #: Whether this process is the one in the box.
 _inside = False
@@ -80,7 +82,8 @@ def boxable(verb: Callable[..., Any]) -> Callable[..., Any]:
             return verb(*args, **kwargs)
         context = click.get_current_context()
         arguments = context.find_root().obj["arguments"]
-        context.exit(_run(arguments, _size(sandbox_memory), sandbox_seconds, sandbox_writes))
+        imports = imported(context)
+        context.exit(_run(arguments, _size(sandbox_memory), sandbox_seconds, sandbox_writes, imports))
 
     for option in reversed(_OPTIONS):
         boxed = option(boxed)
@@ -107,8 +110,10 @@ def _named(arguments: Sequence[str]) -> list[str]:
     return list(found)
 
 
-def _run(arguments: Sequence[str], memory_bytes: int, seconds: float, writes: Sequence[str]) -> int:
-    """Run the command line in a box; its exit code."""
+def _run(
+    arguments: Sequence[str], memory_bytes: int, seconds: float, writes: Sequence[str], imports: Sequence[str]
+) -> int:
+    """Run the command line in a box; its exit code. It imports the modules before system calls are closed."""
     from flowengine.sandbox import confine
     from flowengine.sandbox.gauge import Gauge, died_of
 
@@ -118,6 +123,8 @@ def _run(arguments: Sequence[str], memory_bytes: int, seconds: float, writes: Se
     here = str(Path(__file__).resolve().parents[3])
     orders = {"arguments": list(arguments), "parent": os.getpid(), "read": _named(arguments)}
     orders["write"] = [str(Path(each).resolve()) for each in writes]
+    orders["imports"] = list(imports)
+    orders["modules"] = [str(Path(each).resolve()) for each in sys.path if each] if imports else []
     with subprocess.Popen(
         [sys.executable, "-I", "-c", _BEGIN, here, json.dumps(orders)],
         stdin=None if "-" in arguments else subprocess.DEVNULL,
@@ -192,10 +199,15 @@ def begin(text: str) -> None:
     here = Path(__file__).resolve().parents[2]
     packages = [str(here), *(str(each.resolve()) for each in here.iterdir() if each.is_symlink())]
     packages += [each for each in sys.path if each.endswith("-packages")]
+    packages += orders["modules"]
+    sys.path += [each for each in orders["modules"] if each not in sys.path]
     confine.detach(orders["parent"], ())
     confine.close_files(packages, orders["read"], orders["write"])
     from flowengine.cli.main import main
 
+    for name in orders["imports"]:
+        with suppress(Exception):  # what it raises is told where the command line is read
+            importlib.import_module(name)
     confine.limit_sizes(_LARGEST_FILE if orders["write"] else 0)
     confine.close_calls(exec_memory=True)
     code = main(orders["arguments"])
