@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 
 import flowengine as fe
 from flowengine.kernels.control.sendrecv import narrow, widen
+from flowengine.passes.context import PassContext
+from flowengine.passes.cut.compress import compress_transfers
+from flowengine.passes.cut.partition import partition
 
 
 @given(st.lists(st.floats(width=32), max_size=20))
@@ -120,3 +123,19 @@ async def test_training_over_compressed_transfers_has_the_bits_of_tensors_that_a
         np.testing.assert_array_equal(got, want)
     assert halves[0] > 2 * halves[19], "it learns"
     assert any(a != b for a, b in zip(halves[:20], whole[:20], strict=True)), "nothing was cut short"
+
+
+def test_transfers_that_are_compressed_can_be_counted_more_than_once() -> None:
+    g = fe.Graph()
+    x = g.placeholder("float32", [4], name="x")
+    near = g.ops.Exp(x, name="near")
+    g.ops.Neg(near, name="far")
+    near_device, far_device = (f"/job:localhost/replica:0/task:0/device:CPU:{index}" for index in range(2))
+    context = PassContext(feeds=(x.port,))
+    places = {node.name: far_device if node.name == "far" else near_device for node in g}
+    cut = partition(g, context, places, {near_device: 1, far_device: 2})
+    assert [each.is_compressed for each in cut.transfers] == [False]
+    found = compress_transfers(cut, g, [""])
+    for _ in range(2):
+        assert [each.is_compressed for each in found.transfers] == [True]
+        assert len(list(found.partitions)) == 2

@@ -6,6 +6,7 @@ import itertools
 import math
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowengine.passes.place.lists import all_on, by_executor, by_rank, round_robin
+from flowengine.passes.place.lists import all_on, by_executor, by_rank, packed, round_robin
 from flowengine.passes.place.problem import Problem
 from flowengine.passes.place.search import search
 from flowengine.passes.place.simulate import simulate
@@ -196,6 +197,32 @@ def test_every_group_is_where_it_may_be_and_fits(seed: int) -> None:
     if found is not None:
         assert all(place in allowed for place, allowed in zip(found.places, problem.allowed, strict=True))
         assert problem.fits(found.places)
+
+
+@given(st.integers(0, 2**32), st.data())
+def test_the_largest_go_first_to_where_most_room_is(seed: int, data: st.DataObject) -> None:
+    """So what is over at the end, where anything is, is as small as what comes last."""
+    problem = draw_problem(random.Random(seed))
+    groups = len(problem.allowed)
+    kept = data.draw(st.lists(st.integers(0, 9), min_size=groups, max_size=groups))
+    limits = data.draw(st.lists(st.integers(5, 40), min_size=problem.devices, max_size=problem.devices))
+    problem = replace(problem, resident=kept, limits=[*limits])
+    places = packed(problem)
+    room = [float(limit) for limit in limits]
+    for group in sorted(range(groups), key=lambda each: (-kept[each], each)):
+        assert places[group] in problem.allowed[group]
+        assert room[places[group]] == max(room[device] for device in problem.allowed[group])
+        room[places[group]] -= kept[group]
+
+
+@given(st.integers(0, 2**32))
+def test_the_best_device_alone_is_what_a_search_is_compared_with(seed: int) -> None:
+    problem = draw_problem(random.Random(seed))
+    found = search(problem)
+    assert found is not None
+    alone = [simulate(problem, all_on(problem, device)).makespan for device in range(problem.devices)]
+    assert found.baselines["one device"] == min(alone)
+    assert found.makespan <= min(alone) + 1e-9 or found.origin == "one device"
 
 
 def test_work_that_gains_little_from_spreading_stays_together() -> None:

@@ -171,7 +171,8 @@ async def has_no_value(graph: fe.Graph, fetch: str, feeds: dict[str, Any]) -> No
                 await session.run(fetch, feeds)
 
 
-async def test_what_waits_for_the_end_of_a_loop_happens_once() -> None:
+@pytest.mark.parametrize("form", ["waits", "takes", "takes, and lies before"])
+async def test_what_waits_for_the_end_of_a_loop_happens_once(form: str) -> None:
     """A node in the frame that waits for what leaves it is dead in every round but the last."""
     g = fe.Graph()
     ops = g.ops
@@ -179,16 +180,24 @@ async def test_what_waits_for_the_end_of_a_loop_happens_once() -> None:
     variable = ops.VarHandleOp(dtype="int32", shape=[], shared_name="times", name="times")
     with g.control_dependencies([ops.AssignVariableOp(variable, 0)]):
         start = ops.Identity(g.constant(0))
-    frame = Frame(g, "loop", [start], [n, g.constant(1), variable])
-    (count,) = frame.go_on(ops.Less(frame.merges[0], frame.constants[0]))
+    frame = Frame(g, "loop", [start, g.constant(1)], [n, g.constant(1), variable])
+    count, one = frame.go_on(ops.Less(frame.merges[0], frame.constants[0]))
     frame.come_back(0, ops.Add(count, frame.constants[1]), [])
-    left = ops.Identity(frame.switches[0].output_false)
-    with g.control_dependencies([left]):
-        add = ops.AssignAddVariableOp(frame.constants[2], frame.constants[1])
+    frame.come_back(1, ops.Identity(one), [])
+    left = ops.Identity(frame.switches[1].output_false, name="left")
+    with g.control_dependencies([left] if form == "waits" else []):
+        add = ops.AssignAddVariableOp(frame.constants[2], frame.constants[1] if form == "waits" else left)
     with g.control_dependencies([add]):
         after = ops.Identity(frame.switches[0].output_false)
     with g.control_dependencies([ops.Exit(after, name="count")]):
         ops.ReadVariableOp(variable, dtype="int32", name="read")
+    if form.endswith("before"):
+        found = g.to_graph_def()
+        last = [node for node in found.node if node.name == "left"]
+        others = [node for node in found.node if node.name != "left"]
+        del found.node[:]
+        found.node.extend([*others, *last])
+        g = fe.Graph.from_graph_def(found)
     for rounds in (0, 1, 4):
         assert await both(g, ["count:0", "read:0"], {"n:0": np.int32(rounds)}) == [rounds, 1]
 
@@ -228,6 +237,30 @@ async def test_sides_of_two_predicates_are_joined_as_they_come() -> None:
     assert await both(g, ["out:0"], {**feeds, "p:0": True, "q:0": True}) == [-1]
     assert await both(g, ["out:0"], {**feeds, "p:0": False, "q:0": False}) == [-4]
     await has_no_value(g, "out:0", {**feeds, "p:0": False, "q:0": True})
+
+
+async def test_an_effect_of_a_loop_happens_though_its_counter_never_came() -> None:
+    """What is on top of a loop runs in the first round wherever its own inputs are alive."""
+    g = fe.Graph()
+    ops = g.ops
+    p = g.placeholder("bool", [], name="p")
+    variable = ops.VarHandleOp(dtype="int32", shape=[], shared_name="times", name="times")
+    ops.AssignVariableOp(variable, 0, name="init")
+    ops.ReadVariableOp(variable, dtype="int32", name="read")
+    start = ops.Switch(g.constant(0), p)
+    frame = Frame(g, "loop", [start.output_true], [g.constant(3), g.constant(1), variable])
+    add = ops.AssignAddVariableOp(frame.constants[2], frame.constants[1])
+    (count,) = frame.go_on(ops.Less(frame.merges[0], frame.constants[0]))
+    frame.come_back(0, ops.Add(count, frame.constants[1]), [])
+    with g.control_dependencies([add]):
+        left = ops.Identity(frame.switches[0].output_false)
+    ops.Merge([ops.Exit(left), ops.Neg(start.output_false)], name="out")
+    for is_begun, value, times in ((True, 3, 4), (False, 0, 1)):
+        for compiled in (True, False):
+            async with fe.Session(g, config=fe.Config(compile_hot_plans=compiled)) as session:
+                await session.run((), targets=["init"])
+                assert await session.run("out:0", {"p:0": is_begun}) == value
+                assert await session.run("read:0") == times
 
 
 async def test_nested_loops_with_a_conditional_a_tensor_array_and_constants() -> None:
