@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from flowengine.core.arrays import Array
+from flowengine.core.arrays import Array, in_host_memory
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.ufuncs import shape_text
@@ -77,6 +77,10 @@ def nth_element(xp: Any, x: Array, n: Any, *, reverse: bool) -> Any:
     return xp.partition(x, rank, axis=-1)[..., rank]
 
 
+#: A float32 counts to here.
+_COUNTED_MAX: Final = 1 << 24
+
+
 def _in_top(xp: Any, predictions: Array, targets: Array, k: int) -> Any:
     if predictions.ndim != 2:
         raise InvalidArgumentError(f"predictions must be 2-dimensional, not {shape_text(predictions)}")
@@ -94,8 +98,13 @@ def _in_top(xp: Any, predictions: Array, targets: Array, k: int) -> Any:
         return xp.zeros(rows, bool)
     own = predictions[xp.arange(rows), xp.where(known, targets, 0)]
     # One number that is not finite makes a row undecidable.
-    decidable = known & xp.isfinite(predictions).all(axis=1)
-    return decidable & ((predictions > own[:, None]).sum(axis=1) < k)
+    is_finite = xp.isfinite(predictions)
+    decidable = known if in_host_memory(is_finite) and is_finite.all() else known & is_finite.all(axis=1)
+    above = predictions > own[:, None]
+    if classes > _COUNTED_MAX:
+        return decidable & (above.sum(axis=1) < k)
+    # Short rows are counted by a product in a tenth of the time that their sums take.
+    return decidable & (xp.matmul(above.astype(np.float32), xp.ones(classes, np.float32)) < k)
 
 
 @kernel("InTopK", fresh=True)

@@ -1,4 +1,4 @@
-"""Softmax and its losses of short rows, which are laid as columns, beside rows as they lie."""
+"""Softmax, its losses and ranks of targets in short rows, beside what they are row by row."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.nn import softmax as plain
+from flowengine.kernels.nn.sorting import in_top_k
 from flowengine.kernels.numpy import softmax as narrow
 
 _SHAPES = st.tuples(st.sampled_from([0, 1, 15, 16, 40, 70_000 // 16]), st.sampled_from([1, 2, 16, 32, 33]))
@@ -59,3 +60,17 @@ def test_a_label_that_is_no_class_is_refused_in_short_rows_too() -> None:
         InvalidArgumentError, match=r"label value of 3 which is outside the valid range of \[0, 3\)"
     ):
         narrow.sparse_softmax_cross_entropy(np, np.zeros((40, 3), np.float32), labels)
+
+
+@given(st.integers(1, 20), st.integers(1, 9), st.integers(-1, 5), st.integers(0, 99))
+def test_targets_among_the_top(rows: int, classes: int, k: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    predictions = rng.integers(0, 4, (rows, classes)).astype(np.float32)
+    if seed % 2:
+        predictions.reshape(-1)[seed % predictions.size] = [np.inf, np.nan][seed % 3 % 2]
+    targets = rng.integers(-1, classes + 1, rows).astype(np.int32)
+    expected = [
+        bool(0 <= target < classes and np.isfinite(row).all() and (row > row[target]).sum() < k)
+        for row, target in zip(predictions, targets, strict=True)
+    ]
+    assert in_top_k(np, predictions, targets, k=k).tolist() == expected
