@@ -27,6 +27,7 @@ from flowengine.core.errors import (
 )
 from flowengine.sandbox import words as w
 from flowengine.sandbox.gauge import Gauge, died_of
+from flowengine.sandbox.groups import MemoryGroup
 from flowengine.sandbox.orders import NO_MEMORY
 from flowengine.sandbox.passage import Passage, copying, may_pass
 from flowengine.sandbox.requests import BoxRequest
@@ -79,6 +80,8 @@ class BoxProcess:
         #: Why this side has ended it; None where it did not.
         self._verdict: OpError | None = None
         self._gauge = Gauge(process.pid)
+        self._group = MemoryGroup.of(process.pid)
+        self._was_full = False
         if passage is not None:
             self._gauge.shared_bytes = lambda: passage.charged_bytes
         #: {step: when it began, and the processor's time when it was first looked at}
@@ -202,7 +205,7 @@ class BoxProcess:
         await self._ended.wait()
         if self._verdict is not None:
             return self._verdict
-        if self._process.returncode == NO_MEMORY:
+        if self._was_full or self._process.returncode == NO_MEMORY:
             return ResourceExhaustedError(
                 f"the sandbox ended: it needed more than its {self._box.memory_bytes} bytes"
             )
@@ -239,6 +242,8 @@ class BoxProcess:
                 nursery.start_soon(self._watch)
                 await nursery.start(peer.run)
                 self._gauge.settle(box.memory_bytes)
+                if self._group is not None:
+                    self._group.bound(most)
                 self._allow()
                 task_status.started()
                 await self._wait_exit(peer)
@@ -267,6 +272,9 @@ class BoxProcess:
         await trio.lowlevel.wait_readable(self._handle)
         self._process.wait()
         os.close(self._handle)
+        if self._group is not None:
+            self._was_full = self._group.was_full
+            self._group.remove()
         if self.passage is not None:
             self._gauge.shared_bytes = int
             self.passage.close()
