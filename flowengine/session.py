@@ -23,7 +23,7 @@ from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 from flowengine.core.sandboxing import box_of
 from flowengine.core.session_view import SessionView
 from flowengine.core.targets import opener_for
-from flowengine.devices.device import DeviceRegistry, DeviceSet
+from flowengine.devices.device import Device, DeviceRegistry, DeviceSet
 from flowengine.devices.load import DEVICES
 from flowengine.devices.offered import OfferedDevices
 from flowengine.graphs.graph import Graph
@@ -332,6 +332,11 @@ class Session(SessionVariables, SessionView):
     def is_local(self) -> bool:
         """Whether steps run in this process, on `resources`, rather than at a target."""
         return self._remote is None
+
+    def memories(self) -> list[tuple[Device | None, ResourceManager]]:
+        """(device, what it holds between steps): host memory first, as None, then devices with their own."""
+        far = self._partitions.resources
+        return [(None, self.resources), *((self.devices[name], held) for name, held in far.items())]
 
     @property
     def is_closed(self) -> bool:

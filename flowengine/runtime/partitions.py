@@ -204,6 +204,11 @@ class PartitionRunner:
             resources.close()
         self._resources.clear()
 
+    @property
+    def resources(self) -> Mapping[str, ResourceManager]:
+        """{name of a device with memory of its own: what it holds between steps}, where that is anything."""
+        return self._resources
+
     # -- what a step is made of ---------------------------------------------------------------------
 
     def new_rendezvous(self) -> Rendezvous:

@@ -29,6 +29,7 @@ from flowengine.resources.variable import Variable
 from flowengine.session import Session
 from flowengine.train.boundary import at_boundary as _at_boundary
 from flowengine.train.folder import CheckpointFolders
+from flowengine.train.homes import home_of, homes_for, in_host_memory
 from flowengine.train.meta_graphs import describe_saver, read_meta_graph
 from flowengine.train.restoring import chosen, read_values
 from flowengine.train.retention import Direction
@@ -181,7 +182,11 @@ class Saver:
                 "the saver's nodes do more than read variables, so they must be run: use `save`"
             )
         session.resources.bind_to_current_run()
-        taken = Snapshot.of(saveables, session.resources)
+        homes = [home_of(session, each) for each in saveables]
+        taken = Snapshot.of(saveables, [None if home is None else home.variable for home in homes])
+        devices = [None if home is None else home.device for home in homes]
+        if any(device is not None for device in devices):
+            taken.brought_by(lambda values: in_host_memory(session, values, devices))
         taken.step = self._step(session, global_step)
         return taken
 
@@ -193,7 +198,8 @@ class Saver:
         metric: float | None = None,
         sync: bool = True,
     ) -> str:
-        """Write a snapshot as `save` does; a snapshot can be written once."""
+        """Write a snapshot as `save` does, once. Values in the memory of devices are awaited first."""
+        await snapshot.bring()
         prefix = self._prefix(path, snapshot.step)
         sync = sync if self._sync is None else self._sync
         graph = self._changed_graph()
@@ -263,10 +269,10 @@ class Saver:
             lambda: read_values(prefix, saveables, strict=strict, check=trio.from_thread.check_cancelled),
             prefix,
         )
-        pairs = [(each.find_or_make(session.resources), value) for each, value in values]
-        await settled(lambda: (variable for variable, _ in pairs))
-        for variable, value in pairs:
-            variable.adopt(value)
+        homes = homes_for(session, [each for each, _ in values])
+        await settled(lambda: (home.variable for home in homes))
+        for home, (_, value) in zip(homes, values, strict=True):
+            home.adopt(value)
         await _on_thread(lambda: self._folders.recover(prefix), prefix)
         return [each.text for each, _ in values]
 
@@ -368,8 +374,8 @@ class Saver:
         self._described = graph.version
 
     def _variables(self, session: Session) -> list[Variable]:
-        found = [each.find(session.resources) for each in self._saveables(session) or ()]
-        return [variable for variable in found if variable is not None]
+        found = [home_of(session, each) for each in self._saveables(session) or ()]
+        return [home.variable for home in found if home is not None]
 
     def _syncs(self, session: Session) -> bool:
         return session.config.resolved().sync_checkpoints if self._sync is None else self._sync
@@ -378,10 +384,11 @@ class Saver:
         if global_step is None or _is_number(global_step):
             return None if global_step is None else int(global_step)
         saveable = variable_named(session.graph, global_step)
-        variable = saveable.find(session.resources)
-        if variable is None or not variable.is_initialized:
+        home = home_of(session, saveable)
+        if home is None or not home.variable.is_initialized:
             raise FailedPreconditionError(f"the global step '{saveable.node}' has no value")
-        return int(variable.read())
+        value = home.variable.read()
+        return int(value if home.device is None else home.device.copy_out(value))
 
     async def _step_by_running(self, session: Session, global_step: Any) -> int | None:
         if session.is_local or global_step is None or _is_number(global_step):

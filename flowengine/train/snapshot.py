@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 
 import trio
@@ -14,7 +14,6 @@ from flowengine.checkpoint.files import DISK, FileLayer
 from flowengine.checkpoint.slices import parse_shape_and_slice
 from flowengine.core.arrays import Value
 from flowengine.core.errors import FailedPreconditionError
-from flowengine.resources.container import ResourceManager
 from flowengine.resources.variable import Variable
 from flowengine.train.saveables import Saveable
 
@@ -32,15 +31,28 @@ class Snapshot:
     def __init__(self, values: Iterable[tuple[Saveable, Value]], step: int | None = None) -> None:
         self._values = deque(values)
         self.step = step
+        self._bring: Callable[[Sequence[Value]], Awaitable[Sequence[Value]]] | None = None
+
+    def brought_by(self, bring: Callable[[Sequence[Value]], Awaitable[Sequence[Value]]]) -> None:
+        """Some values are in the memory of devices: what gives all of them in host memory."""
+        self._bring = bring
+
+    async def bring(self) -> None:
+        """Have all values in host memory. Cancelled: those that are elsewhere stay there."""
+        bring, values = self._bring, self._values
+        if bring is not None:
+            found = await bring([value for _, value in values])
+            self._values = deque((each, new) for (each, _), new in zip(values, found, strict=True))
+            self._bring = None
 
     @classmethod
-    def of(cls, saveables: Sequence[Saveable], resources: ResourceManager) -> Snapshot:
-        """The present values.
+    def of(cls, saveables: Sequence[Saveable], variables: Sequence[Variable | None]) -> Snapshot:
+        """The present values of these variables; None for one that no step has made.
 
         Raises FailedPreconditionError naming those that have none, and where a kernel is writing one on
         another thread at this moment (see `settled`).
         """
-        found = [(each, each.find(resources)) for each in saveables]
+        found = list(zip(saveables, variables, strict=True))
         empty = [each.node for each, variable in found if variable is None or not variable.is_initialized]
         if empty:
             raise FailedPreconditionError(f"Attempting to save uninitialized {listed(empty)}")
