@@ -173,6 +173,27 @@ async def test_an_index_out_of_range_is_told_before_results_leave(threads: bool)
         assert got.tolist() == [2, 0]
 
 
+@pytest.mark.parametrize("op", ["Div", "FloorDiv", "FloorMod", "TruncateDiv", "TruncateMod"])
+@pytest.mark.parametrize("threads", [True, False])
+async def test_a_division_by_zero_is_told_before_results_leave(op: str, threads: bool) -> None:
+    g = fe.Graph()
+    with g.device(GPU):
+        # On the device: what is computed from floats steers nothing.
+        x = g.ops.Cast(g.placeholder("float32", [3], name="x"), DstT="int32")
+        y = g.ops.Neg(getattr(g.ops, op)(g.constant([6, 7, 8]), x, name="divided"))
+    async with opened(g, worker_threads=threads) as (session, gpu):
+        # The class is the CPU's: TensorFlow has another one for what truncates.
+        error = fe.errors.InternalError if "Truncate" in op else fe.errors.InvalidArgumentError
+        with pytest.raises(error, match="division by zero") as told:
+            await session.run(y, {"x:0": np.array([1, 0, 2])})
+        assert told.value.node_name == "divided"
+        gpu.xp.reads.clear()
+        wanted = [0, 1, 0] if op.endswith("Mod") else [6, 3, 4]
+        got = await session.run(y, {"x:0": np.array([1, 2, 2])})
+        assert (-got).tolist() == wanted
+        assert gpu.stops == 0
+
+
 async def test_what_went_wrong_is_told_before_a_predicate_leaves() -> None:
     g = fe.Graph()
     with g.device(GPU):
