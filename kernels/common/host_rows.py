@@ -48,6 +48,8 @@ def at(ufunc: Any, out: Array, positions: Array, rows: Array) -> None:
     positions   (M,) in [0, len(out))
     rows        (M, ...), of the type of `out`
     """
+    if not len(positions):
+        return
     width = rows.size // len(positions)
     if not _PLACED_ELEMENTS <= rows.size <= SPARSE_ELEMENTS or width == 1 or not out.flags.c_contiguous:
         ufunc.at(out, positions, rows)
