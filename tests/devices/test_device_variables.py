@@ -131,6 +131,26 @@ async def test_variables_by_reference_are_there_too() -> None:
         assert await session.run(is_there)
 
 
+async def test_what_a_variable_by_reference_is_given_crosses() -> None:
+    """Fed or computed by the host: the inputs behind the reference are brought to the device."""
+    g = fe.Graph()
+    x = g.placeholder("float32", [3], name="x")
+    with g.device("/cpu:0"):
+        half = g.ops.Mul(x, np.float32(0.5))
+    with g.device(GPU):
+        v = g.ops.VariableV2(shape=[3], dtype="float32", name="v")
+        targets = [g.ops.Assign(v, x).op, g.ops.AssignAdd(v, half).op]
+        rows = g.placeholder("int32", [2], name="rows")
+        targets.append(g.ops.ScatterAdd(v, rows, g.ops.GatherV2(half, rows, np.int32(0))).op)
+        value = g.ops.Identity(v)
+    async with opened(g, seed=3) as (session, gpu):
+        feeds = {x: np.array([2, 4, 6], np.float32), rows: np.array([2, 0], np.int32)}
+        for target, expected in zip(targets, ([2, 4, 6], [3, 6, 9], [4, 6, 12]), strict=True):
+            await session.run((), feeds, targets=[target])
+            assert (await session.run(value)).tolist() == expected
+        gpu.check()
+
+
 _OPTIMIZERS: Final[dict[str, Callable[[], Any]]] = {
     "SGD": lambda: fe.optimizers.SGD(0.1),
     "Momentum": lambda: fe.optimizers.Momentum(0.1, 0.9),

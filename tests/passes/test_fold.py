@@ -205,6 +205,22 @@ def test_an_op_of_the_user_is_folded_like_any_other() -> None:
     assert value(folded(g, y, kernels=kernels)["y"]).tolist() == [2, 3]
 
 
+def test_a_kernel_is_given_a_list_argument_as_it_is_in_a_step() -> None:
+    """As a tuple, which nothing can change, and which can be added to another."""
+    seen: list[type] = []
+
+    def packed(values: Any, axis: int = 0) -> Any:
+        seen.append(type(values))
+        return np.stack(values, axis)
+
+    kernels = KernelRegistry()
+    kernels.kernel("Pack")(packed)
+    g = Graph()
+    both = g.ops.Pack([g.constant(1), g.constant(2)], name="both")
+    assert value(folded(g, both, kernels=kernels)["both"]).tolist() == [1, 2]
+    assert seen == [tuple]
+
+
 @pytest.mark.parametrize(
     "function",
     [

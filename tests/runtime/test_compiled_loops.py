@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -441,7 +442,7 @@ async def test_nested_loops_and_long_bodies_yield(form: str, monkeypatch: pytest
         await session.run([], targets=["init"] if form == "long body" else [])
         assert loops_written(g, ["while/Exit:0"], ["n:0"]) == (2 if form == "nested" else 1)
         _, before, given = [
-            await turns_of_host(lambda n=n: session.run("while/Exit:0", {"n:0": np.int32(n)}))
+            await turns_of_host(partial(session.run, "while/Exit:0", {"n:0": np.int32(n)}))
             for n in (0, 0, 10)
         ]
     # The first run plans; what a step gives that goes no round is no turn of the loop.
