@@ -102,6 +102,7 @@ class IteratorResource:
     __slots__ = (
         "__weakref__",
         "_asked",
+        "_ending",
         "_front",
         "_services",
         "container",
@@ -131,6 +132,8 @@ class IteratorResource:
         #: What it goes through; None before it is given anything.
         self.dataset: DatasetValue | None = None
         self._front: _Front | None = None
+        #: What it went through before, whose tasks may not have ended yet.
+        self._ending: Iteration | None = None
         #: {identities of the types and shapes that a node asks for: they, and how they were compared}
         self._asked: dict[tuple[int, int], _AskedElement] = {}
 
@@ -200,7 +203,8 @@ class IteratorResource:
 
     def make_nowait(self, dataset: DatasetValue) -> Any:
         """`make` where no task has to end first, else WOULD_WAIT with nothing changed."""
-        if self._front is not None and self._front.iteration.tasks.count:
+        ending = self._ending if self._front is None else self._front.iteration
+        if ending is not None and ending.tasks.count:
             return WOULD_WAIT
         if self.types:
             check_types(dataset.types, self.types, self.shapes, dataset.shapes)
@@ -213,21 +217,24 @@ class IteratorResource:
         self.dataset = dataset
         self._front = _Front(iteration, dataset.iterator(iteration))
 
-    def _close(self) -> Iteration | None:
+    def _close(self) -> None:
         """Cancel the tasks of the present dataset, and tell those who wait."""
         front, self._front = self._front, None
         if front is None:
-            return None
+            return
+        self._ending = front.iteration
         front.close()
         front.iteration.tasks.cancel()
         front.changed.fire()
-        return front.iteration
 
     async def end(self) -> None:
-        """Let go of the dataset: its tasks have ended when this returns. Cancelled, they end all the same."""
-        iteration = self._close()
-        if iteration is not None:
-            await iteration.tasks.ended()
+        """Let go of the dataset: its tasks have ended when this returns. Cancelled, they end all the same.
+
+        After `destroy` it waits for the tasks that were left.
+        """
+        self._close()
+        if self._ending is not None:
+            await self._ending.tasks.ended()
 
     def destroy(self) -> None:
         """As `end`, without waiting."""

@@ -72,6 +72,7 @@ class MultiDeviceIterator:
     """
 
     __slots__ = (
+        "_ending",
         "_services",
         "_shards",
         "container",
@@ -102,6 +103,8 @@ class MultiDeviceIterator:
         self.device = device
         self.incarnation = 0
         self._shards: _Shards | None = None
+        #: What it went through before, whose tasks may not have ended yet.
+        self._ending: Iteration | None = None
 
     async def begin(self, dataset: DatasetValue, max_buffer_size: int) -> int:
         """Begin with a dataset, once the tasks of the one before have ended; the number of this incarnation.
@@ -143,14 +146,14 @@ class MultiDeviceIterator:
         return element
 
     async def end(self) -> None:
-        """Let go of the dataset: its tasks have ended when this returns."""
-        shards, self._shards = self._shards, None
-        if shards is not None:
-            shards.end()
-            await shards.iteration.tasks.ended()
+        """Let go of the dataset: its tasks have ended when this returns, those left by `destroy` too."""
+        self.destroy()
+        if self._ending is not None:
+            await self._ending.tasks.ended()
 
     def destroy(self) -> None:
         """As `end`, without waiting."""
         if self._shards is not None:
+            self._ending = self._shards.iteration
             self._shards.end()
             self._shards = None

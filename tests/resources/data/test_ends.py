@@ -1,0 +1,136 @@
+"""However an iterator ends, its tasks have ended before the call returns."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import trio
+import trio.testing
+
+import flowengine as fe
+from flowengine.core.errors import CancelledError, FailedPreconditionError, InvalidArgumentError
+from flowengine.resources.data.iterator import IteratorResource
+from tests.resources.data.test_recorded_pipelines import CASES, graph_of
+
+End = Callable[[fe.Session], Awaitable[Any]]
+
+
+async def _deleted(session: fe.Session) -> None:
+    await session.run([], targets=["delete"])
+
+
+async def _reset(session: fe.Session) -> None:
+    await session.reset([""])
+
+
+async def _closed(session: fe.Session) -> None:
+    await session.close()
+
+
+def with_deletion(case: dict[str, Any]) -> fe.Graph:
+    """The graph of a recorded pipeline, and `delete`."""
+    graph = graph_of(case)
+    handle = next(each for each in graph.operations() if each.type == "IteratorV2").outputs[0]
+    graph.ops.DeleteIterator(
+        handle, graph.ops.EmptyTensorList(-1, -1, element_dtype="float32"), name="delete"
+    )
+    return graph
+
+
+#: Pipelines in which tasks work ahead.
+AHEAD = [
+    case
+    for case in CASES
+    if any(
+        word in case.values[0]["name"] for word in ("parallel", "prefetch", "interleave", "deep", "map_and")
+    )
+]
+
+
+@pytest.mark.parametrize("end", [_deleted, _reset, _closed])
+@pytest.mark.parametrize("case", AHEAD)
+async def test_no_task_is_left(case: dict[str, Any], end: End) -> None:
+    async with fe.Session(with_deletion(case)) as session:
+        await session.run([], targets=[case["init"]])
+        services = session.resources.services
+        assert services.count == 0
+        with contextlib.suppress(InvalidArgumentError):  # what is wrong with the first element
+            await session.run(case["fetches"])
+        assert services.count > 0
+        await end(session)
+        assert services.count == 0
+
+
+def waiting_for_a_queue(graph: fe.Graph) -> fe.Tensor:
+    """A dataset of what three calls at a time take from a queue that stays empty."""
+    ops = graph.ops
+    kinds: dict[str, Any] = {"output_types": ["int64"], "output_shapes": [[]]}
+    queue = ops.FIFOQueueV2(component_types=["int64"], shapes=[[]], shared_name="q")
+
+    @fe.function(graph, ["int64", "resource"])
+    def awaited(number: fe.Tensor, queue: fe.Tensor) -> fe.Tensor:
+        found: fe.Tensor = number.graph.ops.QueueDequeueV2(queue, component_types=["int64"])[0]
+        return found
+
+    numbers = ops.RangeDataset(*map(np.int64, (0, 9, 1)), **kinds)
+    return ops.ParallelMapDataset(numbers, [queue], f=awaited.attr, num_parallel_calls=3, **kinds)
+
+
+async def under_way(session: fe.Session, following: fe.Tensor, told: list[str], end: End) -> None:
+    """Have somebody wait for an element, and end its iterator."""
+    services = session.resources.services
+
+    async def ask() -> None:
+        try:
+            await session.run(following)
+        except CancelledError as error:
+            told.append(error.message)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        while not services.count:
+            await trio.lowlevel.checkpoint()
+        await trio.testing.wait_all_tasks_blocked()
+        await end(session)
+        assert services.count == 0
+
+
+@pytest.mark.parametrize("end", [_deleted, _reset])
+async def test_who_waits_is_told_and_who_asks_then_finds_nothing(end: End) -> None:
+    """Of an element that never comes."""
+    graph = fe.Graph()
+    ops = graph.ops
+    kinds: dict[str, Any] = {"output_types": ["int64"], "output_shapes": [[]]}
+    mapped = waiting_for_a_queue(graph)
+    iterator = ops.IteratorV2(shared_name="it", container="", **kinds)
+    ops.MakeIterator(mapped, iterator, name="make")
+    following = ops.IteratorGetNext(iterator, **kinds)[0]
+    ops.DeleteIterator(iterator, mapped, name="delete")
+    async with fe.Session(graph) as session:
+        await session.run([], targets=["make"])
+        told: list[str] = []
+        await under_way(session, following, told, end)
+        assert len(told) == 1
+        assert not session.resources.held(IteratorResource)
+        with pytest.raises(FailedPreconditionError):
+            await session.run(following)
+
+
+async def test_the_tasks_of_an_iterator_for_several_devices_end_with_it() -> None:
+    """While calls of its map wait for a queue that stays empty."""
+    graph = fe.Graph()
+    kinds: dict[str, Any] = {"output_types": ["int64"], "output_shapes": [[]]}
+    ops, mapped = graph.ops, waiting_for_a_queue(graph)
+    devices = [b"/device:CPU:0"] * 2
+    iterator = ops.MultiDeviceIterator(devices=devices, shared_name="it", container="", **kinds)
+    begun = ops.MultiDeviceIteratorInit(mapped, iterator, np.int64(2), name="make")
+    following = ops.MultiDeviceIteratorGetNextFromShard(iterator, np.int32(0), begun, **kinds)[0]
+    ops.DeleteMultiDeviceIterator(iterator, [], mapped, name="delete")
+    async with fe.Session(graph) as session:
+        told: list[str] = []
+        await under_way(session, following, told, _deleted)
+        assert len(told) == 1
