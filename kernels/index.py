@@ -705,6 +705,7 @@ OPS: Final[dict[str, str]] = {
     """,
     "training.boosted_trees": """
         BoostedTreesAggregateStats BoostedTreesBucketize BoostedTreesMakeStatsSummary
+        BoostedTreesSparseAggregateStats
     """,
     "training.clustering": """
         KMC2ChainInitialization KmeansPlusPlusInitialization NearestNeighbors
@@ -712,11 +713,33 @@ OPS: Final[dict[str, str]] = {
     "training.descents": """
         _DescentByProduct
     """,
+    "training.forest_trees": """
+        TensorForestCreateTreeVariable TensorForestTreeDeserialize TensorForestTreeIsInitializedOp
+        TensorForestTreePredict TensorForestTreeResourceHandleOp TensorForestTreeSerialize
+        TensorForestTreeSize
+    """,
     "training.gathered_updates": """
         _GatheredResourceUpdates _GatheredUpdates
     """,
     "training.linear_models": """
         SdcaFprint SdcaOptimizer SdcaOptimizerV2 SdcaShrinkL1
+    """,
+    "training.quantile_streams": """
+        BoostedTreesCreateQuantileStreamResource BoostedTreesFlushQuantileSummaries
+        BoostedTreesMakeQuantileSummaries BoostedTreesQuantileStreamResourceAddSummaries
+        BoostedTreesQuantileStreamResourceDeserialize BoostedTreesQuantileStreamResourceFlush
+        BoostedTreesQuantileStreamResourceGetBucketBoundaries BoostedTreesQuantileStreamResourceHandleOp
+        IsBoostedTreesQuantileStreamResourceInitialized
+    """,
+    "training.tree_ensembles": """
+        BoostedTreesCenterBias BoostedTreesCreateEnsemble BoostedTreesDeserializeEnsemble
+        BoostedTreesEnsembleResourceHandleOp BoostedTreesExampleDebugOutputs BoostedTreesGetEnsembleStates
+        BoostedTreesPredict BoostedTreesSerializeEnsemble BoostedTreesTrainingPredict
+        BoostedTreesUpdateEnsemble BoostedTreesUpdateEnsembleV2 IsBoostedTreesEnsembleInitialized
+    """,
+    "training.tree_splits": """
+        BoostedTreesCalculateBestFeatureSplit BoostedTreesCalculateBestGainsPerFeature
+        BoostedTreesSparseCalculateBestFeatureSplit
     """,
 }
 

@@ -13,7 +13,13 @@ ROOMS: Final = (
     "transport",
 )
 #: Each trait is defined in a sentence where it stands, and each message between tasks is named as its method.
-EXPLAINED_BY_THEMSELVES: Final = frozenset({"flowengine/ir/traits.py", "flowengine/cluster/messages.py"})
+EXPLAINED_BY_THEMSELVES: Final = frozenset(
+    {
+        "flowengine/ir/traits.py",
+        "flowengine/cluster/messages.py",
+        "flowengine/resources/forests/messages.py",
+    }
+)
 
 #: Words that mean here what they mean everywhere, and TensorFlow's own.
 PLAIN: Final = frozenset(
@@ -51,6 +57,8 @@ PLAIN: Final = frozenset(
         *("large", "local", "memory", "mutable", "not", "one", "open", "out", "outgoing", "output"),
         *("outside", "priority", "random", "recent", "running", "shuffle", "small", "sparse"),
         *("static", "unwritten", "usual", "within", "zero"),
+        # Of decision forests.
+        *("split", "tree"),
         # Of computers: protocols, checksums, bytes, locks.
         *("branch", "byte", "certificate", "cpu", "crc", "cuda", "inproc", "lock", "model", "tcp", "tls"),
         "unreadable",

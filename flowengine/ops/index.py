@@ -343,8 +343,23 @@ OPS: Final[dict[str, str]] = {
         SparseApplyFtrl SparseApplyFtrlV2 SparseApplyMomentum SparseApplyProximalAdagrad
         SparseApplyProximalGradientDescent SparseApplyRMSProp""",
     "training.boosted_trees": """BoostedTreesAggregateStats BoostedTreesBucketize
-        BoostedTreesMakeStatsSummary""",
+        BoostedTreesMakeStatsSummary BoostedTreesSparseAggregateStats""",
     "training.clustering": """KMC2ChainInitialization KmeansPlusPlusInitialization NearestNeighbors""",
+    "training.forest_trees": """TensorForestCreateTreeVariable TensorForestTreeDeserialize
+        TensorForestTreeIsInitializedOp TensorForestTreePredict TensorForestTreeResourceHandleOp
+        TensorForestTreeSerialize TensorForestTreeSize""",
     "training.linear_models": """SdcaFprint SdcaOptimizer SdcaOptimizerV2 SdcaShrinkL1""",
+    "training.quantile_streams": """BoostedTreesCreateQuantileStreamResource
+        BoostedTreesFlushQuantileSummaries BoostedTreesMakeQuantileSummaries
+        BoostedTreesQuantileStreamResourceAddSummaries BoostedTreesQuantileStreamResourceDeserialize
+        BoostedTreesQuantileStreamResourceFlush BoostedTreesQuantileStreamResourceGetBucketBoundaries
+        BoostedTreesQuantileStreamResourceHandleOp IsBoostedTreesQuantileStreamResourceInitialized""",
+    "training.tree_ensembles": """BoostedTreesCenterBias BoostedTreesCreateEnsemble
+        BoostedTreesDeserializeEnsemble BoostedTreesEnsembleResourceHandleOp BoostedTreesExampleDebugOutputs
+        BoostedTreesGetEnsembleStates BoostedTreesPredict BoostedTreesSerializeEnsemble
+        BoostedTreesTrainingPredict BoostedTreesUpdateEnsemble BoostedTreesUpdateEnsembleV2
+        IsBoostedTreesEnsembleInitialized""",
+    "training.tree_splits": """BoostedTreesCalculateBestFeatureSplit BoostedTreesCalculateBestGainsPerFeature
+        BoostedTreesSparseCalculateBestFeatureSplit""",
     "training.word_pairs": """NegTrain Skipgram""",
 }

@@ -6,11 +6,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from flowengine.core.accounting import ask_for
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets
 from flowengine.kernels.registry import kernel
 
+#: What is held at once for each dimension of an example.
+_PLACE_BYTES: Final = 64
 HOST: Final = "what TensorFlow has for CPUs alone: bins of a few numbers each"
 
 
@@ -69,12 +72,12 @@ def make_stats_summary(
         raise InvalidArgumentError(
             f"gradients and hessians must have one column, not {gradients.shape[1]} and {hessians.shape[1]}"
         )
-    out = np.zeros((len(bucketized_features_list), max_splits, num_buckets, 2), np.float32)
+    out = np.zeros((len(bucketized_features_list), max_splits, num_buckets, 2), np.float64)
     both = np.concatenate([gradients, hessians], axis=1)
     for sums, feature in zip(out, bucketized_features_list, strict=True):
         _check_buckets(feature, len(node_ids), 0, num_buckets)
         np.add.at(sums, (node_ids, feature), both)
-    return out
+    return out.astype(np.float32)
 
 
 @kernel("BoostedTreesAggregateStats", fresh=True)
@@ -96,7 +99,69 @@ def aggregate_stats(
         raise InvalidArgumentError(f"feature must be a matrix, not {brackets(feature.shape)}")
     _check_buckets(feature, len(node_ids), -1, num_buckets)
     both = np.concatenate([gradients, hessians], axis=1)
-    out = np.zeros((max_splits, feature.shape[1], num_buckets + 1, both.shape[1]), np.float32)
+    out = np.zeros((max_splits, feature.shape[1], num_buckets + 1, both.shape[1]), np.float64)
     columns = np.arange(feature.shape[1])
     np.add.at(out, (node_ids[:, None], columns[None], feature), both[:, None])
-    return out
+    return out.astype(np.float32)
+
+
+@kernel("BoostedTreesSparseAggregateStats", fresh=True)
+def sparse_aggregate_stats(
+    node_ids: Array,
+    gradients: Array,
+    hessians: Array,
+    feature_indices: Array,
+    feature_values: Array,
+    feature_shape: Array,
+    *,
+    max_splits: int,
+    num_buckets: int,
+) -> tuple[Array, Array, Array]:
+    """The sums of `BoostedTreesAggregateStats` that an example adds to, of a feature that is sparse.
+
+    feature_indices    (entries, 2): example and dimension, in order of both
+    feature_values     (entries,): buckets
+
+    What an example does not have is in the last bucket.
+    """
+    _check_examples(node_ids, gradients, hessians, max_splits)
+    for name, value, rank in (
+        ("feature_indices", feature_indices, 2),
+        ("feature_values", feature_values, 1),
+        ("feature_shape", feature_shape, 1),
+    ):
+        if value.ndim != rank:
+            raise InvalidArgumentError(f"{name} must have rank {rank}, not shape {brackets(value.shape)}")
+    if feature_indices.shape[1] != 2 or feature_shape.shape != (2,):
+        raise InvalidArgumentError(
+            f"feature_indices and feature_shape must be of 2 axes, not {brackets(feature_indices.shape)} and "
+            f"{brackets(feature_shape.shape)}"
+        )
+    if len(feature_values) != len(feature_indices):
+        raise InvalidArgumentError(
+            f"there are {len(feature_values)} values at {len(feature_indices)} indices"
+        )
+    examples, width = len(node_ids), int(feature_shape[1])
+    _check_buckets(feature_values, len(feature_values), 0, num_buckets + 1)
+    if width < 0 or ((feature_indices < 0) | (feature_indices >= (examples, width))).any():
+        raise InvalidArgumentError(f"an index of the feature is not in [{examples}, {width}]")
+    places = feature_indices[:, 0].astype(np.int64) * width + feature_indices[:, 1]
+    if (places[1:] <= places[:-1]).any():
+        raise InvalidArgumentError("the indices of the feature are not in order")
+    ask_for(_PLACE_BYTES * examples * width)
+    buckets = np.full(examples * width, num_buckets, np.int64)
+    buckets[places] = feature_values
+    both = np.concatenate([gradients, hessians], axis=1)
+    # Keys of node, dimension and bucket, in that order; each sum takes its examples in turn.
+    columns = np.tile(np.arange(width), examples)
+    keys = (np.repeat(node_ids.astype(np.int64), width) * width + columns) * (num_buckets + 1) + buckets
+    distinct, slots = np.unique(keys, return_inverse=True)
+    sums = np.zeros((len(distinct), both.shape[1]), np.float32)
+    np.add.at(sums, slots, np.repeat(both, width, axis=0))
+    rest, bucket = np.divmod(distinct, num_buckets + 1)
+    node, dimension = np.divmod(rest, max(width, 1))
+    count = both.shape[1]
+    indices = np.stack([np.repeat(each, count) for each in (node, dimension, bucket)], axis=1)
+    numbers = np.tile(np.arange(count), len(distinct))[:, None]
+    shape = np.array([max_splits, width, num_buckets + 1, count], np.int32)
+    return np.concatenate([indices, numbers], axis=1).astype(np.int32), sums.reshape(-1), shape

@@ -35,6 +35,8 @@ NOT_ON_A_DEVICE: Final = {
     """,
     "TensorFlow has no kernel for GPUs either": """
         BoostedTreesAggregateStats BoostedTreesBucketize BoostedTreesMakeStatsSummary
+        BoostedTreesCalculateBestGainsPerFeature BoostedTreesMakeQuantileSummaries
+        BoostedTreesSparseAggregateStats
         AllCandidateSampler AudioSpectrogram CTCBeamSearchDecoder CTCGreedyDecoder
         ComputeAccidentalHits FixedUnigramCandidateSampler KMC2ChainInitialization
         KmeansPlusPlusInitialization LearnedUnigramCandidateSampler ListDiff

@@ -6,7 +6,7 @@ from flowengine.core.shapes import TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import add_dims, dims_of, merge_dims, ranked
+from flowengine.ops.shape_functions import VECTOR, add_dims, dims_of, merge_dims, ranked, vector
 
 
 @define(
@@ -57,3 +57,20 @@ def aggregate_stats(c: ShapeContext) -> Shapes:
     width = dims_of(ranked(c, 3, 2), 2)[1]
     stats = add_dims(dims_of(c.input(1), 2)[1], dims_of(c.input(2), 2)[1])
     return [TensorShape([c.attrs["max_splits"], width, c.attrs["num_buckets"] + 1, stats])]
+
+
+@define(
+    "BoostedTreesSparseAggregateStats(node_ids: int32, gradients, hessians: float, "
+    "feature_indices, feature_values, feature_shape: int32) "
+    "-> stats_summary_indices: int32, stats_summary_values: float, stats_summary_shape: int32",
+    "max_splits, num_buckets: int >= 1",
+    NotDifferentiable(),
+)
+def sparse_aggregate_stats(c: ShapeContext) -> Shapes:
+    """A sparse feature (examples, dimensions) -> sparse sums (nodes, dimensions, buckets + 1, numbers)."""
+    _check_examples(c)
+    entries = dims_of(ranked(c, 3, 2), 2)
+    merge_dims(entries[1], 2, "The indices")
+    merge_dims(entries[0], dims_of(ranked(c, 4, 1), 1)[0], "Entries")
+    merge_dims(dims_of(ranked(c, 5, 1), 1)[0], 2, "The shape")
+    return [TensorShape([None, 4]), VECTOR, vector(4)]

@@ -137,4 +137,37 @@ RECORDS: Final = [
             ),
         ],
     ),
+    OpRecord(
+        "BoostedTreesSparseAggregateStats",
+        [
+            told(
+                (_NODES, *_SUMMED, [[0, 1], [2, 0], [2, 1], [3, 0]], [1, 0, 1, 0], [4, 2]),
+                [
+                    [
+                        *([0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 2, 0], [0, 0, 2, 1], [0, 1, 1, 0], [0, 1, 1, 1]),
+                        *([1, 0, 0, 0], [1, 0, 0, 1], [1, 0, 2, 0], [1, 0, 2, 1], [1, 1, 2, 0], [1, 1, 2, 1]),
+                    ],
+                    [3.0, 0.5, 1.0, 0.125, 4.0, 0.625, 4.0, 0.75, 2.0, 0.25, 6.0, 1.0],
+                    [2, 2, 3, 2],
+                ],
+                {"max_splits": 2, "num_buckets": 2},
+            ),
+        ],
+        bad=[
+            bad("InvalidArgumentError", "not in [4, 2]", _NODES, *_SUMMED, [[0, 2]], [1], [4, 2], **_SIZES),
+            bad(
+                "InvalidArgumentError",
+                "in order",
+                _NODES,
+                *_SUMMED,
+                [[1, 0], [0, 0]],
+                [1, 1],
+                [4, 2],
+                **_SIZES,
+            ),
+            bad("InvalidArgumentError", "5 is not in", _NODES, *_SUMMED, [[0, 1]], [5], [4, 2], **_SIZES),
+            bad("InvalidArgumentError", "", _NODES, *_SUMMED, [[0, 1]], [1, 2], [4, 2], **_SIZES),
+        ],
+        partial=True,
+    ),
 ]
