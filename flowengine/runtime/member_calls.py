@@ -18,7 +18,7 @@ from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.planning.items import Item, grouped
 from flowengine.runtime.planning.learned import PlanTimes
 from flowengine.runtime.planning.plan import Plan
-from flowengine.runtime.streams.holders import name_holders
+from flowengine.runtime.streams.holders import forget_locals, name_holders
 
 
 class MemberCalls:
@@ -88,7 +88,7 @@ class MemberCalls:
         """What a kernel raised, as the caller is to see it."""
         told = as_op_error(error)
         if isinstance(told, ResourceExhaustedError):
-            name_holders(told, self.context, item, iteration, inputs or ())
+            name_holders(told, self.context, item.node, iteration, inputs or ())
         return locate(told, item, iteration, inputs, self.context.device)
 
     def region_failure(self, error: Exception, item: Item, iteration: IterationState) -> OpError:
@@ -97,7 +97,13 @@ class MemberCalls:
         if blame is None:
             return self.failure(error, item, iteration, None)
         tag = iteration.tag() + blame.tag
-        return locate_at(as_op_error(error), blame.node, tag, blame.inputs, self.context.device)
+        told = as_op_error(error)
+        if isinstance(told, ResourceExhaustedError):
+            name_holders(told, self.context, blame.node, iteration, blame.inputs)
+        if self.context.hardware is not None:
+            # Whoever keeps the error would keep what the region had in the device's memory.
+            forget_locals(error.__traceback__)
+        return locate_at(told, blame.node, tag, blame.inputs, self.context.device)
 
 
 __all__ = ["MemberCalls"]

@@ -291,7 +291,7 @@ class _Step:
             device = part.device
             is_host = device.shares_host_memory
             values = [feeds[index] for index in part.feeds]
-            chosen = part.tiers.choose(values) if compiles and is_host else part.tiers.interpreted
+            chosen = part.tiers.choose(values) if compiles else part.tiers.interpreted
             container = shared if is_host else self._new_container()
             exchange = Receives(group)
             context = runner.context_of(device, step_id, container, self._rendezvous, chosen)
@@ -381,9 +381,7 @@ class _Step:
         return [
             part.tiers
             for part, plan, values in zip(self._plan.parts, self._plans, self._feeds, strict=True)
-            if part.device.shares_host_memory
-            and plan is part.tiers.interpreted
-            and part.tiers.ran(values, seconds)
+            if plan is part.tiers.interpreted and part.tiers.ran(values, seconds)
         ]
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ import pytest
 import trio
 
 import flowengine as fe
+from flowengine.runtime.planning import tiers
 from flowengine.runtime.streams import crossing
 from flowengine.runtime.streams.completion import wait_reached
 from flowengine.testing.simulated_gpu import SimulatedGpu
@@ -59,6 +60,36 @@ async def test_has_the_values_of_the_cpu_and_no_findings(name: str) -> None:
         assert gpu.stops == 0, seed
         gpu.check()
         assert gpu.xp.reads == []
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+async def test_compiled_plans_have_the_values_of_the_cpu_and_no_findings(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = await of_the_cpu(name)
+    monkeypatch.setattr(tiers, "HOT_RUNS", 0)
+    for seed in range(SEEDS):
+        made = GRAPHS[name]()
+        session, gpu = opened(made, seed, worker_threads=seed % 4 == 0)
+        async with session:
+            with trio.fail_after(60):
+                alike(await values_of(session, made), wanted)
+        assert gpu.stops == 0, seed
+        gpu.check()
+        assert gpu.xp.reads == []
+
+
+async def test_a_loop_with_a_counter_is_a_loop_of_generated_code() -> None:
+    made = GRAPHS["counted_loop"]()
+    session, gpu = opened(made, 2)
+    async with session:
+        for _ in range(3):
+            await values_of(session, made)
+        text = session.explain(list(made.fetches), feeds=list(made.feeds[0]), source=True)
+    assert text.startswith("# /job:localhost/replica:0/task:0/device:GPU:0\n")
+    assert "while True:" in text
+    assert "Tanh 'while/Tanh'" in text
+    gpu.check()
 
 
 async def cancelled_after(turns: int, session: fe.Session, made: GpuGraph) -> bool:

@@ -218,7 +218,9 @@ class _Writer(CallWriting, LoopWriting):
         if value.flags.writeable:
             value = value.view()
             value.flags.writeable = False
-        return self._constant(value[()] if scalar else value, key)
+        # In the memory where it is wanted: brought there once.
+        value = self.kernels.placed(node, value)
+        return self._constant(as_scalar(value) if scalar else value, key)
 
     def _value(self, port: OutputPort, scalar: bool = False) -> str:
         """The name that holds what a port gives; of a constant, as a NumPy scalar if wanted."""

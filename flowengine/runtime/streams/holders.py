@@ -8,13 +8,15 @@ made it, or of the variable.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from traceback import clear_frames
+from types import TracebackType
 from typing import Any, Final
 
 from flowengine.core.errors import ResourceExhaustedError
+from flowengine.ir.graph import Node
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.variable import Variable
 from flowengine.runtime.frames import IterationState
-from flowengine.runtime.planning.items import Item
 
 #: How many of the largest holders an error names.
 _NAMED: Final = 5
@@ -25,19 +27,19 @@ _HOLDS: Final = " holds "
 def name_holders(
     error: ResourceExhaustedError,
     context: KernelContext,
-    item: Item,
+    node: Node,
     iteration: IterationState,
     inputs: Iterable[Any],
 ) -> None:
     """Have an error of a device that has no memory left name the largest holders, if it does not yet.
 
-    item, iteration, inputs   what asked for memory, in which iteration, and its own inputs
+    node, iteration, inputs   what asked for memory, in which iteration, and its own inputs
     """
     device = context.hardware
     if device is None or _HOLDS in error.message:
         return
     by_owner: dict[int, tuple[str, int]] = {}
-    for holder, value in _held(context, item, iteration, inputs):
+    for holder, value in _held(context, node, iteration, inputs):
         owned = device.owner_of(value)
         if owned is not None:
             by_owner.setdefault(id(owned[0]), (holder, owned[1]))
@@ -49,26 +51,35 @@ def name_holders(
     error.message += f"; the largest holders: {told}"
 
 
+def forget_locals(trace: TracebackType | None) -> None:
+    """Have the frames that an error came through, and that are over, hold nothing any more."""
+    clear_frames(trace)
+    while trace is not None:
+        # Python keeps what was asked of a frame's names, until somebody asks again.
+        _ = trace.tb_frame.f_locals
+        trace = trace.tb_next
+
+
 def _held(
-    context: KernelContext, item: Item, iteration: IterationState, inputs: Iterable[Any]
+    context: KernelContext, node: Node, iteration: IterationState, inputs: Iterable[Any]
 ) -> Iterator[tuple[str, Any]]:
     """(holder, value) of variables, of the inputs, and of what waits in this iteration or those around."""
     for variable in context.resources.held(Variable):
         yield variable.name, variable.held()
-    yield from _named(item, inputs)
+    yield from _named(node, inputs)
     around: IterationState | None = iteration
     while around is not None:
         frame = around.frame
         for each in frame.iterations.values() if frame.parent is not None else (around,):
             for waiting in frame.static.items:
-                yield from _named(waiting, each.entries[waiting.start : waiting.stop])
+                yield from _named(waiting.node, each.entries[waiting.start : waiting.stop])
         around = frame.parent
 
 
-def _named(item: Item, values: Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    for port, value in zip(item.node.inputs, values, strict=False):
+def _named(node: Node, values: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    for port, value in zip(node.inputs, values, strict=False):
         for part in value if isinstance(value, tuple) else (value,):
             yield port.node, part
 
 
-__all__ = ["name_holders"]
+__all__ = ["forget_locals", "name_holders"]
