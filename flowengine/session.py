@@ -23,7 +23,7 @@ from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 from flowengine.core.sandboxing import box_of
 from flowengine.core.session_view import SessionView
 from flowengine.core.targets import opener_for
-from flowengine.devices.device import Device, DeviceRegistry, DeviceSet
+from flowengine.devices.device import DeviceRegistry, DeviceSet
 from flowengine.devices.load import DEVICES
 from flowengine.devices.offered import OfferedDevices
 from flowengine.graphs.graph import Graph
@@ -125,7 +125,7 @@ class Session(SessionVariables, SessionView):
         self._kernels = kernels
         self._runner = StepRunner(self.resources, self._settings, self.devices.default)
         self._compiles = self._settings.compiles_plans
-        self._partitions = PartitionRunner(self._runner, LocalRendezvous, compiles=self._compiles)
+        self.partitions = PartitionRunner(self._runner, LocalRendezvous, compiles=self._compiles)
         if placer is None:
             whole = self.graph
             placer = SessionPlacer(self.devices, kernels, self._settings, lambda: whole)
@@ -288,7 +288,7 @@ class Session(SessionVariables, SessionView):
             else:
                 results = await self._runner.run(tiers.interpreted, feeds, timeout, run_metadata, waited)
         elif isinstance(tiers, PartitionedPlan):
-            results, hot = await self._partitions.run(tiers, feeds, timeout, run_metadata, waited=waited)
+            results, hot = await self.partitions.run(tiers, feeds, timeout, run_metadata, waited=waited)
             for part in hot:
                 await self._runner.compile_in_turns(part)
         else:
@@ -332,11 +332,6 @@ class Session(SessionVariables, SessionView):
     def is_local(self) -> bool:
         """Whether steps run in this process, on `resources`, rather than at a target."""
         return self._remote is None
-
-    def memories(self) -> list[tuple[Device | None, ResourceManager]]:
-        """(device, what it holds between steps): host memory first, as None, then devices with their own."""
-        far = self._partitions.resources
-        return [(None, self.resources), *((self.devices[name], held) for name, held in far.items())]
 
     @property
     def is_closed(self) -> bool:
@@ -443,7 +438,7 @@ class Session(SessionVariables, SessionView):
             self._admission.close()
         self._runner.cancel_all()
         self._planning.close()
-        self._partitions.close()
+        self.partitions.close()
         if self._owns_resources:
             self.resources.close()
         else:

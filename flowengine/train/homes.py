@@ -35,9 +35,10 @@ def home_of(session: Session, saveable: Saveable) -> VariableHome | None:
 
     Raises InvalidArgumentError where two devices have one of this name: which one is meant nobody knows.
     """
+    far = ((session.devices[name], held) for name, held in session.partitions.resources.items())
     found = [
         VariableHome(variable, device)
-        for device, resources in session.memories()
+        for device, resources in ((None, session.resources), *far)
         if (variable := saveable.find(resources)) is not None
     ]
     if len(found) > 1:
