@@ -166,8 +166,9 @@ def _made_again(kind: str, seed: int, bases: Path | None, as_they_are: bool) -> 
 
     if bases is None:
         return made(kind, seed)
-    good = GivenBases(bases).of(seed)[1]
-    return good if as_they_are else made(kind, seed, (good,))
+    given = GivenBases(bases)
+    good = given.of(seed)[1]
+    return good if as_they_are else made(kind, seed, (good,), lightly=given.is_light(seed))
 
 
 def _keep(

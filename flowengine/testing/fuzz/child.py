@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from flowengine.testing.fuzz.given import GivenBases
 from flowengine.testing.fuzz.kinds import KINDS, made
-from flowengine.testing.fuzz.playing import MEMORY_LIMIT, play
+from flowengine.testing.fuzz.playing import MEMORY_LIMIT, STEP_SECONDS, play
 
 #: What a play may hold beyond the engine's limit: its own machinery, and ten times its input.
 _SPARE: Final = 64 << 20
@@ -53,12 +53,12 @@ def _forget_peak() -> bool:
     return True
 
 
-def report(kind: str, data: bytes) -> dict[str, Any]:
+def report(kind: str, data: bytes, seconds: float = STEP_SECONDS) -> dict[str, Any]:
     """Play an input: {"outcome": ...}, with "finding" and what there is to say where it is one."""
     counted = _forget_peak()
     before = _status("VmRSS")
     try:
-        told: dict[str, Any] = {"outcome": play(kind, data)}
+        told: dict[str, Any] = {"outcome": play(kind, data, seconds=seconds)}
     except BaseException as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(last.filename).name}:{last.name}"
@@ -84,22 +84,24 @@ def main() -> None:
     parser.add_argument("--bases", type=Path, help="a folder of good inputs, in place of the kind's own")
     parser.add_argument("--as-they-are", action="store_true", help="good inputs are played as they are")
     parser.add_argument("--file", type=Path, help="one input to play as it is")
+    parser.add_argument("--seconds", type=float, default=STEP_SECONDS, help="the time that a step has")
     given = parser.parse_args()
     _fence()
     if given.file is not None:
         _say(begin=0)
-        _say(seed=0, **report(given.kind, given.file.read_bytes()))
+        _say(seed=0, **report(given.kind, given.file.read_bytes(), given.seconds))
         return
     first, last = map(int, given.seeds.split(":"))
     bases = None if given.bases is None else GivenBases(given.bases)
     for seed in range(first, last):
         _say(begin=seed)
         if bases is None:
-            _say(seed=seed, **report(given.kind, made(given.kind, seed)))
+            _say(seed=seed, **report(given.kind, made(given.kind, seed), given.seconds))
         else:
             group, good = bases.of(seed)
-            data = good if given.as_they_are else made(given.kind, seed, (good,))
-            _say(seed=seed, group=group, **report(given.kind, data))
+            lightly = bases.is_light(seed)
+            data = good if given.as_they_are else made(given.kind, seed, (good,), lightly=lightly)
+            _say(seed=seed, group=group, **report(given.kind, data, given.seconds))
 
 
 if __name__ == "__main__":

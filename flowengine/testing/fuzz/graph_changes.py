@@ -6,6 +6,8 @@ import random
 from collections.abc import Callable
 from typing import Any, Final
 
+import numpy as np
+
 from flowengine.testing.fuzz.chance import NUMBERS
 from flowengine.testing.fuzz.extremes import extreme
 from flowengine.testing.fuzz.messages import change
@@ -143,6 +145,34 @@ _CHANGES: Final[tuple[Callable[[Any, random.Random], None], ...]] = (
     *(other_shape, no_elements, other_value, other_value, extreme),
     *(other_attribute, other_attribute, other_device, anything),
 )
+
+
+def light_values(data: bytes, chance: random.Random) -> bytes:
+    """A GraphDef whose constants of floating point hold other small numbers: types and shapes stay.
+
+    One that has no such constant has another one twice; without any it is as it was.
+    """
+    from flowengine.core.dtypes import float32, float64
+    from flowengine.ir.graphdef import parse_graph_def
+
+    graph = parse_graph_def(data)
+    kinds = {each.number: each.as_numpy_dtype for each in (float32, float64)}
+    values = [node.attr["value"].tensor for node in graph.node if node.op == "Const"]
+    values = [each for each in values if each.dtype in kinds and each.tensor_content]
+    if values:
+        tensor = chance.choice(values)
+        numbers = np.frombuffer(tensor.tensor_content, kinds[tensor.dtype]).copy()
+        place = chance.randrange(len(numbers))
+        numbers[place] = chance.choice((numbers[place] * 0.5, numbers[place] * 1.5, abs(numbers[place])))
+        tensor.tensor_content = numbers.tobytes()
+    else:
+        # One in a loop has an input, and could not be fetched.
+        constants = [node for node in graph.node if node.op == "Const" and not node.input]
+        if constants:
+            copy = graph.node.add()
+            copy.CopyFrom(chance.choice(constants))
+            copy.name += "_again"
+    return bytes(graph.SerializeToString(deterministic=True))
 
 
 def changed_graph(data: bytes, chance: random.Random) -> bytes:

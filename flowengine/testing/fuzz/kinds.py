@@ -10,7 +10,7 @@ from typing import Final
 from flowengine.testing.fuzz import bases, frames
 from flowengine.testing.fuzz.chance import chance_of, damaged
 from flowengine.testing.fuzz.files import pack, unpack
-from flowengine.testing.fuzz.graph_changes import changed_graph, changed_values
+from flowengine.testing.fuzz.graph_changes import changed_graph, changed_values, light_values
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,13 @@ KINDS: Final[dict[str, DamagedKind]] = {
 }
 
 
-def made(kind: str, seed: int, good: tuple[bytes, ...] = ()) -> bytes:
+def made(kind: str, seed: int, good: tuple[bytes, ...] = (), *, lightly: bool = False) -> bytes:
     """The input of a seed: the same bytes in every process.
 
-    good   what to begin with, in place of the kind's own
+    good      what to begin with, in place of the kind's own
+    lightly   op calls are changed so little that their arguments are accepted as before
     """
     chance = chance_of(kind, seed)
     found = KINDS[kind]
-    return found.make(chance.choice(good or found.good()), chance)
+    make = light_values if lightly and kind == "calls" else found.make
+    return make(chance.choice(good or found.good()), chance)

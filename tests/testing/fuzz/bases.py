@@ -2,22 +2,38 @@
 
 Of an op that has a record of its own: graphs of that node alone. Of another: the smallest recorded graphs
 that hold it, where the recorded material is there. Of the rest: graphs whose arguments are drawn.
+Of all these those stay whose arguments are accepted when they are played as they are; an op that has none
+gets one that is written down, or drawn ones.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 from flowengine.cli.ops import matching
 from flowengine.ir.graphdef import parse_graph_def
+from flowengine.testing.fuzz import campaign
 from flowengine.testing.recorded import find_cases, open_case
 from tests.conformance.node_cases import cases
 from tests.oprecords.found import RECORDS
-from tests.testing.fuzz import drawn
+from tests.testing.fuzz import built, drawn
 
+#: {op with a kernel: why no graph of it is accepted}.
+REFUSED: Final[Mapping[str, str]] = dict.fromkeys(
+    (
+        *("AccumulatorTakeGradient", "AnonymousSeedGenerator", "CSVDatasetV2", "ChooseFastestBranchDataset"),
+        *("CompositeTensorVariantFromComponents", "CompositeTensorVariantToComponents", "UnbatchGrad"),
+        *("MultiDeviceIteratorInit", "OrderedMapStage", "OrderedMapUnstageNoKey", "ParseExampleDatasetV2"),
+        "RefNextIteration",
+    ),
+    "no draw fits, and none is written down",
+)
 #: Of an op so many graphs.
 _COUNT = 4
 _BYTES_MAX = 100_000
@@ -65,6 +81,44 @@ def write(folder: Path, shared: Path) -> tuple[int, list[str]]:
     return sum(map(len, graphs.values())), sorted(missing - graphs.keys())
 
 
+def accepted_among(graphs: dict[str, bytes], folder: Path) -> set[str]:
+    """The names of those graphs whose arguments are accepted, each played once in a child under limits."""
+    given = folder / "given"
+    given.mkdir(parents=True)
+    for name, graph in graphs.items():
+        # Each in a group of its own, so that each is played once.
+        (given / f"{name}-0.pb").write_bytes(graph)
+    tally = campaign.run(
+        "calls", 0, len(graphs), folder / "found", bases=given, as_they_are=True, hang_seconds=120
+    )
+    return {name for name, (_, accepted) in tally.groups.items() if accepted}
+
+
+def keep_accepted(folder: Path) -> list[str]:
+    """Of each op only the graphs that are accepted stay, where there is one; the ops that have none."""
+    runs_here = frozenset(each.name for each in matching("*"))
+    graphs = {path.stem: path.read_bytes() for path in sorted(folder.iterdir())}
+    with tempfile.TemporaryDirectory() as aside:
+        accepted = accepted_among(graphs, Path(aside, "first"))
+        ops = {name.rpartition("-")[0] for name in accepted}
+        more = {
+            f"{op}-{_COUNT + number}": graph
+            for op in sorted(runs_here - ops)
+            for number, graph in enumerate(built.graphs(op) or drawn.graphs(op, runs_here, _COUNT))
+        }
+        new = accepted_among(more, Path(aside, "second")) if more else set()
+    for name in new:
+        (folder / f"{name}.pb").write_bytes(more[name])
+    ops |= {name.rpartition("-")[0] for name in new}
+    for name in graphs.keys() - accepted:
+        if name.rpartition("-")[0] in ops:
+            (folder / f"{name}.pb").unlink()
+    return sorted(runs_here - ops)
+
+
 if __name__ == "__main__":
+    shutil.rmtree(sys.argv[1], ignore_errors=True)
     count, left = write(Path(sys.argv[1]), Path(os.environ.get("FLOWENGINE_SHARED", "../shared")))
+    refused = keep_accepted(Path(sys.argv[1]))
+    print(f"of {len(refused)} ops no graph is accepted as it is: {', '.join(refused)}")
     print(f"{count} graphs; none of {len(left)} ops that run here: {', '.join(left)}")

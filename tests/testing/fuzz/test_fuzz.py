@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -18,8 +20,12 @@ from flowengine.ops.concrete import ConcreteInputs
 from flowengine.testing.fuzz import KINDS, bases, campaign, made
 from flowengine.testing.fuzz.files import pack, unpack
 from flowengine.testing.fuzz.given import GivenBases
+from flowengine.testing.fuzz.graph_changes import light_values
 from flowengine.testing.fuzz.minimise import minimised
 from flowengine.testing.fuzz.playing import play
+from tests.testing.fuzz.bases import REFUSED, keep_accepted, write
+from tests.testing.fuzz.built import BUILT
+from tests.testing.fuzz.built import graphs as graphs_written_down
 
 #: Inputs of each kind in the usual run of the tests: together five thousand.
 SEEDS = 840
@@ -28,7 +34,7 @@ SEEDS = 840
 @pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"frames"}))  # whose inputs are made, not damaged
 def test_good_inputs_are_played(kind: str) -> None:
     for data in KINDS[kind].good():
-        assert play(kind, data) == "value"
+        assert play(kind, data, seconds=60) == "value"
 
 
 @pytest.mark.slow
@@ -122,6 +128,47 @@ def test_given_groups_take_turns_and_are_counted(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotFoundError, match="no good input"):
         GivenBases(tmp_path / "empty")
+
+
+@pytest.mark.parametrize("op", sorted(BUILT))
+def test_graphs_that_are_written_down_are_accepted(op: str) -> None:
+    (graph,) = graphs_written_down(op)
+    assert op in {node.op for node in parse_graph_def(graph).node}
+    # Without files, a summary writer is never opened.
+    assert play("calls", graph, seconds=60) in ("value", "NotFoundError")
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+def test_each_op_with_a_kernel_has_a_graph_that_is_accepted(tmp_path: Path) -> None:
+    write(tmp_path, Path(os.environ.get("FLOWENGINE_SHARED", "../shared")))
+    assert set(keep_accepted(tmp_path)) <= set(REFUSED)
+
+
+def test_each_third_turn_is_light(tmp_path: Path) -> None:
+    for name in ("Add-0", "Add-1", "Add-2", "Sub-0"):
+        (tmp_path / f"{name}.pb").write_bytes(name.encode())
+    given = GivenBases(tmp_path)
+    assert [given.is_light(seed) for seed in range(12)] == [True, True, *([False] * 4)] * 2
+    light = {given.of(seed)[1] for seed in range(0, 18, 2) if given.is_light(seed)}
+    assert light == {b"Add-0", b"Add-1", b"Add-2"}
+
+
+def test_light_changes_leave_types_and_shapes() -> None:
+    for data in bases.graphs():
+        before = parse_graph_def(data)
+        for seed in range(10):
+            changed = light_values(data, random.Random(seed))
+            assert play("calls", changed, seconds=60) == "value"
+            after = parse_graph_def(changed)
+            assert len(after.node) - len(before.node) in (0, 1)
+            for one, other in zip(before.node, after.node, strict=False):
+                assert (one.op, one.name, one.input) == (other.op, other.name, other.input)
+                ours, theirs = (each.attr["value"].tensor for each in (one, other))
+                assert (ours.dtype, ours.tensor_shape) == (theirs.dtype, theirs.tensor_shape)
+    floats = {light_values(bases.graphs()[0], random.Random(seed)) for seed in range(10)}
+    assert len(floats) > 3
+    assert made("calls", 5, bases.graphs(), lightly=True) != made("calls", 5, bases.graphs())
 
 
 def test_constants_without_elements_are_answered() -> None:
