@@ -89,7 +89,7 @@ def cards_with_cupy() -> int:
     return len(found.cards) if has_cupy else 0
 
 
-class _InUse(NamedTuple):
+class _KeptValue(NamedTuple):
     """What must be kept until a copy is done: pinned memory on the way in, the array on the way out."""
 
     event: StreamEvent
@@ -151,7 +151,7 @@ class CudaDevice:
         #: {(stream, position): CuPy's event}, of those that nobody has seen done
         self._events: dict[tuple[int, int], Any] = {}
         #: What copies use that are not known to be done, in the order in which they were launched.
-        self._kept: list[_InUse] = []
+        self._kept: list[_KeptValue] = []
         #: Memory of copies in whose arrays are gone: whoever drops the last reference does no work.
         self._given_up: deque[Any] = deque()
 
@@ -184,7 +184,7 @@ class CudaDevice:
                 if made.nbytes:
                     made.set(pinned, stream=self._streams[COPY_IN])
             copied = self._launched(self._ordering.launch(COPY_IN), COPY_IN)
-            self._kept.append(_InUse(copied, pinned))
+            self._kept.append(_KeptValue(copied, pinned))
             self._streams[COMPUTE].wait_event(self._event(copied))
             self._ordering.wait(COMPUTE, copied)
             weakref.finalize(made, self._given_up.append, made.data).atexit = False
@@ -205,7 +205,7 @@ class CudaDevice:
                 if value.nbytes:
                     value.get(stream=self._streams[COPY_OUT], out=pinned, blocking=False)
             self._record(launch.event)
-            self._kept.append(_InUse(launch.event, value))
+            self._kept.append(_KeptValue(launch.event, value))
             return CudaCopy(launch.event, pinned)
 
     def copy_out(self, value: Value) -> Value:
