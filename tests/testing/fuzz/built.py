@@ -151,6 +151,18 @@ def _accumulated(g: Graph) -> object:
     )
 
 
+def _averaged(g: Graph) -> object:
+    kept = g.ops.ConditionalAccumulator(dtype="float32", shape=[2, 2])
+    with g.control_dependencies([g.ops.AccumulatorApplyGradient(kept, np.int64(0), _MANY)]):
+        return g.ops.AccumulatorTakeGradient(kept, np.int32(1), dtype="float32")
+
+
+def _unstaged(g: Graph) -> object:
+    kinds: dict[str, Any] = {"dtypes": ["float32"], "shared_name": "s"}
+    with g.control_dependencies([g.ops.OrderedMapStage(np.int64(1), _i32(0), [np.float32(2)], **kinds)]):
+        return g.ops.OrderedMapUnstageNoKey(_i32(0), **kinds)
+
+
 def _taken(g: Graph) -> object:
     places, values = _i64(0, 0, 1, 1).reshape(2, 2), np.ones(2, np.float32)
     handles = g.ops.AddManySparseToTensorsMap(places, values, _i64(2, 2), shared_name="t")
@@ -195,6 +207,7 @@ def _pictures(g: Graph, op: str) -> object:
 
 
 BUILT: Final[Mapping[str, Callable[[Graph], object]]] = {
+    "AccumulatorTakeGradient": _averaged,
     "BatchNormWithGlobalNormalizationGrad": _norm,
     "DatasetFromGraph": lambda g: g.ops.DatasetFromGraph(g.ops.DatasetToGraph(_dataset(g))),
     "DatasetToSingleElement": _single,
@@ -223,7 +236,10 @@ BUILT: Final[Mapping[str, Callable[[Graph], object]]] = {
         g.ops.MultiDeviceIteratorToStringHandle(_devices(g))
     ),
     "MultiDeviceIteratorGetNextFromShard": _shard,
+    "MultiDeviceIteratorInit": _shard,
     "OrderedMapPeek": lambda g: _staged(g, "OrderedMapPeek", "Ordered"),
+    "OrderedMapStage": _unstaged,
+    "OrderedMapUnstageNoKey": _unstaged,
     "OrderedMapUnstage": lambda g: _staged(g, "OrderedMapUnstage", "Ordered"),
     "PaddedBatchDataset": lambda g: _padded(g, "PaddedBatchDataset"),
     "PaddedBatchDatasetV2": lambda g: _padded(g, "PaddedBatchDatasetV2", np.bool_(True)),
