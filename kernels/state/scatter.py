@@ -18,6 +18,7 @@ from flowengine.kernels.common.bad_indices import without_outside
 from flowengine.kernels.common.host_rows import SPARSE_ELEMENTS, SPARSE_KINDS, at, sum_rows
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.state import device_scatter
+from flowengine.kernels.state.repeated_rows import all_different, different, last_of_each, rounds
 from flowengine.kernels.state.resource_variables import check_dtype, existing
 from flowengine.resources.variable import Variable
 
@@ -26,10 +27,6 @@ _WIDTH_MIN = 4
 #: Up to so many elements `ufunc.at` (3 ns an element, 10 of few) is quicker than finding out whether a row
 #: comes twice.
 _AT_ELEMENTS_MAX = 2048
-#: A place for every row of the target that can be changed pays up to so many for one that is.
-_MARKED_MAX = 64
-#: So few rows are compared by Python.
-_FEW = 64
 
 
 def scatter_cost(ref: Variable, indices: Any, updates: Any) -> float:
@@ -81,11 +78,11 @@ def _combine(ufunc: Any, target: Array, rows: Array, updates: Array) -> None:
     if updates.size <= _AT_ELEMENTS_MAX and ufunc is not _truncated_divide:
         at(ufunc, target, rows, updates)
         return
-    if _all_different(rows, len(target)):
+    if all_different(rows, len(target)):
         target[rows] = ufunc(target[rows], updates)
         return
     if ufunc is _truncated_divide:
-        for selected in _rounds(rows):
+        for selected in rounds(rows):
             target[rows[selected]] = ufunc(target[rows[selected]], updates[selected])
         return
     # Updates of one row are combined before they meet the target, which rounds differently from one by one,
@@ -94,7 +91,7 @@ def _combine(ufunc: Any, target: Array, rows: Array, updates: Array) -> None:
         if updates.size < max(_WIDTH_MIN * rows.size, SPARSE_ELEMENTS):
             at(ufunc, target, rows, updates)
             return
-        unique, places = _different(rows, len(target))
+        unique, places = different(rows, len(target))
         sums = sum_rows(places, np.ascontiguousarray(updates).reshape(rows.size, -1), unique.size)
         target[unique] = ufunc(target[unique], sums.reshape(unique.size, *target.shape[1:]))
         return
@@ -107,43 +104,6 @@ def _combine(ufunc: Any, target: Array, rows: Array, updates: Array) -> None:
     target[unique] = ufunc(target[unique], reduced)
 
 
-def _different(rows: Array, limit: int) -> tuple[Array, Array]:
-    """The different rows, ascending, and which of them each row is."""
-    if limit > 4 * rows.size:
-        unique, places = np.unique(rows, return_inverse=True)
-        return unique, places
-    numbers = np.zeros(limit, np.int64)
-    numbers[rows] = 1
-    unique = np.flatnonzero(numbers)
-    numbers[unique] = np.arange(unique.size)
-    return unique, numbers[rows]
-
-
-def _all_different(rows: Array, limit: int) -> bool:
-    if rows.size > limit:
-        return False
-    if rows.size < _FEW:
-        values = rows.tolist()
-        return len(set(values)) == len(values)
-    if limit <= _MARKED_MAX * rows.size:
-        # Of two places for one row one is overwritten, whichever it is.
-        numbers, places = np.empty(limit, np.intp), np.arange(rows.size)
-        numbers[rows] = places
-        return bool((numbers[rows] == places).all())
-    in_order = np.sort(rows)
-    return not bool(np.any(in_order[1:] == in_order[:-1]))
-
-
-def _rounds(rows: Array) -> list[Array]:
-    """Positions grouped so that no group holds a row twice and each row's occurrences keep their order."""
-    order = np.argsort(rows, kind="stable")
-    in_order = rows[order]
-    starts = np.concatenate(([True], in_order[1:] != in_order[:-1]))
-    first = np.maximum.accumulate(np.where(starts, np.arange(rows.size), 0))
-    occurrence = np.arange(rows.size) - first
-    return [order[occurrence == k] for k in range(int(occurrence.max()) + 1)]
-
-
 def _store(target: Array, rows: Array, updates: Array) -> None:
     """target[rows] = updates, the last of several for one row.
 
@@ -151,33 +111,12 @@ def _store(target: Array, rows: Array, updates: Array) -> None:
     """
     if rows.size == 0 or target.size == 0:
         return
-    keep = _last_of_each(rows, len(target))
+    keep = last_of_each(rows, len(target))
     if keep is not None:
         rows = rows[keep]
         if updates.ndim:
             updates = updates[keep]
     target[rows] = updates
-
-
-def _last_of_each(rows: Array, limit: int) -> Array | None:
-    """The position of the last occurrence of each row, in any order; None where no row comes twice."""
-    if rows.size < _FEW:
-        last = {row: place for place, row in enumerate(rows.tolist())}
-        return None if len(last) == rows.size else np.array(list(last.values()))
-    if limit > _MARKED_MAX * rows.size:
-        if _all_different(rows, limit):
-            return None
-        _, from_behind = np.unique(rows[::-1], return_index=True)
-        return rows.size - 1 - from_behind
-    numbers, places = np.empty(limit, np.intp), np.arange(rows.size)
-    later, found = rows, places
-    # Which of several places for one row stays NumPy leaves open: those behind it are written once more.
-    while later.size:
-        numbers[later] = found
-        is_behind = found > numbers[later]
-        later, found = later[is_behind], found[is_behind]
-    is_last = numbers[rows] == places
-    return None if is_last.all() else np.flatnonzero(is_last)
 
 
 def _scatter(variable: Variable, indices: Any, updates: Any, ufunc: Any) -> None:
