@@ -13,7 +13,8 @@ engines take turns in one run, and are stopped meanwhile: tf.data fills its buff
     examples      batches of 512 examples, parsed as a whole
     examples_map  each example parsed by itself, then batches of 512
 
-A task of the host ticks every 10 ms beside ours: how late the latest tick was is told.
+A task of the host ticks every 10 ms beside ours: how late the latest tick was is told. So is the time of
+processors that a record takes, which says more than records a second where the machine has other work.
 
 Expected: a JPEG is decoded by the same library in both, so the rest decides: resizing and the calls between.
 Records of 39 fields take TensorFlow 5 to 10 us of one core each; here the fields become objects of Python
@@ -128,20 +129,25 @@ def asked_alone(engine: Engine, **question: Any) -> Any:
 
 
 def compare(case: str, folder: str, engines: Sequence[Engine], rounds: int) -> dict[str, Any]:
-    """Records a second of each engine in each round, and the latest tick of each of ours."""
+    """Of each engine in each round: records a second, and microseconds of processors for a record.
+
+    Beside these the latest ticks of ours.
+    """
     batches, asked = CASES[case]
     digests = [asked_alone(engine, what="load", folder=folder, case=case) for engine in engines]
     rates: list[list[float]] = [[] for _ in engines]
+    busy: list[list[float]] = [[] for _ in engines]
     late: list[float] = []
     for number in range(rounds + 1):
         for place, engine in enumerate(engines):
             found = asked_alone(engine, what="run", batches=batches)
             if number:  # the first is for warming up
                 rates[place].append(found["records"] / found["seconds"])
+                busy[place].append(1e6 * found["busy"] / found["records"])
                 late += [found["late"]] if "late" in found else []
     for engine in engines:
         asked_alone(engine, what="stop")
-    return {"case": case, "asked": asked, "digests": digests, "rates": rates, "late": late}
+    return {"case": case, "asked": asked, "digests": digests, "rates": rates, "busy": busy, "late": late}
 
 
 def main() -> None:
@@ -164,8 +170,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         write_files(Path(folder), cases)
         engines = [stack.enter_context(Engine(*each, asked.cores)) for each in scripts]
-        print(f"{'records a second':<16}" + "".join(f"{each.name[:18]:>20}" for each in engines), end="")
-        print(f"{'ratio':>8}{'asked':>8}{'latest tick':>14}")
+        print(f"{'records a second':<16}" + "".join(f"{each.name[:22]:>24}" for each in engines), end="")
+        print(f"{'ratio':>8}{'asked':>8}{'by CPU time':>12}{'latest tick':>16}")
         for case in cases:
             found.append(compare(case, folder, engines, asked.rounds))
             print(line(found[-1]), flush=True)
@@ -176,15 +182,18 @@ def main() -> None:
 def line(found: dict[str, Any]) -> str:
     """One row of the table."""
     rates = [median(each) for each in found["rates"]]
-    text = f"{found['case']:<16}" + "".join(f"{rate:>20.0f}" for rate in rates)
+    spent = [median(each) for each in found["busy"]]
+    text = f"{found['case']:<16}" + "".join(
+        f"{rate:>11.0f} {f'({each:.1f} us)':>12}" for rate, each in zip(rates, spent, strict=True)
+    )
     if len(rates) > 1:
         each = [here / there for here, there in zip(*found["rates"], strict=True)]
-        text += f"{median(each):>8.2f}{found['asked']:>8.2f}"
+        text += f"{median(each):>8.2f}{found['asked']:>8.2f}{spent[1] / spent[0]:>12.2f}"
         ours, theirs = found["digests"]
         if not np.isclose(ours, theirs, rtol=2e-2):
             text += "   their values differ: " + ", ".join(f"{each:.6g}" for each in found["digests"])
     late = [f"{1e3 * part:.1f}" for part in (median(found["late"]), max(found["late"]))]
-    return text + f"{' / '.join(late) + ' ms':>14}"
+    return text + f"{' / '.join(late) + ' ms':>16}"
 
 
 if __name__ == "__main__":

@@ -123,10 +123,11 @@ async def serve() -> None:
             elif asked["what"] == "run":
                 records = 0
                 ticker.late = 0.0
-                started = time.perf_counter()
+                started, busy = time.perf_counter(), time.process_time()
                 for _ in range(asked["batches"]):
                     records += len((await elements.__anext__())[0])
-                answer = {"records": records, "seconds": time.perf_counter() - started, "late": ticker.late}
+                seconds, busy = time.perf_counter() - started, time.process_time() - busy
+                answer = {"records": records, "seconds": seconds, "busy": busy, "late": ticker.late}
             elif asked["what"] == "stop":
                 await elements.close()
             print(json.dumps(answer), file=out, flush=True)

@@ -80,10 +80,11 @@ def main() -> None:
             answer = digest(next(elements))
         elif asked["what"] == "run":
             records = 0
-            started = time.perf_counter()
+            started, busy = time.perf_counter(), time.process_time()
             for _ in range(asked["batches"]):
                 records += int(next(elements)[0].shape[0])
-            answer = {"records": records, "seconds": time.perf_counter() - started}
+            seconds, busy = time.perf_counter() - started, time.process_time() - busy
+            answer = {"records": records, "seconds": seconds, "busy": busy}
         elif asked["what"] == "stop":
             elements = None
         print(json.dumps(answer), file=out, flush=True)
