@@ -365,6 +365,8 @@ def best_gains_per_feature(
     min_node_weight: Any,
 ) -> tuple[Array, ...]:
     """The best split of each node by each feature, by its sums (nodes, buckets, 2): a list of each output."""
+    if np.size(min_node_weight) == 1:
+        min_node_weight = np.reshape(min_node_weight, ())
     penalties = _Penalties.of(l1, l2, tree_complexity, min_node_weight)
     every = []
     for sums in stats_summary_list:

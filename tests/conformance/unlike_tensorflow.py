@@ -94,7 +94,14 @@ UNLIKE: Final[Mapping[str, Sequence[Unlike]]] = {
     "ArgMax": [Unlike("TensorFlow's shape function reads an axis of 16 bits as one of 32", "*Tidx=int16*")],
     "BesselY1": [Unlike("at 0 the function goes to minus infinity, TensorFlow says NaN", "x negative*")],
     "BoostedTreesAggregateStats": [Unlike("TensorFlow writes outside of the sums", "bad sample*")],
+    "BoostedTreesCalculateBestFeatureSplit": [Unlike("TensorFlow reads outside of the sums", "bad sample*")],
     "BoostedTreesMakeStatsSummary": [Unlike("TensorFlow writes outside of the sums", "bad sample*")],
+    "BoostedTreesSparseAggregateStats": [
+        Unlike("TensorFlow takes indices that its sums do not have, in any order", "bad sample*")
+    ],
+    "BoostedTreesSparseCalculateBestFeatureSplit": [
+        Unlike("TensorFlow takes indices that the sums do not have", "bad sample*")
+    ],
     "CTCBeamSearchDecoder": [_WIDE],
     "CTCLoss": [
         _WIDE,
