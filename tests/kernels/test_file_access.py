@@ -152,6 +152,11 @@ def snapshot(graph: fe.Graph, path: str) -> Any:
     return graph.ops.SnapshotDatasetV2(one, path, [], [], **said)
 
 
+def first_snapshot(graph: fe.Graph, path: str) -> Any:
+    one = graph.ops.TensorDataset([graph.constant("x", "string")], output_shapes=[[]])
+    return graph.ops.SnapshotDataset(one, path, output_types=["string"], output_shapes=[[]])
+
+
 def part_of_snapshot(op: str, *more: Any, **said: Any) -> Build:
     said = {"output_types": ["string"], "output_shapes": [[]], **said}
     return elements_of(lambda graph, path: getattr(graph.ops, op)(path, *more, **said))
@@ -211,6 +216,7 @@ WRITING: dict[str, Build] = {
     "ExperimentalDatasetToTFRecord": records_written("ExperimentalDatasetToTFRecord"),
     "SaveDataset": saved("SaveDataset"),
     "SaveDatasetV2": elements_of(saved("SaveDatasetV2", output_types=["string"], output_shapes=[[]])),
+    "SnapshotDataset": elements_of(first_snapshot),
     "SnapshotDatasetV2": elements_of(snapshot),
     "CacheDatasetV2": cached("CacheDatasetV2"),
     "CreateSummaryFileWriter": lambda g, p: g.ops.CreateSummaryFileWriter(g.ops.SummaryWriter(), p, 1, 1, ""),
