@@ -510,6 +510,9 @@ OPS: Final[dict[str, str]] = {
         UniformDequantize UniformQuantize UniformQuantizedAdd UniformQuantizedClipByValue
         UniformQuantizedDot UniformQuantizedDotHybrid UniformRequantize
     """,
+    "quantized.uniform_convolution": """
+        UniformQuantizedConvolution UniformQuantizedConvolutionHybrid
+    """,
     "queues.accumulators": """
         AccumulatorApplyGradient AccumulatorNumAccumulated AccumulatorSetGlobalStep AccumulatorTakeGradient
         ConditionalAccumulator ResourceAccumulatorApplyGradient ResourceAccumulatorNumAccumulated

@@ -32,7 +32,7 @@ PLAIN: Final = frozenset(
         "writer",
         # What is said of a noun.
         *("config", "context", "count", "counter", "def", "default", "key", "kind", "limit", "line", "mark"),
-        *("metadata", "name", "number", "option", "reason", "setting", "side", "size", "spec"),
+        *("metadata", "name", "option", "reason", "setting", "side", "size", "spec"),
         *("statistic", "time", "type", "value"),
         # What happens to a noun, as a noun.
         *("allocation", "answer", "arrival", "cancellation", "close", "condition", "dequeue"),

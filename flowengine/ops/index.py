@@ -236,6 +236,7 @@ OPS: Final[dict[str, str]] = {
         QuantizedResizeBilinear""",
     "quantized.uniform": """UniformDequantize UniformQuantize UniformQuantizedAdd UniformQuantizedClipByValue
         UniformQuantizedDot UniformQuantizedDotHybrid UniformRequantize""",
+    "quantized.uniform_convolution": """UniformQuantizedConvolution UniformQuantizedConvolutionHybrid""",
     "queues.accumulators": """AccumulatorApplyGradient AccumulatorNumAccumulated AccumulatorSetGlobalStep
         AccumulatorTakeGradient ConditionalAccumulator ResourceAccumulatorApplyGradient
         ResourceAccumulatorNumAccumulated ResourceAccumulatorSetGlobalStep ResourceAccumulatorTakeGradient

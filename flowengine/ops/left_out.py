@@ -47,9 +47,6 @@ LEFT_OUT: Final[dict[str, str]] = {
     "snapshots that several workers of TensorFlow's data service write": "ListSnapshotChunksDataset",
     "its kernel came after TensorFlow 1.15 and went before 2.21": "BoostedTreesCalculateBestFeatureSplitV2",
     "its rule of rounding is not known here": "StochasticCastToInt",
-    "convolution of quantised tensors in any layout, of which no file is known: not built yet": """
-        UniformQuantizedConvolution*
-    """,
     "what TensorFlow's quantiser looks at while it calibrates a model": """
         CustomAggregator CalibrationStatisticsSaver DumpTensor
     """,

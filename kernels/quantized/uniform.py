@@ -15,7 +15,7 @@ from flowengine.kernels.common.checks import refuse
 from flowengine.kernels.registry import kernel
 
 
-def _along(x: Array, axis: int, **given: Array) -> list[Any]:
+def along(x: Array, axis: int, **given: Array) -> list[Any]:
     """Numbers that go with a tensor: of rank 0, or one for each index of an axis."""
     shapes = {name: value.shape for name, value in given.items()}
     first = next(iter(shapes.values()))
@@ -53,7 +53,7 @@ def uniform_quantize(
     quantization_max_val: int,
 ) -> Any:
     """The codes of numbers, between the least and the greatest; halves go up."""
-    by, zeros = _along(x, quantization_axis, scales=scales, zero_points=zero_points)
+    by, zeros = along(x, quantization_axis, scales=scales, zero_points=zero_points)
     inverse = (np.float32(1) / by).astype(np.float32)
     found = xp.floor((x * inverse).astype(np.float64) + 0.5) + zeros
     return xp.clip(found, quantization_min_val, quantization_max_val).astype(Tout.base.as_numpy_dtype)
@@ -64,7 +64,7 @@ def uniform_dequantize(
     xp: Any, x: Array, scales: Array, zero_points: Array, *, quantization_axis: int
 ) -> Any:
     """The numbers that codes stand for (float32)."""
-    by, zeros = _along(x, quantization_axis, scales=scales, zero_points=zero_points)
+    by, zeros = along(x, quantization_axis, scales=scales, zero_points=zero_points)
     return (x.astype(np.int64) - zeros).astype(np.float32) * by
 
 
@@ -80,7 +80,7 @@ def uniform_quantized_clip_by_value(
     quantization_axis: int,
 ) -> Any:
     """Codes between two others, which go with the whole tensor or with each index of an axis."""
-    least, most, _, _ = _along(
+    least, most, _, _ = along(
         operand, quantization_axis, min=low, max=high, scales=scales, zero_points=zero_points
     )
     return xp.minimum(xp.maximum(operand, least), most)
@@ -90,7 +90,7 @@ def uniform_quantized_clip_by_value(
 _BITS: Final = 31
 
 
-def _rescaled(xp: Any, x: Any, factor: Any) -> Any:
+def rescaled(xp: Any, x: Any, factor: Any) -> Any:
     """Integers (int64) times positive factors, by fixed-point numbers of 31 bits; halves go up.
 
     factor   float64; a factor below 2**-32 counts as 0, one from 2**30 on as the greatest there is
@@ -107,7 +107,7 @@ def _rescaled(xp: Any, x: Any, factor: Any) -> Any:
     return (x * mantissa + (one << (shift - 1))) >> shift
 
 
-def _factor(*scales: Any) -> Any:
+def factor(*scales: Any) -> Any:
     """The first scales over the last, in float64."""
     *above, below = (scale.astype(np.float64) for scale in scales)
     product = above[0] if len(above) == 1 else above[0] * above[1]
@@ -136,9 +136,9 @@ def uniform_requantize(
             f"input_quantization_axis {axes[0]} and output_quantization_axis {axes[1]} must be equal, or "
             "one of them -1"
         )
-    by, zeros = _along(x, axes[0], input_scales=input_scales, input_zero_points=input_zero_points)
-    to, ends = _along(x, axes[1], output_scales=output_scales, output_zero_points=output_zero_points)
-    found = _rescaled(xp, x.astype(np.int64) - zeros, _factor(by, to)) + ends
+    by, zeros = along(x, axes[0], input_scales=input_scales, input_zero_points=input_zero_points)
+    to, ends = along(x, axes[1], output_scales=output_scales, output_zero_points=output_zero_points)
+    found = rescaled(xp, x.astype(np.int64) - zeros, factor(by, to)) + ends
     kept = xp.clip(found, output_quantization_min_val, output_quantization_max_val)
     return kept.astype(Tout.base.as_numpy_dtype)
 
@@ -164,7 +164,7 @@ def uniform_quantized_add(
     """The codes of sums of numbers, broadcast: each is rounded to the result's scale before it is added."""
     shape = xp.broadcast_shapes(lhs.shape, rhs.shape)
     whole = xp.empty(shape, np.int8)
-    to, ends = _along(
+    to, ends = along(
         whole, output_quantization_axis, output_scales=output_scales, output_zero_points=output_zero_points
     )
     found = ends
@@ -172,8 +172,8 @@ def uniform_quantized_add(
         (lhs, lhs_quantization_axis, lhs_scales, lhs_zero_points, "lhs"),
         (rhs, rhs_quantization_axis, rhs_scales, rhs_zero_points, "rhs"),
     ):
-        by, zero = _along(x, axis, **{f"{name}_scales": scales, f"{name}_zero_points": zeros})
-        found = found + _rescaled(xp, x.astype(np.int64) - zero, _factor(by, to))
+        by, zero = along(x, axis, **{f"{name}_scales": scales, f"{name}_zero_points": zeros})
+        found = found + rescaled(xp, x.astype(np.int64) - zero, factor(by, to))
     kept = xp.clip(found, output_quantization_min_val, output_quantization_max_val)
     return kept.astype(lhs.dtype)
 
@@ -218,14 +218,14 @@ def uniform_quantized_dot(
     _check_columns(output_quantization_axis, "output")
     if output_quantization_axis == 1 and rhs_quantization_axis != 1:
         raise InvalidArgumentError("rhs_quantization_axis must be 1 where output_quantization_axis is 1")
-    by, zero = _along(lhs, -1, lhs_scales=lhs_scales, lhs_zero_points=lhs_zero_points)
-    times, from_ = _along(rhs, rhs_quantization_axis, rhs_scales=rhs_scales, rhs_zero_points=rhs_zero_points)
+    by, zero = along(lhs, -1, lhs_scales=lhs_scales, lhs_zero_points=lhs_zero_points)
+    times, from_ = along(rhs, rhs_quantization_axis, rhs_scales=rhs_scales, rhs_zero_points=rhs_zero_points)
     whole = xp.empty((lhs.shape[0], rhs.shape[1]), np.int8)
-    to, ends = _along(
+    to, ends = along(
         whole, output_quantization_axis, output_scales=output_scales, output_zero_points=output_zero_points
     )
     summed = xp.matmul(lhs.astype(np.int64) - zero, rhs.astype(np.int64) - from_)
-    found = _rescaled(xp, summed, _factor(by, times, to)) + ends
+    found = rescaled(xp, summed, factor(by, times, to)) + ends
     kept = xp.clip(found, output_quantization_min_val, output_quantization_max_val)
     return kept.astype(Tout.base.as_numpy_dtype)
 
@@ -243,13 +243,13 @@ def uniform_quantized_dot_hybrid(
     """The product of numbers (float32) and of a matrix of codes; each row of numbers is made codes first."""
     _check_product(lhs, rhs)
     _check_columns(rhs_quantization_axis, "rhs")
-    by, zero = _along(rhs, rhs_quantization_axis, rhs_scales=rhs_scales, rhs_zero_points=rhs_zero_points)
-    codes, scale, zeros = _row_codes(xp, lhs)
+    by, zero = along(rhs, rhs_quantization_axis, rhs_scales=rhs_scales, rhs_zero_points=rhs_zero_points)
+    codes, scale, zeros = row_codes(xp, lhs)
     summed = xp.matmul(codes - zeros, rhs.astype(np.int64) - zero)
     return summed.astype(np.float32) * scale * by
 
 
-def _row_codes(xp: Any, x: Array) -> tuple[Any, Any, Any]:
+def row_codes(xp: Any, x: Array) -> tuple[Any, Any, Any]:
     """Codes (int64) of -128 to 127, scale (float32) and zero point of each row, so that 0 has a code."""
     least = xp.minimum(x.min(axis=1, keepdims=True), np.float32(0)).astype(np.float64)
     most = xp.maximum(x.max(axis=1, keepdims=True), np.float32(0)).astype(np.float64)

@@ -38,6 +38,7 @@ from flowengine.ir.proto.meta_graph_pb2 import (
     TensorInfo,
     VariableDef,
 )
+from flowengine.ir.proto.quantized_convolution_pb2 import UniformQuantizedConvolutionDimensionNumbersAttr
 from flowengine.ir.proto.tensor_pb2 import ResourceHandleProto, TensorProto, VariantTensorDataProto
 from flowengine.ir.proto.types_pb2 import DataType, TensorShapeProto
 
@@ -66,6 +67,7 @@ __all__ = [
     "TensorInfo",
     "TensorProto",
     "TensorShapeProto",
+    "UniformQuantizedConvolutionDimensionNumbersAttr",
     "VariableDef",
     "VariantTensorDataProto",
     "VersionDef",

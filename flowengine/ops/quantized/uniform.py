@@ -13,7 +13,7 @@ from flowengine.ops.shape_functions import broadcast, dims_of, merge_dims, ranke
 _AXIS: Final = "quantization_axis: int = -1; quantization_min_val, quantization_max_val: int"
 
 
-def _axes(*names: str) -> str:
+def quantization(*names: str) -> str:
     """The attributes of the codes of several tensors."""
     return "; ".join(
         f"{n}_quantization_axis: int = -1; {n}_quantization_min_val, {n}_quantization_max_val: int"
@@ -42,14 +42,14 @@ define(
 define(
     "UniformRequantize(input: Tin, input_scales: float, input_zero_points: int32, output_scales: float, "
     "output_zero_points: int32) -> output: Tout",
-    f"Tin, Tout: {{qint8, qint32}}; {_axes('input', 'output')}",
+    f"Tin, Tout: {{qint8, qint32}}; {quantization('input', 'output')}",
     NotDifferentiable(),
     shape=unchanged,
 )
 define(
     "UniformQuantizedAdd(lhs, rhs: T, lhs_scales: float, lhs_zero_points: int32, rhs_scales: float, "
     "rhs_zero_points: int32, output_scales: float, output_zero_points: int32) -> output: T",
-    f"{_axes('lhs', 'rhs', 'output')}; T: {{qint32}}",
+    f"{quantization('lhs', 'rhs', 'output')}; T: {{qint32}}",
     NotDifferentiable(),
     shape=broadcast,
 )
@@ -66,14 +66,14 @@ def _product(c: ShapeContext) -> Shapes:
 define(
     "UniformQuantizedDot(lhs, rhs: Tin, lhs_scales: float, lhs_zero_points: int32, rhs_scales: float, "
     "rhs_zero_points: int32, output_scales: float, output_zero_points: int32) -> output: Tout",
-    f"Tin: {{qint8}}; Tout: {{qint32}}; {_axes('lhs', 'rhs', 'output')}",
+    f"Tin: {{qint8}}; Tout: {{qint32}}; {quantization('lhs', 'rhs', 'output')}",
     NotDifferentiable(),
     shape=_product,
 )
 define(
     "UniformQuantizedDotHybrid(lhs: Tlhs, rhs: Trhs, rhs_scales: float, rhs_zero_points: int32) "
     "-> output: Tout",
-    f"Tlhs: {{float}}; Trhs: {{qint8}}; Tout: {{float}}; {_axes('rhs')}",
+    f"Tlhs: {{float}}; Trhs: {{qint8}}; Tout: {{float}}; {quantization('rhs')}",
     NotDifferentiable(),
     shape=_product,
 )
