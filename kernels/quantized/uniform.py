@@ -251,8 +251,10 @@ def uniform_quantized_dot_hybrid(
 
 def row_codes(xp: Any, x: Array) -> tuple[Any, Any, Any]:
     """Codes (int64) of -128 to 127, scale (float32) and zero point of each row, so that 0 has a code."""
-    least = xp.minimum(x.min(axis=1, keepdims=True), np.float32(0)).astype(np.float64)
-    most = xp.maximum(x.max(axis=1, keepdims=True), np.float32(0)).astype(np.float64)
+    # A row without a number is as one of a zero.
+    ranged = x if x.shape[1] else xp.zeros((x.shape[0], 1), x.dtype)
+    least = xp.minimum(ranged.min(axis=1, keepdims=True), np.float32(0)).astype(np.float64)
+    most = xp.maximum(ranged.max(axis=1, keepdims=True), np.float32(0)).astype(np.float64)
     low, high = -128.0, 127.0
     span = most - least
     empty = span == 0

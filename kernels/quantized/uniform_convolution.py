@@ -154,7 +154,7 @@ def uniform_quantized_convolution(
     if axes[2] != -1 and axes[1] == -1:
         raise InvalidArgumentError("output_quantization_axis must be -1 where rhs_quantization_axis is")
     by, zero = along(lhs, -1, lhs_scales=lhs_scales, lhs_zero_points=lhs_zero_points)
-    times, from_ = along(rhs, axes[1], rhs_scales=rhs_scales, rhs_zero_points=rhs_zero_points)
+    _, from_ = along(rhs, axes[1], rhs_scales=rhs_scales, rhs_zero_points=rhs_zero_points)
     sums = _summed(
         xp,
         xp.transpose(lhs.astype(np.int64) - zero, numbers.input.order),
@@ -162,13 +162,12 @@ def uniform_quantized_convolution(
         windows,
         attrs,
     )
-    out = _back(xp, sums, numbers)
-    to, ends = along(out, axes[2], output_scales=output_scales, output_zero_points=output_zero_points)
-    if axes[1] != -1:
-        times = rhs_scales.reshape((-1,) + (1,) * (out.ndim - 1 - numbers.output.features))
-    found = rescaled(xp, out, factor(by, times, to)) + ends
+    times = _beside(rhs_scales, axes[1], sums.ndim)
+    at = -1 if axes[2] == -1 else 1
+    to, ends = along(sums, at, output_scales=output_scales, output_zero_points=output_zero_points)
+    found = rescaled(xp, sums, factor(by, times, to)) + ends
     kept = xp.clip(found, attrs["output_quantization_min_val"], attrs["output_quantization_max_val"])
-    return kept.astype(Tout.base.as_numpy_dtype)
+    return _back(xp, kept.astype(Tout.base.as_numpy_dtype), numbers)
 
 
 @kernel("UniformQuantizedConvolutionHybrid", fresh=True, heavy=_cost)

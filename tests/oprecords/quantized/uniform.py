@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
+
 from tests.oprecords.record import OpRecord, bad, told
 
 _NUMBERS: Final = [-3.0, -0.5, -0.25, 0.25, 0.5, 0.75, 1.5, 100.0]
@@ -174,6 +176,7 @@ RECORDS: Final = [
                 [[[-437.70587158203125, 1700.5882568359375], [138.5, -714.0]]],
                 {**_HYBRID, **_on(1, "rhs")},
             ),
+            told(([[], []], np.zeros((0, 2)), 0.5, 3), [[[0.0, 0.0], [0.0, 0.0]]], _HYBRID),
         ],
         bad=[
             bad("InvalidArgumentError", "[2,3]", _CODES, _CODES, 0.5, 3, **_HYBRID),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
+
 from flowengine.ir.proto import UniformQuantizedConvolutionDimensionNumbersAttr
 from tests.oprecords.record import OpRecord, bad, told
 
@@ -238,6 +240,11 @@ RECORDS: Final = [
                     "rhs_quantization_axis": 0,
                     "dimension_numbers": _numbers([0, 2, 1], [0, 1, 2], [1, 2, 0]),
                 },
+            ),
+            told(
+                (np.zeros((1, 1, 0)), [[[1]], [[2]]], 0.5, 3),
+                [[[[0.0, 0.0], [0.0, 0.0]]]],
+                {**_HYBRID, "padding": "EXPLICIT", "explicit_padding": [1, 1]},
             ),
         ],
         bad=[
