@@ -87,15 +87,19 @@ class Services:
                 if self._closed:
                     nursery.cancel_scope.cancel()
                 self._nursery = nursery
-                due, self._due = self._due, []
-                for group, work, name, scope in due:
-                    nursery.start_soon(group._run, work, scope, name=f"flowengine {name}")
+                self._start_due(nursery)
                 await trio.sleep_forever()
         finally:
             self._nursery = None
             self._serving = False
             self._closed = True
             self._stopped.set()
+
+    def _start_due(self, nursery: trio.Nursery) -> None:
+        """Begin what waited for the nursery. Its task keeps nothing of it: it lasts as long as the session."""
+        due, self._due = self._due, []
+        for group, work, name, scope in due:
+            nursery.start_soon(group._run, work, scope, name=f"flowengine {name}")
 
     def _emptied(self, group: ServiceTasks) -> None:
         self._groups.discard(group)

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, BinaryIO, ClassVar, Final, Protocol, TypeAlias
+from typing import Any, BinaryIO, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import trio
@@ -265,6 +265,31 @@ class DataIterator:
     def child(self, name: str) -> DataIterator:
         """The iterator to be restored under this name, where there is none yet."""
         raise AssertionError(f"{type(self).__name__} has no child {name}")
+
+
+D = TypeVar("D", bound=DatasetValue)
+
+
+class LastingIterator(DataIterator, Generic[D]):
+    """One that goes through its dataset more than once, or in an order that is drawn.
+
+    Its state holds what lasts, too: of a run that is over nobody else knows what it has left to the next one.
+    """
+
+    __slots__ = ("_dataset",)
+
+    def __init__(self, iteration: Iteration, dataset: D) -> None:
+        super().__init__(iteration)
+        self._dataset = dataset
+
+    async def state(self) -> State:
+        lasting = [each.state() for each in self._dataset.all_lasting(self.iteration)]
+        return {**await super().state(), "lasting": lasting}
+
+    async def restore(self, state: State) -> None:
+        for lasting, kept in zip(self._dataset.all_lasting(self.iteration), state["lasting"], strict=True):
+            lasting.restore(kept)
+        await super().restore(state)
 
 
 def _kept(value: Any) -> Any:

@@ -25,7 +25,7 @@ from flowengine.resources.data.dataset import (
 )
 from flowengine.resources.data.working_ahead import AheadIterator, AwaitedElement, outcome_of
 from flowengine.resources.elements import Element
-from flowengine.resources.services import Services
+from flowengine.resources.services import Services, ServiceTasks
 
 
 class _Front(AheadIterator):
@@ -69,11 +69,9 @@ _ASKED_MAX: Final = 16
 class _AskedElement:
     """What a node asks for, held so that its identity stays its own.
 
-    dataset   that it was compared with
-    looks     whether the shapes of each element must be looked at
+    looks   whether the shapes of each element must be looked at
     """
 
-    dataset: DatasetValue | None
     types: Sequence[DType]
     shapes: Sequence[TensorShape]
     looks: bool
@@ -132,9 +130,10 @@ class IteratorResource:
         #: What it goes through; None before it is given anything.
         self.dataset: DatasetValue | None = None
         self._front: _Front | None = None
-        #: What it went through before, whose tasks may not have ended yet.
-        self._ending: Iteration | None = None
-        #: {identities of the types and shapes that a node asks for: they, and how they were compared}
+        #: The tasks of the run before, which may not have ended yet.
+        self._ending: ServiceTasks | None = None
+        #: {identities of the types and shapes that a node asks for: they, and how they were compared with the
+        #: present dataset}
         self._asked: dict[tuple[int, int], _AskedElement] = {}
 
     def get_nowait(self) -> Any:
@@ -164,7 +163,7 @@ class IteratorResource:
         """
         key = id(types), id(shapes)
         asked = self._asked.get(key)
-        if asked is None or asked.dataset is not self.dataset:
+        if asked is None:
             asked = self._compared(types, shapes)
             if len(self._asked) >= _ASKED_MAX:
                 self._asked.clear()
@@ -176,12 +175,12 @@ class IteratorResource:
     def _compared(self, types: Sequence[DType], shapes: Sequence[TensorShape]) -> _AskedElement:
         made = self.dataset
         if made is None or not made.types:
-            return _AskedElement(made, types, shapes, looks=True)
+            return _AskedElement(types, shapes, looks=True)
         check_types(made.types, types, shapes, made.shapes)
         tell = len(made.shapes) == len(shapes) and all(
             own.merge_with(wanted) == own for own, wanted in zip(made.shapes, shapes, strict=True)
         )
-        return _AskedElement(made, types, shapes, looks=not tell)
+        return _AskedElement(types, shapes, looks=not tell)
 
     def _begun(self) -> _Front:
         if self._front is None:
@@ -203,8 +202,8 @@ class IteratorResource:
 
     def make_nowait(self, dataset: DatasetValue) -> Any:
         """`make` where no task has to end first, else WOULD_WAIT with nothing changed."""
-        ending = self._ending if self._front is None else self._front.iteration
-        if ending is not None and ending.tasks.count:
+        ending = self._ending if self._front is None else self._front.iteration.tasks
+        if ending is not None and ending.count:
             return WOULD_WAIT
         if self.types:
             check_types(dataset.types, self.types, self.shapes, dataset.shapes)
@@ -215,6 +214,7 @@ class IteratorResource:
         self._close()
         iteration = Iteration(self._services)
         self.dataset = dataset
+        self._asked.clear()
         self._front = _Front(iteration, dataset.iterator(iteration))
 
     def _close(self) -> None:
@@ -222,9 +222,9 @@ class IteratorResource:
         front, self._front = self._front, None
         if front is None:
             return
-        self._ending = front.iteration
+        self._ending = front.iteration.tasks
         front.close()
-        front.iteration.tasks.cancel()
+        self._ending.cancel()
         front.changed.fire()
 
     async def end(self) -> None:
@@ -234,7 +234,7 @@ class IteratorResource:
         """
         self._close()
         if self._ending is not None:
-            await self._ending.tasks.ended()
+            await self._ending.ended()
 
     def destroy(self) -> None:
         """As `end`, without waiting."""

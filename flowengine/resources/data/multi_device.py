@@ -19,7 +19,7 @@ from flowengine.core.shapes import TensorShape
 from flowengine.resources.data.dataset import DataIterator, DatasetValue, Iteration, check_types
 from flowengine.resources.data.working_ahead import AwaitedElement, Signal, outcome_of
 from flowengine.resources.elements import Element
-from flowengine.resources.services import Services
+from flowengine.resources.services import Services, ServiceTasks
 
 
 class _Shards:
@@ -103,8 +103,8 @@ class MultiDeviceIterator:
         self.device = device
         self.incarnation = 0
         self._shards: _Shards | None = None
-        #: What it went through before, whose tasks may not have ended yet.
-        self._ending: Iteration | None = None
+        #: The tasks of the run before, which may not have ended yet.
+        self._ending: ServiceTasks | None = None
 
     async def begin(self, dataset: DatasetValue, max_buffer_size: int) -> int:
         """Begin with a dataset, once the tasks of the one before have ended; the number of this incarnation.
@@ -149,11 +149,11 @@ class MultiDeviceIterator:
         """Let go of the dataset: its tasks have ended when this returns, those left by `destroy` too."""
         self.destroy()
         if self._ending is not None:
-            await self._ending.tasks.ended()
+            await self._ending.ended()
 
     def destroy(self) -> None:
         """As `end`, without waiting."""
         if self._shards is not None:
-            self._ending = self._shards.iteration
+            self._ending = self._shards.iteration.tasks
             self._shards.end()
             self._shards = None

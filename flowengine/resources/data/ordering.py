@@ -12,6 +12,7 @@ from flowengine.resources.data.dataset import (
     DataIterator,
     DatasetValue,
     Iteration,
+    LastingIterator,
     Origin,
     checked_dataset,
     checked_number,
@@ -205,15 +206,14 @@ class RepeatDataset(DerivedDataset):
         return there if there < 0 else there * self.count
 
 
-class _RepeatIterator(DataIterator):
-    __slots__ = ("_dataset", "began", "epoch", "input")
+class _RepeatIterator(LastingIterator[RepeatDataset]):
+    __slots__ = ("began", "epoch", "input")
 
     FIELDS = ("began", "epoch")
     CHILDREN = ("input",)
 
     def __init__(self, iteration: Iteration, repeated: RepeatDataset) -> None:
-        super().__init__(iteration)
-        self._dataset = repeated
+        super().__init__(iteration, repeated)
         self.epoch = 0
         #: Whether this epoch has given an element.
         self.began = False
@@ -241,16 +241,6 @@ class _RepeatIterator(DataIterator):
                 break
             self._next_epoch()
         return taken
-
-    async def state(self) -> dict[str, Any]:
-        lasting = [each.state() for each in self._dataset.all_lasting(self.iteration)]
-        return {**await super().state(), "lasting": lasting}
-
-    async def restore(self, state: dict[str, Any]) -> None:
-        # Of an epoch that is over, nobody else knows what it has left to the next one.
-        for lasting, kept in zip(self._dataset.all_lasting(self.iteration), state["lasting"], strict=True):
-            lasting.restore(kept)
-        await super().restore(state)
 
     def _next_epoch(self) -> None:
         assert self.input is not None

@@ -13,7 +13,15 @@ import numpy as np
 
 from flowengine.core.arrays import Value
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.resources.data.dataset import UNKNOWN, DataIterator, Iteration, Origin, scalar, texts
+from flowengine.resources.data.dataset import (
+    UNKNOWN,
+    DataIterator,
+    Iteration,
+    LastingIterator,
+    Origin,
+    scalar,
+    texts,
+)
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.data.random import RandomNumbers
 from flowengine.resources.data.sources import seeds_of
@@ -198,15 +206,14 @@ def given_seeds(value: Any) -> SeedGenerator | None:
     return value if isinstance(value, SeedGenerator) else None
 
 
-class _ShuffleIterator(DataIterator):
-    __slots__ = ("_dataset", "_numbers", "buffer", "epoch", "gave", "input", "slices")
+class _ShuffleIterator(LastingIterator[ShuffledDataset]):
+    __slots__ = ("_numbers", "buffer", "epoch", "gave", "input", "slices")
 
     FIELDS = ("buffer", "slices", "epoch", "gave")
     CHILDREN = ("input",)
 
     def __init__(self, iteration: Iteration, shuffled: ShuffledDataset) -> None:
-        super().__init__(iteration)
-        self._dataset = shuffled
+        super().__init__(iteration, shuffled)
         self._numbers: RandomNumbers | None = None
         #: Elements, each at its number modulo the size of the buffer.
         self.buffer: list[Element | None] = []
@@ -280,12 +287,9 @@ class _ShuffleIterator(DataIterator):
         state = await super().state()
         state["slices"] = [list(each) for each in self.slices]
         state["numbers"] = None if self._numbers is None else self._numbers.state()
-        state["lasting"] = [each.state() for each in self._dataset.all_lasting(self.iteration)]
         return state
 
     async def restore(self, state: dict[str, Any]) -> None:
-        for lasting, kept in zip(self._dataset.all_lasting(self.iteration), state["lasting"], strict=True):
-            lasting.restore(kept)
         await super().restore(state)
         self.slices = [list(each) for each in state["slices"]]
         if state["numbers"] is not None:

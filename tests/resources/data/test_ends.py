@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -12,8 +13,12 @@ import trio
 import trio.testing
 
 import flowengine as fe
+from flowengine.core import dtypes
 from flowengine.core.errors import CancelledError, FailedPreconditionError, InvalidArgumentError
+from flowengine.core.shapes import TensorShape
+from flowengine.resources.data.dataset import Origin
 from flowengine.resources.data.iterator import IteratorResource
+from flowengine.resources.data.sources import TensorDataset
 from tests.resources.data.test_recorded_pipelines import CASES, graph_of
 
 End = Callable[[fe.Session], Awaitable[Any]]
@@ -134,3 +139,25 @@ async def test_the_tasks_of_an_iterator_for_several_devices_end_with_it() -> Non
         told: list[str] = []
         await under_way(session, following, told, _deleted)
         assert len(told) == 1
+
+
+async def test_nothing_is_kept_of_a_run_that_is_over() -> None:
+    """An iterator that begins anew holds neither the dataset before nor what its run had in memory."""
+
+    def dataset(value: Any) -> TensorDataset:
+        said = {"output_types": [dtypes.float32], "output_shapes": [TensorShape([3])]}
+        return TensorDataset(Origin("TensorDataset", said, ((value,),)), (value,))
+
+    async with fe.Session(fe.Graph()) as session:
+        types, shapes = (dtypes.float32,), (TensorShape([3]),)
+        iterator = IteratorResource(session.resources.services, types, shapes)
+        given, kept = np.ones(3, np.float32), np.ones(3)
+        await iterator.make(dataset(given))
+        iterator.checked(await iterator.get(), types, shapes)
+        iterator._begun().iteration.memory["kept"] = kept
+        gone = [weakref.ref(given), weakref.ref(kept)]
+        del given, kept
+        await iterator.make(dataset(np.zeros(3, np.float32)))
+        await trio.testing.wait_all_tasks_blocked()  # tasks that have ended leave their nursery
+        assert [each() is None for each in gone] == [True, True]
+        await iterator.end()

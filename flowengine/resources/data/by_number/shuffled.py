@@ -12,7 +12,7 @@ from typing import Any, Final
 from flowengine.core.arrays import Value
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 from flowengine.resources.data.by_number.order import shuffled_index
-from flowengine.resources.data.dataset import DataIterator, Iteration, Origin, checked_number
+from flowengine.resources.data.dataset import DataIterator, Iteration, LastingIterator, Origin, checked_number
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.data.shuffling import SeedGenerator, given_seeds
 from flowengine.resources.data.sources import seeds_of
@@ -107,14 +107,13 @@ class GlobalShuffleDataset(DerivedDataset):
         return self.count
 
 
-class _GlobalShuffleIterator(DataIterator):
-    __slots__ = ("_dataset", "place", "seeds")
+class _GlobalShuffleIterator(LastingIterator[GlobalShuffleDataset]):
+    __slots__ = ("place", "seeds")
 
     FIELDS = ("place", "seeds")
 
     def __init__(self, iteration: Iteration, shuffled: GlobalShuffleDataset) -> None:
-        super().__init__(iteration)
-        self._dataset = shuffled
+        super().__init__(iteration, shuffled)
         self.place = 0
         #: Drawn as the first element is asked for.
         self.seeds: tuple[int, ...] | None = None
@@ -132,12 +131,3 @@ class _GlobalShuffleIterator(DataIterator):
             return await made.at(self.iteration, self.seeds, place)
         except OutOfRangeError:
             return None
-
-    async def state(self) -> dict[str, Any]:
-        lasting = [each.state() for each in self._dataset.all_lasting(self.iteration)]
-        return {**await super().state(), "lasting": lasting}
-
-    async def restore(self, state: dict[str, Any]) -> None:
-        for lasting, kept in zip(self._dataset.all_lasting(self.iteration), state["lasting"], strict=True):
-            lasting.restore(kept)
-        await super().restore(state)

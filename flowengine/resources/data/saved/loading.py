@@ -22,6 +22,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 from flowengine.core.files.access import Files
 from flowengine.core.shapes import TensorShape
+from flowengine.ir.names import SHARD_READER
 from flowengine.ir.proto.tensor_pb2 import TensorProto
 from flowengine.ir.tensorproto import decode_tensor
 from flowengine.resources.data.dataset import DataIterator, DatasetValue, Iteration, Origin, scalar, text
@@ -151,7 +152,7 @@ class LoadedDataset(DatasetValue):
             "version": VERSION,
         }
         inputs = (os.fsencode(folder), np.int64(0))
-        origin = replace(self.origin, op="SnapshotDatasetReader", attrs=attrs, inputs=inputs)
+        origin = replace(self.origin, op=SHARD_READER, attrs=attrs, inputs=inputs)
         return ShardFolderDataset(origin, *inputs)
 
     def shards(self) -> dict[str, list[bytes]]:
