@@ -27,7 +27,6 @@ FILES = {"ir/names.py", "ir/make.py", "train/saver_nodes.py"}
 OTHER_WORDS = {
     "resources/accumulator.py": {"ConditionalAccumulator", "SparseConditionalAccumulator"},
     "resources/barrier.py": {"Barrier"},
-    "resources/forests/messages.py": {"Split"},  # a message of TensorFlow's decision forests
     "resources/queue_kinds.py": {"FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "RandomShuffleQueue"},
     "resources/table.py": {"HashTable", "MutableDenseHashTable", "MutableHashTable"},
     "train/__init__.py": {"Snapshot"},

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from google.protobuf.message import DecodeError
-
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import Dimension
 from flowengine.ir.proto import UniformQuantizedConvolutionDimensionNumbersAttr
+from flowengine.ir.proto.reading import parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +57,7 @@ class DimensionNumbers:
         if not text:
             plain = Places(0, 1, tuple(range(2, rank)))
             return cls(plain, plain, plain)
-        try:
-            said = UniformQuantizedConvolutionDimensionNumbersAttr.FromString(text)
-        except DecodeError as error:
-            raise InvalidArgumentError(
-                "dimension_numbers does not hold a serialised UniformQuantizedConvolutionDimensionNumbersAttr"
-            ) from error
+        said = parsed(text, UniformQuantizedConvolutionDimensionNumbersAttr())
         found = cls(
             Places(
                 said.input_batch_dimension,

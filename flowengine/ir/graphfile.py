@@ -23,6 +23,7 @@ from google.protobuf.message import DecodeError, Message
 
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.ir.proto import CollectionDef, FunctionDef, GraphDef, MetaGraphDef, SavedModel, SignatureDef
+from flowengine.ir.proto.reading import parsed
 
 _Message = TypeVar("_Message", bound=Message)
 
@@ -121,7 +122,7 @@ def load_meta_graph(data: bytes | str) -> LoadedGraph:
     if text is not None:
         return _unpack(_from_text(text, MetaGraphDef()))
     assert isinstance(data, bytes)
-    return _unpack(_from_bytes(data, MetaGraphDef()))
+    return _unpack(parsed(data, MetaGraphDef()))
 
 
 def load_saved_model(path: str | Path, tags: str | Collection[str] | None = None) -> LoadedGraph:
@@ -138,7 +139,7 @@ def load_saved_model(path: str | Path, tags: str | Collection[str] | None = None
         raise NotFoundError(f"there is no {' or '.join(str(c) for c in candidates)}")
     data = file.read_bytes()
     text = _as_text(data)
-    saved = _from_bytes(data, SavedModel()) if text is None else _from_text(text, SavedModel())
+    saved = parsed(data, SavedModel()) if text is None else _from_text(text, SavedModel())
     return _choose(saved, tags, file.parent)
 
 
@@ -205,17 +206,6 @@ def _as_text(data: bytes | str) -> str | None:
         return bytes(data).decode()
     except UnicodeDecodeError:
         return None
-
-
-def _from_bytes(data: bytes, message: _Message) -> _Message:
-    try:
-        message.ParseFromString(data)
-    except DecodeError as error:
-        name = message.DESCRIPTOR.name
-        raise InvalidArgumentError(
-            f"these {len(data)} bytes are no {name}, or they are cut off ({error})"
-        ) from None
-    return message
 
 
 def _from_text(text: str, message: _Message) -> _Message:

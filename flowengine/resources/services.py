@@ -96,7 +96,7 @@ class Services:
             self._stopped.set()
 
     def _start_due(self, nursery: trio.Nursery) -> None:
-        """Begin what waited for the nursery. Its task keeps nothing of it: it lasts as long as the session."""
+        """Begin what waited for the nursery, whose task keeps nothing of it: it lasts as the session does."""
         due, self._due = self._due, []
         for group, work, name, scope in due:
             nursery.start_soon(group._run, work, scope, name=f"flowengine {name}")

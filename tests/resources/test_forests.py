@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pytest
+from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
 import flowengine as fe
+from flowengine.core.accounting import call_for
 from flowengine.core.arrays import to_array
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
+from flowengine.ir.proto.boosted_trees_pb2 import (
+    BucketizedSplit,
+    CategoricalSplit,
+    DenseSplit,
+    Tree,
+    TreeDebugOutput,
+    TreeEnsemble,
+    TreeNode,
+)
 from flowengine.resources.forests.ensemble import (
     NO_PRUNING,
     POST_PRUNING,
@@ -22,21 +34,7 @@ from flowengine.resources.forests.ensemble import (
     BoostedEnsemble,
     SplitCandidate,
 )
-from flowengine.resources.forests.messages import (
-    BucketizedSplit,
-    CategoricalSplit,
-    DebugOutput,
-    DenseSplit,
-    ForestMessage,
-    GrowingMetadata,
-    Leaf,
-    NodeMetadata,
-    Tree,
-    TreeEnsemble,
-    TreeMetadata,
-    TreeNode,
-    Vector,
-)
+from flowengine.resources.forests.messages import leaf_of, split_of, values_at, written
 from flowengine.resources.forests.paths import Features
 from flowengine.resources.forests.quantiles import (
     QuantileStream,
@@ -64,9 +62,11 @@ def _array(told: dict[str, Any]) -> Any:
 
 def _near(ours: Any, theirs: Any) -> bool:
     """Whether messages say the same, up to the rounding of sums in another order."""
-    if isinstance(ours, ForestMessage):
-        return all(_near(getattr(ours, each.name), getattr(theirs, each.name)) for each in ours.FIELDS)
-    if isinstance(ours, list):
+    if isinstance(ours, Message):
+        said = [[(field.name, value) for field, value in each.ListFields()] for each in (ours, theirs)]
+        names = [[name for name, _ in each] for each in said]
+        return names[0] == names[1] and all(_near(a, b) for (_, a), (_, b) in zip(*said, strict=True))
+    if isinstance(ours, Sequence):
         return len(ours) == len(theirs) and all(map(_near, ours, theirs))
     if isinstance(ours, float):
         return bool(abs(ours - theirs) <= 3e-6 + 3e-5 * abs(theirs))
@@ -84,11 +84,11 @@ def test_the_steps_of_a_graph_give_tensorflows_values_and_ensembles(case: dict[s
             for name, ours, told in zip(step["fetches"], got, step["values"], strict=True):
                 theirs = _array(told)
                 if name.startswith(("ser:1", "dbg:")):
-                    kind = TreeEnsemble if name.startswith("ser") else DebugOutput
+                    kind = TreeEnsemble if name.startswith("ser") else TreeDebugOutput
                     pairs = zip(to_array(ours).ravel().tolist(), theirs.ravel().tolist(), strict=True)
                     for a, b in pairs:
-                        assert kind.from_bytes(b).to_bytes() == b
-                        assert _near(kind.from_bytes(a), kind.from_bytes(b)), name
+                        assert kind.FromString(b).SerializeToString(deterministic=True) == b
+                        assert _near(kind.FromString(a), kind.FromString(b)), name
                 elif theirs.dtype == object:
                     assert to_array(ours).tolist() == theirs.tolist()
                 else:
@@ -139,32 +139,51 @@ def _random_tree(draw: Any, logits: int, splits: type[Any], depth: int = 3) -> T
 
     def node(level: int) -> int:
         place = len(tree.nodes)
-        tree.nodes.append(TreeNode())
+        tree.nodes.add()
         if level == depth or draw(st.booleans()):
             values = draw(st.lists(st.integers(-8, 8), min_size=logits, max_size=logits))
-            tree.nodes[place].leaf = Leaf.of([float(value) for value in values])
+            tree.nodes[place].leaf.CopyFrom(leaf_of(values))
             return place
-        split = splits(draw(st.integers(0, 2)), draw(st.integers(0, 3)))
+        limit = "value" if splits is CategoricalSplit else "threshold"
+        split = splits(feature_id=draw(st.integers(0, 2)), **{limit: draw(st.integers(0, 3))})
         split.left_id, split.right_id = node(level + 1), node(level + 1)
         name = {BucketizedSplit: "bucketized_split", CategoricalSplit: "categorical_split"}.get(splits)
-        setattr(tree.nodes[place], name or "dense_split", split)
+        getattr(tree.nodes[place], name or "dense_split").CopyFrom(split)
         return place
 
     node(0)
     return tree
 
 
+def _ensemble_of(trees: Sequence[Tree], weights: Sequence[float]) -> TreeEnsemble:
+    held = TreeEnsemble(trees=trees, tree_weights=weights[: len(trees)])
+    for _ in trees:
+        held.tree_metadata.add()
+    return held
+
+
+def _splitting(feature: int, left: int, right: int) -> TreeNode:
+    """A node whose split is by a feature's first bucket."""
+    return TreeNode(bucketized_split=BucketizedSplit(feature_id=feature, left_id=left, right_id=right))
+
+
+def _empty_leaf() -> TreeNode:
+    node = TreeNode()
+    node.leaf.SetInParent()
+    return node
+
+
 def _walk(tree: Tree, row: Any) -> list[float]:
     node = tree.nodes[0]
-    while node.leaf is None:
-        split = node.split
+    while not node.HasField("leaf"):
+        split = split_of(node)
         assert split is not None
         if isinstance(split, CategoricalSplit):
             goes_left = row[split.feature_id] == split.value
         else:
             goes_left = row[split.feature_id] <= split.threshold
         node = tree.nodes[split.left_id if goes_left else split.right_id]
-    return node.values()
+    return list(values_at(node))
 
 
 @given(st.data(), st.integers(1, 3))
@@ -172,10 +191,10 @@ def test_predictions_are_those_of_a_walk_through_each_tree(data: st.DataObject, 
     kinds = (BucketizedSplit, CategoricalSplit)
     trees = [_random_tree(data.draw, logits, kind) for kind in data.draw(st.lists(st.sampled_from(kinds)))]
     weights = [1.0, 0.5, 0.25] * len(trees)
-    held = TreeEnsemble(trees, weights[: len(trees)], [TreeMetadata() for _ in trees])
+    held = _ensemble_of(trees, weights)
     ensemble = BoostedEnsemble("e")
-    ensemble.create(0, held.to_bytes())
-    assert ensemble.serialized() == (0, held.to_bytes())
+    ensemble.create(0, written(held))
+    assert ensemble.serialized() == (0, written(held))
     rows = np.array(data.draw(st.lists(st.tuples(*[st.integers(0, 4)] * 3), min_size=1)), np.int32)
     wanted = np.zeros((len(rows), logits))
     for tree, weight in zip(trees, weights, strict=False):
@@ -199,7 +218,7 @@ def test_a_forests_tree_says_what_a_walk_says(data: st.DataObject) -> None:
 
     tree = _random_tree(data.draw, 2, DenseSplit)
     held = ForestTree("t")
-    held.create(tree.to_bytes())
+    held.create(written(tree))
     rows = np.array(data.draw(st.lists(st.tuples(*[st.integers(0, 4)] * 3), min_size=1)), np.float32)
     assert held.predict(rows, 2).tolist() == [_walk(tree, row) for row in rows]
 
@@ -242,19 +261,19 @@ def test_what_examples_brought_along_stays_right_while_trees_grow_and_are_pruned
 
 
 @pytest.mark.parametrize(
-    ("tree", "message"),
+    ("nodes", "message"),
     [
-        (Tree([TreeNode(bucketized_split=BucketizedSplit(0, 0, 1, 9)), TreeNode(leaf=Leaf())]), "child 9"),
-        (Tree([TreeNode(bucketized_split=BucketizedSplit(0, 0, 0, 0))]), "does not end"),
-        (Tree([TreeNode(bucketized_split=BucketizedSplit(4, 0, 1, 1)), TreeNode(leaf=Leaf())]), "feature 4"),
-        (Tree([TreeNode(bucketized_split=BucketizedSplit(0, 0, 1, 1)), TreeNode()]), "neither"),
-        (Tree([]), "without a node"),
+        ([_splitting(0, 1, 9), _empty_leaf()], "child 9"),
+        ([_splitting(0, 0, 0)], "does not end"),
+        ([_splitting(4, 1, 1), _empty_leaf()], "feature 4"),
+        ([_splitting(0, 1, 1), TreeNode()], "neither"),
+        ([], "without a node"),
     ],
 )
-def test_a_damaged_tree_is_refused(tree: Tree, message: str) -> None:
+def test_a_damaged_tree_is_refused(nodes: list[TreeNode], message: str) -> None:
     def predict() -> None:
         ensemble = BoostedEnsemble("e")
-        ensemble.create(0, TreeEnsemble([tree], [1.0], [TreeMetadata()]).to_bytes())
+        ensemble.create(0, written(_ensemble_of([Tree(nodes=nodes)], [1.0])))
         ensemble.predict(Features.of_columns([np.zeros(2, np.int32)]), 1)
 
     with pytest.raises(InvalidArgumentError, match=message):
@@ -264,7 +283,7 @@ def test_a_damaged_tree_is_refused(tree: Tree, message: str) -> None:
 def test_an_ensemble_of_bytes_that_contradict_each_other_is_refused() -> None:
     ensemble = BoostedEnsemble("e")
     with pytest.raises(InvalidArgumentError, match="0 weights"):
-        ensemble.create(0, TreeEnsemble([Tree([TreeNode(leaf=Leaf())])]).to_bytes())
+        ensemble.create(0, written(TreeEnsemble(trees=[Tree(nodes=[_empty_leaf()])])))
     with pytest.raises(InvalidArgumentError, match="parse"):
         ensemble.create(0, b"\x0a\xff")
     assert not ensemble.is_initialized
@@ -272,21 +291,12 @@ def test_an_ensemble_of_bytes_that_contradict_each_other_is_refused() -> None:
         ensemble.serialized()
 
 
-def test_fields_of_one_group_exclude_each_other_and_parts_of_a_message_come_together() -> None:
-    leaf, split = TreeNode(leaf=Leaf(scalar=1.0)), TreeNode(bucketized_split=BucketizedSplit(feature_id=3))
-    read = TreeNode.from_bytes(leaf.to_bytes() + split.to_bytes())
-    assert read.leaf is None
-    assert read.split == BucketizedSplit(feature_id=3)
-    metadata = [
-        TreeNode(metadata=NodeMetadata(gain=2.0)),
-        TreeNode(metadata=NodeMetadata(original_leaf=Leaf())),
-    ]
-    read = TreeNode.from_bytes(b"".join(each.to_bytes() for each in metadata))
-    assert read.metadata == NodeMetadata(2.0, Leaf())
-    # Numbers one by one, and a field that is not known.
-    assert Vector.from_bytes(bytes.fromhex("0d0000803f 0d00000040 7a0161".replace(" ", ""))).value == [1, 2]
-    negative = GrowingMetadata(last_layer_node_start=-1, num_trees_attempted=-(1 << 40))
-    assert GrowingMetadata.from_bytes(negative.to_bytes()) == negative
+def test_there_must_be_room_for_what_bytes_could_hold() -> None:
+    """Two bytes are a node of nothing, which takes many times as much."""
+    account, ensemble = _Account(1_000_000), BoostedEnsemble("e")
+    with pytest.raises(fe.errors.ResourceExhaustedError):
+        call_for(account, ensemble.create, 0, bytes.fromhex("0a00") * 100_000)
+    assert not ensemble.is_initialized
 
 
 _VALUES: Final = st.lists(st.tuples(st.integers(-20, 20), st.integers(1, 4)), min_size=1, max_size=40)

@@ -18,19 +18,19 @@ import numpy as np
 from flowengine.core.accounting import Account
 from flowengine.core.arrays import Array
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
-from flowengine.resources.forests.messages import (
+from flowengine.ir.proto.boosted_trees_pb2 import (
     BucketizedSplit,
     CategoricalSplit,
-    DebugOutput,
     GrowingMetadata,
     Leaf,
-    NodeMetadata,
     PrunedNode,
     Tree,
+    TreeDebugOutput,
     TreeEnsemble,
     TreeMetadata,
     TreeNode,
 )
+from flowengine.resources.forests.messages import leaf_of, read, split_of, values_at, values_of, written
 from flowengine.resources.forests.paths import Features, TreeArrays
 
 NO_PRUNING: Final = 0
@@ -92,9 +92,9 @@ class BoostedEnsemble:
     def create(self, stamp: int, serialized: bytes) -> None:
         """Take trees from their bytes, where there are none yet; InvalidArgumentError for other bytes."""
         with self._lock:
-            read = self._read(serialized)
+            found = self._read(serialized)
             if self._ensemble is None:
-                self._keep(stamp, read)
+                self._keep(stamp, found)
 
     def restore(self, stamp: int, serialized: bytes) -> None:
         """Take trees in place of those that are there; NotFoundError before `create`."""
@@ -105,7 +105,7 @@ class BoostedEnsemble:
     def serialized(self) -> tuple[int, bytes]:
         """The stamp, and the trees as bytes."""
         with self._lock:
-            return self.stamp, self._existing().to_bytes()
+            return self.stamp, written(self._existing())
 
     def states(self) -> tuple[int, int, int, int, tuple[int, int]]:
         """The stamp, how many trees there are and how many of them are finalised, how many layers were tried,
@@ -115,7 +115,7 @@ class BoostedEnsemble:
             held = self._existing()
             trees = len(held.trees)
             finalised = trees if not trees or held.tree_metadata[-1].is_finalized else trees - 1
-            growing = held.growing_metadata or GrowingMetadata()
+            growing = held.growing_metadata
             last = (growing.last_layer_node_start, max(1, growing.last_layer_node_end))
             return self.stamp, trees, finalised, growing.num_layers_attempted, last
 
@@ -167,7 +167,7 @@ class BoostedEnsemble:
             raise FailedPreconditionError(f"ensemble '{self.name}' has no tree to explain")
         first, weight, _ = every[0]
         bias = weight * first.values_at(np.zeros(1, np.int64), 1)[0, 0]
-        outputs = [DebugOutput(logits_path=[float(bias)]) for _ in range(features.examples)]
+        outputs = [TreeDebugOutput(logits_path=[bias]) for _ in range(features.examples)]
         current = np.full(features.examples, bias, np.float32)
         past = np.zeros(features.examples, np.float32)
         for place, (paths, weight, _) in enumerate(every):
@@ -186,7 +186,7 @@ class BoostedEnsemble:
                     outputs[row].logits_path.append(logit)
             counts = nodes > 0 if place else np.ones(len(nodes), bool)
             past[counts] += current[counts]
-        return [each.to_bytes() for each in outputs]
+        return [each.SerializeToString(deterministic=True) for each in outputs]
 
     def grow(
         self, splits: Mapping[int, SplitCandidate], *, max_depth: int, pruning: int, logits: int
@@ -237,13 +237,12 @@ class BoostedEnsemble:
             if not held.trees:
                 self._add_tree(held, [float(change)])
                 return True
-            values = held.trees[0].nodes[0].values()
+            root = held.trees[0].nodes[0]
+            values = values_at(root)
             bias = np.float32(values[0] if values else 0.0)
             with np.errstate(all="ignore"):
                 goes_on = bool(np.abs(change / bias) > _LEAST_CHANGE)
-            held.trees[0].nodes[0] = TreeNode(
-                leaf=Leaf(scalar=float(bias + change)), metadata=held.trees[0].nodes[0].metadata
-            )
+            root.leaf.CopyFrom(Leaf(scalar=float(bias + change)))
             self._paths[0] = None
             return goes_on
 
@@ -255,10 +254,7 @@ class BoostedEnsemble:
         return self._ensemble
 
     def _read(self, serialized: bytes) -> TreeEnsemble:
-        try:
-            found = TreeEnsemble.from_bytes(serialized)
-        except ValueError as error:
-            raise InvalidArgumentError(f"Unable to parse tree ensemble proto: {error}") from None
+        found = read(serialized, TreeEnsemble(), "tree ensemble proto")
         trees = len(found.trees)
         if len(found.tree_weights) != trees or len(found.tree_metadata) != trees:
             raise InvalidArgumentError(
@@ -281,9 +277,9 @@ class BoostedEnsemble:
             self.account.book(self, _bytes_of(self._ensemble), self.name)
 
     def _add_tree(self, held: TreeEnsemble, values: list[float]) -> None:
-        held.trees.append(Tree([TreeNode(leaf=Leaf.of(values))]))
+        held.trees.add().nodes.add().leaf.CopyFrom(leaf_of(values))
         held.tree_weights.append(_WEIGHT)
-        held.tree_metadata.append(TreeMetadata())
+        held.tree_metadata.add()
         self._paths.append(None)
 
     def _all_paths(self) -> list[tuple[TreeArrays, np.float32, Sequence[PrunedNode]]]:
@@ -326,24 +322,24 @@ def _since(paths: TreeArrays, moved: Sequence[PrunedNode], nodes: Array, logits:
 def _check_leaves(nodes: Sequence[TreeNode], splits: Iterable[int], logits: int) -> None:
     """InvalidArgumentError where a node cannot be split: it is no leaf, or has other logits."""
     for node_id in splits:
-        leaf = nodes[node_id].leaf if 0 <= node_id < len(nodes) else None
-        if leaf is None:
+        if not 0 <= node_id < len(nodes) or not nodes[node_id].HasField("leaf"):
             raise InvalidArgumentError(
                 f"node {node_id} is no leaf of the tree that grows, which has {len(nodes)} nodes"
             )
-        if _is_kept(node_id, leaf) and len(leaf.values()) != logits:
+        leaf = nodes[node_id].leaf
+        if _is_kept(node_id, leaf) and len(values_of(leaf)) != logits:
             raise InvalidArgumentError(
-                f"leaf {node_id} has {len(leaf.values())} values, its split {logits} logits"
+                f"leaf {node_id} has {len(values_of(leaf))} values, its split {logits} logits"
             )
 
 
 def _is_kept(node_id: int, leaf: Leaf) -> bool:
     """Whether a split keeps the leaf; the root's leaf of zero, as a tree begins, is not."""
-    return node_id != 0 or leaf.vector is not None or leaf.scalar != 0
+    return node_id != 0 or leaf.HasField("vector") or leaf.scalar != 0
 
 
 def _count_attempt(held: TreeEnsemble) -> GrowingMetadata:
-    growing = held.growing_metadata = held.growing_metadata or GrowingMetadata()
+    growing = held.growing_metadata
     growing.num_layers_attempted += 1
     trees = len(held.trees)
     if not trees or ((trees == 1 or held.tree_metadata[-2].is_finalized) and len(held.trees[-1].nodes) == 1):
@@ -354,29 +350,28 @@ def _count_attempt(held: TreeEnsemble) -> GrowingMetadata:
 def _split(tree: Tree, node_id: int, each: SplitCandidate, logits: int) -> None:
     """Make a leaf a split with two leaves, which come at the end of the tree."""
     node = tree.nodes[node_id]
-    left_id, leaf = len(tree.nodes), node.leaf
-    before = [np.float32(0)] * logits
-    metadata = node.metadata = node.metadata or NodeMetadata()
-    if leaf is not None and _is_kept(node_id, leaf):
-        metadata.original_leaf = leaf
-        before = [np.float32(value) for value in leaf.values()]
-    metadata.gain = float(each.gain)
+    left_id = len(tree.nodes)
+    before: Sequence[float] = [0.0] * logits
+    node.metadata.gain = float(each.gain)
+    if _is_kept(node_id, node.leaf):
+        node.metadata.original_leaf.CopyFrom(node.leaf)
+        before = values_of(node.metadata.original_leaf)
     for contributions in (each.left, each.right):
-        values = [float(old + new) for old, new in zip(before, contributions, strict=True)]
-        tree.nodes.append(TreeNode(leaf=Leaf.of(values)))
-    node.leaf = None
+        values = [float(np.float32(old) + new) for old, new in zip(before, contributions, strict=True)]
+        tree.nodes.add().leaf.CopyFrom(leaf_of(values))
+    said = {
+        "feature_id": each.feature_id,
+        "left_id": left_id,
+        "right_id": left_id + 1,
+        "dimension_id": each.dimension_id,
+    }
+    # One kind of node takes the place of the other.
     if each.kind == EQUAL_DEFAULT_RIGHT:
-        node.categorical_split = CategoricalSplit(
-            each.feature_id, each.threshold, left_id, left_id + 1, each.dimension_id
-        )
+        node.categorical_split.CopyFrom(CategoricalSplit(value=each.threshold, **said))
     else:
-        node.bucketized_split = BucketizedSplit(
-            each.feature_id,
-            each.threshold,
-            left_id,
-            left_id + 1,
-            each.dimension_id,
-            int(each.kind == DEFAULT_RIGHT),
+        goes_right = int(each.kind == DEFAULT_RIGHT)
+        node.bucketized_split.CopyFrom(
+            BucketizedSplit(threshold=each.threshold, default_direction=goes_right, **said)
         )
 
 
@@ -388,17 +383,20 @@ def _prune(tree: Tree, metadata: TreeMetadata, logits: int) -> None:
     # Children come behind their parents, so that the reverse order is from the bottom up.
     for node_id in range(len(nodes) - 1, -1, -1):
         node = nodes[node_id]
-        split = node.split
-        if split is None or node.metadata is None or not node.metadata.gain < 0:
+        split = split_of(node)
+        if split is None or not node.metadata.gain < 0:
             continue
         children = (split.left_id, split.right_id)
-        if any(nodes[child].leaf is None for child in children):
+        if not all(nodes[child].HasField("leaf") for child in children):
             continue
-        leaf = node.metadata.original_leaf or Leaf.of([0.0] * logits)
-        nodes[node_id] = TreeNode(leaf=leaf)
-        values = [np.float32(value) for value in leaf.values()]
+        has_leaf = node.metadata.HasField("original_leaf")
+        leaf = node.metadata.original_leaf if has_leaf else leaf_of([0.0] * logits)
+        pruned = TreeNode()
+        pruned.leaf.CopyFrom(leaf)
+        node.CopyFrom(pruned)
+        values = [np.float32(value) for value in values_at(node)]
         for child in children:
-            own = nodes[child].values()
+            own = values_at(nodes[child])
             gone[child] = (node_id, [a - np.float32(b) for a, b in zip(values, own, strict=True)])
     if not gone:
         return
@@ -406,20 +404,18 @@ def _prune(tree: Tree, metadata: TreeMetadata, logits: int) -> None:
     for node_id in range(len(nodes)):
         if node_id not in gone:
             moved[node_id] = len(moved)
-    went: list[PrunedNode] = []
     for node_id in range(len(nodes)):
         change = [np.float32(0)] * logits
         place = node_id
         while place in gone:
             place, part = gone[place]
             change = [total + each for total, each in zip(change, part, strict=True)]
-        went.append(PrunedNode(moved[place], [float(each) for each in change]))
-    metadata.post_pruned_nodes_meta = went
+        metadata.post_pruned_nodes_meta.add(new_node_id=moved[place], logit_change=change)
     for node in nodes:
-        split = node.split
+        split = split_of(node)
         if split is not None:
             split.left_id, split.right_id = moved[split.left_id], moved[split.right_id]
-    tree.nodes = [node for node_id, node in enumerate(nodes) if node_id in moved]
+    tree.CopyFrom(Tree(nodes=[node for node_id, node in enumerate(nodes) if node_id in moved]))
 
 
 __all__ = [

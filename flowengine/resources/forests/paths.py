@@ -9,7 +9,8 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InternalError, InvalidArgumentError
-from flowengine.resources.forests.messages import CategoricalSplit, DenseSplit, Split, Tree, TreeNode
+from flowengine.ir.proto.boosted_trees_pb2 import CategoricalSplit, DenseSplit, Tree
+from flowengine.resources.forests.messages import NodeSplit, split_of, values_at
 
 _LEAF: Final = 0
 _AT_MOST: Final = 1
@@ -65,8 +66,8 @@ class TreeArrays:
 
     def __init__(self, tree: Tree) -> None:
         nodes, count = tree.nodes, len(tree.nodes)
-        self._kinds = np.array([_kind(node) for node in nodes], np.int8)
-        splits = [node.split or _NO_SPLIT for node in nodes]
+        self._kinds = np.array([_KINDS[node.WhichOneof("node")] for node in nodes], np.int8)
+        splits = [split_of(node) or _NO_SPLIT for node in nodes]
         self._features = np.array([each.feature_id for each in splits], np.int64)
         self._dimensions = np.array(
             [0 if isinstance(each, DenseSplit) else each.dimension_id for each in splits], np.int64
@@ -83,7 +84,7 @@ class TreeArrays:
                 raise InvalidArgumentError(
                     f"a tree of {count} nodes has one with the child {int(children[astray][0])}"
                 )
-        listed = [node.values() for node in nodes]
+        listed = [values_at(node) for node in nodes]
         self.sizes = np.array([len(each) for each in listed], np.int64)
         self.values = np.zeros((count, max(map(len, listed), default=0)), np.float32)
         for row, each in zip(self.values, listed, strict=True):
@@ -159,18 +160,20 @@ class TreeArrays:
         return found[:, :logits]
 
 
-_NO_SPLIT: Final[Split] = DenseSplit()
+_NO_SPLIT: Final[NodeSplit] = DenseSplit()
 
 
-def _kind(node: TreeNode) -> int:
-    if node.leaf is not None:
-        return _LEAF
-    if node.categorical_split is not None:
-        return _EQUAL
-    return _NOTHING if node.split is None else _AT_MOST
+#: {kind of node: what becomes of an example there}
+_KINDS: Final = {
+    "leaf": _LEAF,
+    "bucketized_split": _AT_MOST,
+    "categorical_split": _EQUAL,
+    "dense_split": _AT_MOST,
+    None: _NOTHING,
+}
 
 
-def _threshold(split: Split) -> float:
+def _threshold(split: NodeSplit) -> float:
     return split.value if isinstance(split, CategoricalSplit) else split.threshold
 
 

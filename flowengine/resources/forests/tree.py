@@ -9,7 +9,8 @@ import numpy as np
 from flowengine.core.accounting import Account
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
-from flowengine.resources.forests.messages import Tree
+from flowengine.ir.proto.boosted_trees_pb2 import Tree
+from flowengine.resources.forests.messages import read, written
 from flowengine.resources.forests.paths import Features, TreeArrays
 
 #: What a node takes in a tree and in its arrays, about.
@@ -39,9 +40,9 @@ class ForestTree:
     def create(self, serialized: bytes) -> None:
         """Take a tree from its bytes, where there is none yet; InvalidArgumentError for what is no tree."""
         with self._lock:
-            read = self._read(serialized)
+            found = self._read(serialized)
             if self._paths is None:
-                self._keep(*read)
+                self._keep(*found)
 
     def restore(self, serialized: bytes) -> None:
         """Take a tree in place of the one that is there; NotFoundError where none is."""
@@ -85,13 +86,10 @@ class ForestTree:
         return self._paths
 
     def _read(self, serialized: bytes) -> tuple[bytes, TreeArrays]:
-        try:
-            tree = Tree.from_bytes(serialized)
-        except ValueError as error:
-            raise InvalidArgumentError(f"Unable to parse tree config: {error}") from None
+        tree = read(serialized, Tree(), "tree config")
         if self.account is not None:
             self.account.check(_NODE_BYTES * len(tree.nodes))
-        return tree.to_bytes(), TreeArrays(tree)
+        return written(tree), TreeArrays(tree)
 
     def _keep(self, serialized: bytes, paths: TreeArrays) -> None:
         self._serialized, self._paths = serialized, paths

@@ -179,7 +179,7 @@ RECORDS: Final = [
             _refused("not be negative", padding="EXPLICIT", explicit_padding=[-1, 0]),
             _refused("reaches over 6 places", rhs=[[[1, 1]]], rhs_dilation=[5]),
             _refused("one meaning", dimension_numbers=b"\x10\x01"),
-            _refused("serialised", dimension_numbers=b"\xff"),
+            _refused("no UniformQuantizedConvolutionDimensionNumbersAttr", dimension_numbers=b"\xff"),
             _refused("EXPLICIT, SAME or VALID", padding="FULL"),
             _refused("lhs_quantization_axis", lhs_quantization_axis=0),
             _refused("output features (0)", scales=(0.5, 0, [0.5], [0], 1.0, 0), rhs_quantization_axis=1),

@@ -155,7 +155,7 @@ async def test_nothing_is_kept_of_a_run_that_is_over() -> None:
         await iterator.make(dataset(given))
         iterator.checked(await iterator.get(), types, shapes)
         iterator._begun().iteration.memory["kept"] = kept
-        gone = [weakref.ref(given), weakref.ref(kept)]
+        gone: list[Any] = [weakref.ref(given), weakref.ref(kept)]
         del given, kept
         await iterator.make(dataset(np.zeros(3, np.float32)))
         await trio.testing.wait_all_tasks_blocked()  # tasks that have ended leave their nursery
