@@ -567,6 +567,9 @@ OPS: Final[dict[str, str]] = {
         StatelessMultinomial StatelessRandomNormal StatelessRandomUniform StatelessRandomUniformInt
         StatelessTruncatedNormal
     """,
+    "random.stochastic_cast": """
+        StochasticCastToInt
+    """,
     "random.truncated": """
         ParameterizedTruncatedNormal StatelessParameterizedTruncatedNormal
     """,

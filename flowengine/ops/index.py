@@ -268,6 +268,7 @@ OPS: Final[dict[str, str]] = {
         TruncatedNormal""",
     "random.stateless": """StatelessMultinomial StatelessRandomNormal StatelessRandomUniform
         StatelessRandomUniformInt StatelessTruncatedNormal""",
+    "random.stochastic_cast": """StochasticCastToInt""",
     "random.truncated": """ParameterizedTruncatedNormal StatelessParameterizedTruncatedNormal""",
     "signal.any_axes": """FFTND IFFTND IRFFTND RFFTND""",
     "signal.audio": """AudioSpectrogram DecodeWav EncodeWav Mfcc""",

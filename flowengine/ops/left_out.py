@@ -46,7 +46,6 @@ LEFT_OUT: Final[dict[str, str]] = {
     "no library for the format is among those that we may use": "DecodeJxl",
     "snapshots that several workers of TensorFlow's data service write": "ListSnapshotChunksDataset",
     "its kernel came after TensorFlow 1.15 and went before 2.21": "BoostedTreesCalculateBestFeatureSplitV2",
-    "its rule of rounding is not known here": "StochasticCastToInt",
     "what TensorFlow's quantiser looks at while it calibrates a model": """
         CustomAggregator CalibrationStatisticsSaver DumpTensor
     """,

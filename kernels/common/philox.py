@@ -200,11 +200,25 @@ def to_float64(first: Array, second: Array) -> Array:
 
 def uniform(xp: Any, key: int, start: int, count: int, dtype: DType) -> Any:
     """`count` numbers in [0, 1) of a floating type."""
-    return _uniform_of(counted(xp, key, start, -(-count // _group(dtype))), dtype).reshape(-1)[:count]
+    return _uniform_of(counted(xp, key, start, -(-count // group_of(dtype))), dtype).reshape(-1)[:count]
 
 
-def _group(dtype: DType) -> int:
-    """How many numbers a counter gives."""
+def first_uniform(xp: Any, key: int, start: int, offsets: Array, dtype: DType) -> Any:
+    """The first number in [0, 1) of each counter that lies so far behind `start`: uint64 (n,) to (n,)."""
+    if offsets.size <= _PIECE or not is_numpy(xp):
+        return _uniform_of(_at(xp, key, start, offsets), dtype)[:, 0]
+    result = xp.empty(offsets.size, dtype.as_numpy_dtype)
+
+    def draw(part: slice) -> None:
+        result[part] = _uniform_of(_at(xp, key, start, offsets[part]), dtype)[:, 0]
+
+    parts = slices(offsets.size, _PIECE)
+    spread(lambda number: draw(parts[number]), len(parts))
+    return result
+
+
+def group_of(dtype: DType) -> int:
+    """How many uniform numbers of a type a counter gives."""
     return 2 if dtype is dtypes.float64 else 4
 
 
@@ -263,7 +277,7 @@ def box_muller64(xp: Any, bits: Array) -> Any:
 
 def normal(xp: Any, key: int, start: int, count: int, dtype: DType) -> Any:
     """`count` numbers of mean 0 and deviation 1."""
-    bits = counted(xp, key, start, -(-count // _group(dtype)))
+    bits = counted(xp, key, start, -(-count // group_of(dtype)))
     return _normal_of(xp, bits, dtype).reshape(-1)[:count].astype(dtype.as_numpy_dtype, copy=False)
 
 
@@ -280,7 +294,7 @@ def truncated_normal(xp: Any, key: int, start: int, count: int, dtype: DType) ->
     Each group of four (of two in float64) has a stretch of counters of its own, in which it draws until
     it has enough.
     """
-    group = _group(dtype)
+    group = group_of(dtype)
     groups = -(-count // group)
     offsets = xp.arange(groups, dtype=np.uint64) * np.uint64(_stretch(dtype))
     if not is_numpy(xp):
@@ -296,12 +310,12 @@ def truncated_normal(xp: Any, key: int, start: int, count: int, dtype: DType) ->
 
 def _stretch(dtype: DType) -> int:
     """The counters that a group of truncated normal numbers may use."""
-    return _group(dtype) * RESERVED // 4
+    return group_of(dtype) * RESERVED // 4
 
 
 def _truncated_of(xp: Any, key: int, start: int, offsets: Array, dtype: DType) -> Any:
     """Truncated normal numbers of the stretches that begin so far behind `start`: (groups, group)."""
-    result = xp.empty((offsets.size, _group(dtype)), np.float64 if dtype is dtypes.float64 else np.float32)
+    result = xp.empty((offsets.size, group_of(dtype)), np.float64 if dtype is dtypes.float64 else np.float32)
     parts = slices(offsets.size, _PIECE // 2)
 
     def draw(number: int) -> None:
@@ -340,7 +354,7 @@ def several(
 ) -> Array:
     """(draws, count): row i is what `distribution` gives from the counter `i * count * RESERVED` behind
     `start` on."""
-    groups = -(-count // _group(dtype))
+    groups = -(-count // group_of(dtype))
     apart = _stretch(dtype) if distribution is truncated_normal else 1
     firsts = xp.arange(draws, dtype=np.uint64) * np.uint64(count * RESERVED)
     offsets = (firsts[:, None] + xp.arange(groups, dtype=np.uint64) * np.uint64(apart)).reshape(-1)

@@ -32,11 +32,16 @@ def check_algorithm(alg: Any) -> None:
         raise InvalidArgumentError(f"Unsupported algorithm id: {int(alg)}")
 
 
+def check_key(key: Array) -> None:
+    """InvalidArgumentError for any shape but that of one number."""
+    if key.shape != (1,):
+        raise InvalidArgumentError(f"key must have shape [1], not {brackets(key.shape)}")
+
+
 def start_of(key: Array, counter: Array, alg: Any) -> tuple[int, int]:
     """The generator's key and first counter; InvalidArgumentError for other shapes or another algorithm."""
     check_algorithm(alg)
-    if key.shape != (1,):
-        raise InvalidArgumentError(f"key must have shape [1], not {brackets(key.shape)}")
+    check_key(key)
     if counter.ndim != 1 or counter.shape[0] < 2:
         raise InvalidArgumentError(
             f"counter must be a vector of 2 numbers, but has shape {brackets(counter.shape)}"
