@@ -17,7 +17,8 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, runtime_checkable
 
-from flowengine.ir.graph import NodeGraph, OutputPort
+from flowengine.core.errors import OpError
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 
 if TYPE_CHECKING:
     from flowengine.kernels.registry import KernelRegistry
@@ -90,6 +91,16 @@ class Provider:
     name: str
     claims: tuple[Claim, ...]
     arrange: Callable[[NodeGraph], NodeGraph] | None = None
+
+
+def located(error: OpError, node: Node) -> OpError:
+    """The error, told to be of a node that a fused one stands for."""
+    return error.locate(
+        node_name=node.name,
+        op_type=node.op,
+        device=node.device,
+        creation_site=node.creation_site or None,
+    )
 
 
 def program_of(attrs: Mapping[str, Any]) -> ClaimedBody | None:

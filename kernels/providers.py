@@ -117,5 +117,7 @@ def providers_of(registry: KernelRegistry) -> tuple[Provider, ...]:
 
 @functools.cache
 def _claimant(name: str) -> Provider:
-    found: Provider = importlib.import_module(f"flowengine.kernels.{name}.claims").PROVIDER
+    # A device from outside of this package names its own package.
+    package = name if "." in name else f"flowengine.kernels.{name}"
+    found: Provider = importlib.import_module(f"{package}.claims").PROVIDER
     return found

@@ -33,7 +33,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import EllipsisType
-from typing import Any, ClassVar, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -44,6 +44,9 @@ from flowengine.ir.graph import Node
 from flowengine.ir.opdef import OpRegistry
 from flowengine.kernels.bound import with_keywords
 from flowengine.kernels.guarded import check_arguments, guarded, name_of
+
+if TYPE_CHECKING:
+    from flowengine.devices.device import Device
 
 #: Estimated microseconds of a call, from its inputs (as the kernel gets them).
 CostEstimate: TypeAlias = Callable[..., float]
@@ -147,6 +150,13 @@ class Kernel:
             return bound
         of_numpy = self.device in (None, "CPU") and is_numpy(self.xp)
         return guarded(bound, function, node, of_numpy=of_numpy, checks_shapes=self.checks_shapes)
+
+    def over(self, xp: Any) -> Kernel:
+        """The kernel with another array module; a ufunc is the module's own, not NumPy's."""
+        function = self.function
+        if isinstance(function, np.ufunc):
+            function = getattr(xp, function.__name__, function)
+        return replace(self, function=function, xp=xp)
 
     def before(self, behind: Kernel) -> Kernel:
         """A provider's kernel in front of the one that takes what it does not."""
@@ -273,8 +283,19 @@ class KernelRegistry:
         """The value of a constant's node, in the memory where its consumers want it."""
         return value
 
+    @property
+    def hardware(self) -> Device | None:
+        """The device that these kernels are of; None where they are the CPU's, or those of any device."""
+        return None if self._parent is None else self._parent.hardware
+
+    def unbound(self, node: Node) -> Kernel | None:
+        """The kernel that serves a node on `hardware`, as it was registered; None for a node that is computed
+        in host memory."""
+        return None if self._parent is None else self._parent.unbound(node)
+
     def providers(self) -> tuple[str, ...]:
-        """The names of those that may claim parts of a graph, in the order in which they are asked."""
+        """Those that may claim parts of a graph, in the order in which they are asked: names of rooms of
+        kernels, or of any package, that have `claims`."""
         return ("numpy",) if self._parent is None else self._parent.providers()
 
     def inside(self, call: Node) -> KernelRegistry:

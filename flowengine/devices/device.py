@@ -112,6 +112,17 @@ class StreamDevice(Device, Protocol):
         """The ends of all that was given to the device and is not known to be done."""
 
 
+@runtime_checkable
+class ProvidedDevice(Device, Protocol):
+    """A device with a provider of its own, which takes over parts of graphs; see `kernels/provider.py`.
+
+    provider   a room of kernels, or the complete name of any package, whose module `claims` has `PROVIDER`
+    """
+
+    @property
+    def provider(self) -> str: ...
+
+
 #: Makes one device: from its complete name and the limit of its memory in bytes.
 MakeDevice = Callable[[str, int | None], Device]
 
@@ -287,4 +298,4 @@ class DeviceSet:
         return len(self._devices)
 
 
-__all__ = ["LOCAL_TASK", "Device", "DeviceRegistry", "DeviceSet", "MakeDevice"]
+__all__ = ["LOCAL_TASK", "Device", "DeviceRegistry", "DeviceSet", "MakeDevice", "ProvidedDevice"]

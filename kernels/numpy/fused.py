@@ -21,6 +21,7 @@ from flowengine.ir.graph import Node
 from flowengine.kernels.common.blockwise import CLIP_MIN, LARGE
 from flowengine.kernels.common.pieces import Fixed, Piece, Want, piece_of, tells
 from flowengine.kernels.numpy.channels import Blocks
+from flowengine.kernels.provider import located
 from flowengine.kernels.registry import kernel
 
 #: What an executor is told of the time that a product takes: it was seen to be worth a thread.
@@ -66,16 +67,6 @@ class ChainStep:
             return self.function(tuple(arguments)) if self.as_list else self.function(*arguments)
         except OpError as error:
             raise located(error, self.node) from None
-
-
-def located(error: OpError, node: Node) -> OpError:
-    """The error, told to be of a node that a fused one stands for."""
-    return error.locate(
-        node_name=node.name,
-        op_type=node.op,
-        device=node.device,
-        creation_site=node.creation_site or None,
-    )
 
 
 class Chain:
@@ -285,9 +276,10 @@ class Contraction:
         return self._chain.run([known[i] for i in self._sources], known[-1])
 
 
-@kernel("_FusedElementwise", fresh=True)
+@kernel("_FusedElementwise", device=None, fresh=True)
 def fused_elementwise(inputs: tuple[Any, ...], *, node: Node) -> Any:
-    """What a chain of elementwise nodes gives: see `kernels/numpy/claims/chains.py`."""
+    """What a chain of elementwise nodes gives: see `kernels/numpy/claims/chains.py`, and
+    `kernels/common/launched_chains.py` for other devices."""
     return node.attrs["program"].run(inputs)
 
 

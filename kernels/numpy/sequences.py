@@ -18,7 +18,8 @@ from typing import Any, ClassVar, Final
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.pieces import Joint, Like, Piece, Placed, Suspended, Turn, piece_of
-from flowengine.kernels.numpy.fused import PRODUCT_MICROSECONDS, located
+from flowengine.kernels.numpy.fused import PRODUCT_MICROSECONDS
+from flowengine.kernels.provider import located
 from flowengine.kernels.registry import kernel
 
 #: The run in which members are first asked: what never changes has been prepared by then. Then they are asked

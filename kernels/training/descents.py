@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
-from flowengine.kernels.numpy.fused import located
+from flowengine.kernels.provider import located
 from flowengine.kernels.registry import kernel
 
 HOST: Final = "variables are updated in place, and their arrays are in host memory"

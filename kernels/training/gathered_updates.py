@@ -22,7 +22,7 @@ from flowengine.core.arrays import Array
 from flowengine.core.buffers import AlignedBytes
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
-from flowengine.kernels.numpy.fused import located
+from flowengine.kernels.provider import located
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.training.apply import BLOCK, DenseUpdate, numbers_by_name
 
@@ -162,7 +162,7 @@ def _are(arrays: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> bool:
     )
 
 
-@kernel("_GatheredUpdates")
+@kernel("_GatheredUpdates", device=None)
 def gathered_updates(
     variables: tuple[Any, ...], numbers: tuple[Any, ...], gradients: tuple[Any, ...], *, node: Node
 ) -> Any:
@@ -170,7 +170,7 @@ def gathered_updates(
     return node.attrs["program"].run(variables, numbers, gradients)
 
 
-@kernel("_GatheredResourceUpdates")
+@kernel("_GatheredResourceUpdates", device=None)
 def gathered_resource_updates(
     variables: tuple[Any, ...], numbers: tuple[Any, ...], gradients: tuple[Any, ...], *, node: Node
 ) -> None:

@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 
 from flowengine.core.arrays import Value
-from flowengine.devices.device import Device, StreamDevice
+from flowengine.devices.device import Device, ProvidedDevice, StreamDevice
 from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.graph import Node
 from flowengine.ir.names import COPY_OPS, TRANSFER_OPS
@@ -91,9 +91,22 @@ class DeviceKernels(KernelRegistry):
             brought[attr] = ref(found)
         return found
 
+    @property
+    def hardware(self) -> Device:
+        return self._device
+
+    def unbound(self, node: Node) -> Kernel | None:
+        if node.attrs.get(MEMORY) == HOST_MEMORY:
+            return None
+        return self._source.serving(node, self._device.type, self._device.holds)
+
     def providers(self) -> tuple[str, ...]:
-        """None: what providers compute for the parts that they claim are kernels for CPUs."""
-        return ()
+        """The device's own: what others compute for the parts that they claim are kernels for CPUs.
+
+        None where each kernel is waited for, which is to be named by itself.
+        """
+        device = self._device
+        return (device.provider,) if isinstance(device, ProvidedDevice) and not self._debugs else ()
 
     def __iter__(self) -> Iterator[Kernel]:
         return (self._adapt(k) for k in self._source if k.device in (None, self._device.type))
@@ -108,13 +121,13 @@ class DeviceKernels(KernelRegistry):
         device = self._device
         if kernel.maker is not None or device.shares_host_memory:
             return replace(kernel, xp=device.xp)
+        own = kernel.over(device.xp)
         nowait = None if kernel.nowait is None else _moving(kernel, kernel.nowait, device, self._debugs)
         names = kernel.attr_names
         return replace(
-            kernel,
-            function=_moving(kernel, kernel.function, device, self._debugs),
+            own,
+            function=_moving(kernel, own.function, device, self._debugs),
             nowait=nowait,
-            xp=device.xp,
             inline=None,
             # A launch takes as long whatever is launched.
             heavy=False,
@@ -141,9 +154,7 @@ class _DeviceCalls:
         self._device = device
         self._computing = device.computing if isinstance(device, StreamDevice) else nullcontext
         self._debugs = debugs
-        # The module's own, not NumPy's by way of `__array_ufunc__`.
-        is_ufunc = isinstance(function, np.ufunc)
-        self.function = getattr(device.xp, function.__name__, function) if is_ufunc else function
+        self.function = function
 
     def begin(
         self, values: Sequence[Any], node: Node, ctx: KernelContext, keywords: dict[str, Any]

@@ -18,6 +18,8 @@ from flowengine.core.errors import OpError
 from flowengine.devices.device import Device, IncomingValue, StreamDevice
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.checks import Check
+from flowengine.kernels.common.launched_chains import LaunchedChain
+from flowengine.kernels.provider import program_of
 from flowengine.runtime.planning.binding import located
 from flowengine.runtime.streams.completion import brought_out, called_beside, wait_reached
 
@@ -129,11 +131,18 @@ class DeviceCrossing:
 
 def _late(error: OpError, launched: Iterable[Node]) -> OpError:
     """The error of a device, with the nodes whose work it may come from."""
-    names = ", ".join(f"'{node.name}' ({node.op})" for node in launched)
+    names = ", ".join(name for node in launched for name in _names(node))
     return type(error)(
         f"{error.message}; the last nodes launched before it was noticed: {names}. "
         "fe.Config(debug_devices=True) waits after each and so names the one"
     )
+
+
+def _names(node: Node) -> list[str]:
+    """The nodes that one stands for, in their order, or it by itself."""
+    body = program_of(node.attrs)
+    steps = [node] if not isinstance(body, LaunchedChain) else [step.node for step in body.steps]
+    return [f"'{each.name}' ({each.op})" for each in steps]
 
 
 __all__ = ["DeviceCrossing"]

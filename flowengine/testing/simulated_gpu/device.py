@@ -81,6 +81,7 @@ class SimulatedGpu:
     waits        {kind: how many waits were asked for}
     stops        how often an event loop has stood still for the device
     copies       {"in": the bytes of each copy from the host, "out": of each copy to it}, in order
+    launches     the name of each function that was launched, in order
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class SimulatedGpu:
         self.incarnation = secrets.randbits(63)
         self.ledger = Ledger(memory_limit, f"device_memory_limits, of {name}")
         self.shares_host_memory = False
+        self.provider = "flowengine.testing.simulated_gpu"
         self.ordering = Ordering()
         self.leaves_out: Callable[[str, StreamEvent], bool] = lambda kind, event: False
         self.fails_at: Callable[[str], bool] = lambda name: False
@@ -98,6 +100,7 @@ class SimulatedGpu:
         self.waits: dict[str, int] = {}
         self.stops = 0
         self.copies: dict[str, list[int]] = {"in": [], "out": []}
+        self.launches: list[str] = []
         self.xp: Any = GpuModule(self)
         self._accesses = AccessCheck()
         self._streams = LateStreams(seed)
@@ -282,6 +285,7 @@ class SimulatedGpu:
         for block in (*reads, *changed):
             if not block.is_live:
                 self._accesses.find("use after free", f"'{name}' uses memory {block.chunk.number}")
+        self.launches.append(name)
         work = partial(self._compute, name, function, late_values, late_named, targets)
         read = dict.fromkeys(block.chunk for block in reads)
         self._launch(name, self._stream, work, read, dict.fromkeys(b.chunk for b in changed), "launch")
