@@ -9,7 +9,9 @@ holds the TensorArrays and stacks of one step on one device.
     >>> manager.lookup("", "words", list) is first
     True
 
-Nothing here locks: a manager is used from one trio run, on one thread, and says so where it is not.
+A manager tells a resource that it is removed, where the resource wants to know: by `destroy()`, and by
+`await end()` where tasks work for it. Nothing here locks: a manager is used from one trio run, on one
+thread, and says so where it is not.
 """
 
 from __future__ import annotations
@@ -174,14 +176,27 @@ class ResourceManager:
             raise self._missing(container, name, kind)
         _destroy(resource)
 
-    def discard(self, resource: object) -> bool:
-        """Remove and destroy this very resource, wherever it is held; whether it was."""
+    async def remove(self, resource: object) -> bool:
+        """Remove and destroy this very resource, wherever it is held; whether it was there.
+
+        What a handle has announced and nothing has created yet is not there: such a resource says so by
+        `exists`. The resource's tasks have ended when this returns; cancelled, they end all the same.
+        """
+        if not getattr(resource, "exists", True):
+            return False
+        was_there = self._discard(resource)
+        end = getattr(resource, "end", None)
+        if end is not None:
+            await end()
+        return was_there
+
+    def _discard(self, resource: object) -> bool:
         for held in self._containers.values():
             for key, value in held.items():
-                if value is resource:
+                if value is resource or getattr(value, "resource", None) is resource:
                     self.generation += 1
                     del held[key]
-                    _destroy(resource)
+                    _destroy(value)
                     return True
         return False
 
@@ -213,6 +228,12 @@ class ResourceManager:
         """A name for a resource that must not be shared; no legal `shared_name` starts as it does."""
         self._serial += 1
         return f"_{self._serial}_{hint}"
+
+    @staticmethod
+    def is_shared(resource: object) -> bool:
+        """Whether who has no handle of the resource can name it: not without a name, or by `unique_name`."""
+        name = getattr(resource, "name", "")
+        return bool(name) and not name.startswith("_")
 
     def statistics(self) -> ManagerStatistics:
         return ManagerStatistics({name: len(held) for name, held in self._containers.items()})

@@ -6,7 +6,7 @@ Events wait in memory until there are many, or the oldest has waited long; then 
 from __future__ import annotations
 
 import os
-import socket
+import platform
 import struct
 import time
 from io import BufferedWriter
@@ -39,7 +39,7 @@ def first_event(now: float) -> bytes:
 
 def event_path(folder: str, now: float, suffix: str) -> str:
     """`folder/events.out.tfevents.<seconds>.<host><suffix>`"""
-    return os.path.join(folder, f"events.out.tfevents.{int(now):010d}.{socket.gethostname()}{suffix}")
+    return os.path.join(folder, f"events.out.tfevents.{int(now):010d}.{platform.node()}{suffix}")
 
 
 class EventFile:
@@ -108,6 +108,11 @@ class SummaryWriter:
         self.name = name
         self._file: EventFile | None = None
         self._lock = trio.Lock()
+
+    @property
+    def exists(self) -> bool:
+        """Whether a file is open."""
+        return self._file is not None
 
     @property
     def file(self) -> EventFile:

@@ -32,13 +32,17 @@ class MutexLock:
 
 
 class Mutex:
-    """See the module."""
+    """See the module.
 
-    __slots__ = ("__weakref__", "_holder", "_line", "container", "name")
+    exists   whether anybody has asked for a lock yet
+    """
+
+    __slots__ = ("__weakref__", "_holder", "_line", "container", "exists", "name")
 
     def __init__(self, name: str, *, container: str = "") -> None:
         self.name = name
         self.container = container
+        self.exists = False
         self._holder: MutexLock | None = None
         self._line = AttemptLine()
 
@@ -48,6 +52,7 @@ class Mutex:
 
     def lock_nowait(self) -> Any:
         """A lock, or WOULD_WAIT."""
+        self.exists = True
         return WOULD_WAIT if self._line else self._lock()
 
     async def lock(self) -> MutexLock:

@@ -211,8 +211,7 @@ def iterator_from_string_handle(
 async def delete_iterator(handle: Any, deleter: Any, *, ctx: KernelContext) -> None:
     """Remove an iterator; its tasks have ended when this returns."""
     found = checked_iterator(handle)
-    ctx.resources.discard(found)
-    await found.end()
+    await ctx.resources.remove(found)
 
 
 @kernel("DatasetToSingleElement", heavy=False)

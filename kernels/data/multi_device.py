@@ -114,5 +114,4 @@ async def delete_multi_device_iterator(
 ) -> None:
     """Remove one; its tasks have ended when this returns."""
     found = _checked(multi_device_iterator)
-    ctx.resources.discard(found)
-    await found.end()
+    await ctx.resources.remove(found)

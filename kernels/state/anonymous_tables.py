@@ -17,6 +17,7 @@ from flowengine.resources.table import HashTable, MutableHashTable, Table
 def counted(table: Table, ctx: KernelContext) -> Table:
     """A table that nobody else can name, with its entries booked where the session's resources are."""
     table.account = ctx.resources.account
+    table.name = ctx.resources.unique_name(table.name)
     return table
 
 

@@ -18,6 +18,7 @@ from flowengine.kernels.common.host_vectors import vector
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.state.variables import advance_counter, new_variable
+from flowengine.resources.container import DEFAULT_CONTAINER
 from flowengine.resources.names import resource_name
 from flowengine.resources.variable import Variable
 
@@ -135,17 +136,27 @@ def resource_count_up_to(resource: Variable, *, limit: int) -> Any:
 
 
 @kernel("DestroyResourceOp", device=None, heavy=False)
-def destroy_resource_op(resource: Any, *, ctx: KernelContext, ignore_lookup_error: bool) -> None:
+async def destroy_resource_op(resource: Any, *, ctx: KernelContext, ignore_lookup_error: bool) -> None:
     """Drop what the handle names; NotFoundError where it is not there, unless that is to be ignored.
 
-    A variable's object stays, so that a later assignment through the same handle makes it anew.
+    What has no name lives as long as its handle, so of it nothing is dropped. The tasks of an iterator have
+    ended when this returns; cancelled, they end all the same. A variable's object stays, so that a later
+    assignment through the same handle makes it anew.
     """
     if isinstance(resource, Variable):
         if not ignore_lookup_error:
             existing(resource)
         resource.destroy()
         return
-    if ctx.resources.discard(resource):
+    name = getattr(resource, "name", "")
+    if ctx.step_container.find(name) is resource:
+        ctx.step_container.delete(name)
         return
-    if not ignore_lookup_error:
-        raise NotFoundError(f"Resource {getattr(resource, 'name', resource)} does not exist")
+    if await ctx.resources.remove(resource) or ignore_lookup_error:
+        return
+    if ctx.resources.is_shared(resource):
+        kind = type(resource).__name__
+        where = getattr(resource, "container", "") or DEFAULT_CONTAINER
+        raise NotFoundError(
+            f"Resource {where}/{name}/{kind} does not exist: it was never created, or was destroyed before"
+        )

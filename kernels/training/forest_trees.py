@@ -35,7 +35,7 @@ def _checked(handle: Any) -> ForestTree:
 @kernel("TensorForestTreeIsInitializedOp", heavy=False)
 def is_initialized(tree_handle: Any) -> Any:
     """Whether the tree was created (bool, rank 0)."""
-    return np.bool_(_checked(tree_handle).is_initialized)
+    return np.bool_(_checked(tree_handle).exists)
 
 
 @kernel("TensorForestCreateTreeVariable")

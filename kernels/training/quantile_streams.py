@@ -47,7 +47,7 @@ def _error(epsilon: Any) -> float:
 @kernel("IsBoostedTreesQuantileStreamResourceInitialized", heavy=False)
 def is_initialized(quantile_stream_resource_handle: Any) -> Any:
     """Whether the streams were created (bool, rank 0)."""
-    return np.bool_(_checked(quantile_stream_resource_handle).is_initialized)
+    return np.bool_(_checked(quantile_stream_resource_handle).exists)
 
 
 @kernel("BoostedTreesCreateQuantileStreamResource")

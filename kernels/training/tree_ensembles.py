@@ -52,7 +52,7 @@ def text_of(value: Any, what: str) -> bytes:
 @kernel("IsBoostedTreesEnsembleInitialized", heavy=False)
 def is_initialized(tree_ensemble_handle: Any) -> Any:
     """Whether the ensemble was created (bool, rank 0)."""
-    return np.bool_(_checked(tree_ensemble_handle).is_initialized)
+    return np.bool_(_checked(tree_ensemble_handle).exists)
 
 
 @kernel("BoostedTreesCreateEnsemble")

@@ -66,15 +66,15 @@ def test_clear_destroys_one_container_only() -> None:
     manager.clear("never there")
 
 
-def test_delete_and_discard() -> None:
+async def test_delete_and_remove() -> None:
     manager = ResourceManager()
     variable = manager.lookup_or_create("", "v", Variable, _variable)
     manager.delete("", "v", Variable)
     with pytest.raises(NotFoundError):
         manager.delete("", "v", Variable)
-    assert not manager.discard(variable)
+    assert not await manager.remove(variable)
     manager.put("", "v", Variable, variable)
-    assert manager.discard(variable)
+    assert await manager.remove(variable)
 
 
 async def test_belongs_to_the_run_that_first_used_it() -> None:

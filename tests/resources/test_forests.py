@@ -286,7 +286,7 @@ def test_an_ensemble_of_bytes_that_contradict_each_other_is_refused() -> None:
         ensemble.create(0, written(TreeEnsemble(trees=[Tree(nodes=[_empty_leaf()])])))
     with pytest.raises(InvalidArgumentError, match="parse"):
         ensemble.create(0, b"\x0a\xff")
-    assert not ensemble.is_initialized
+    assert not ensemble.exists
     with pytest.raises(NotFoundError):
         ensemble.serialized()
 
@@ -296,7 +296,7 @@ def test_there_must_be_room_for_what_bytes_could_hold() -> None:
     account, ensemble = _Account(1_000_000), BoostedEnsemble("e")
     with pytest.raises(fe.errors.ResourceExhaustedError):
         call_for(account, ensemble.create, 0, bytes.fromhex("0a00") * 100_000)
-    assert not ensemble.is_initialized
+    assert not ensemble.exists
 
 
 _VALUES: Final = st.lists(st.tuples(st.integers(-20, 20), st.integers(1, 4)), min_size=1, max_size=40)

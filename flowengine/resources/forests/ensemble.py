@@ -86,7 +86,7 @@ class BoostedEnsemble:
         self._lock = Lock()
 
     @property
-    def is_initialized(self) -> bool:
+    def exists(self) -> bool:
         return self._ensemble is not None
 
     def create(self, stamp: int, serialized: bytes) -> None:

@@ -280,7 +280,7 @@ class QuantileStreams:
         self._lock = Lock()
 
     @property
-    def is_initialized(self) -> bool:
+    def exists(self) -> bool:
         return self._count is not None
 
     def create(self, error: float, most: int, count: int) -> None:

@@ -34,7 +34,7 @@ class ForestTree:
         self._lock = Lock()
 
     @property
-    def is_initialized(self) -> bool:
+    def exists(self) -> bool:
         return self._paths is not None
 
     def create(self, serialized: bytes) -> None:
