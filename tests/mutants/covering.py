@@ -63,8 +63,10 @@ def take(root: Path, room: Room, target: Path) -> None:
     import coverage
 
     data = target.with_suffix(".coverage")
+    files = set(room.files(root))
+    # Only the room is traced: the rest of the program runs as fast as without.
     measured = coverage.Coverage(
-        data_file=str(data), branch=False, include=[str(root / "*")], config_file=False
+        data_file=str(data), branch=False, include=[str(root / name) for name in files], config_file=False
     )
     plugin = _Contexts(measured)
     measured.start()
@@ -72,7 +74,6 @@ def take(root: Path, room: Room, target: Path) -> None:
     measured.stop()
     measured.save()
     found = measured.get_data()
-    files = set(room.files(root))
     tests: dict[str, dict[int, list[str]]] = {}
     for path in found.measured_files():
         name = os.path.relpath(os.path.realpath(path), root)
