@@ -6,6 +6,7 @@ import os
 import secrets
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,20 @@ def test_the_engine_draws_from_the_seed_and_only_meanwhile() -> None:
     assert drawn[0] == drawn[1] != drawn[2]
     assert vars(identity)["secrets"] is secrets
     assert identity.new_incarnation() != identity.new_incarnation()
+
+
+def test_no_clock_of_the_machine_is_read_meanwhile() -> None:
+    """Nor that of a thread: on a busy machine a fold takes long, and its op is left to the step."""
+    clocks = (time.time, time.monotonic, time.perf_counter, time.thread_time, time.process_time)
+    with seeded(1):
+        left = [
+            f"{module}.{name}"
+            for module, found in list(sys.modules.items())
+            if module.startswith("flowengine.") and not module.startswith("flowengine.testing.")
+            for name, value in vars(found).items()
+            if any(value is clock for clock in clocks)
+        ]
+    assert left == []
 
 
 def test_everything_is_put_back_when_a_simulation_fails() -> None:

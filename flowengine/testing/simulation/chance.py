@@ -69,7 +69,7 @@ class _Time:
     """The module `time`, whose clocks show simulated seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self.time = self.monotonic = self.perf_counter = clock
+        self.time = self.monotonic = self.perf_counter = self.thread_time = clock
 
     def __getattr__(self, name: str) -> Any:
         return getattr(time, name)
@@ -101,6 +101,7 @@ def _replaced(chance: random.Random) -> Iterator[None]:
         (random, _Random(chance)),
         (time, _Time(_seconds)),
         (time.perf_counter, _seconds),
+        (time.thread_time, _seconds),
         (time.monotonic, _seconds),
         (time.time, _seconds),
     ]

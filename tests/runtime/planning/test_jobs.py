@@ -264,7 +264,6 @@ def test_an_op_whose_folds_take_long_is_left_to_the_step(monkeypatch: pytest.Mon
     lab = Lab()
     fetch = lab.chain("a", 40)
     monkeypatch.setattr(fold, "FOLDED_MICROSECONDS_MAX", FOLD_SECONDS * 0.5e6)
-    monkeypatch.setattr(fold, "thread_time", trio.current_time)
 
     async def main() -> None:
         async with lab.session(compile_hot_plans=False) as session:
