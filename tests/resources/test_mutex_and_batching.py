@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from flowengine.core.errors import DeadlineExceededError, InvalidArgumentError
+from flowengine.core.errors import CancelledError, DeadlineExceededError, InvalidArgumentError
 from flowengine.resources.batching.steps import Batcher, Regatherer, Unbatcher
 from flowengine.resources.container import StepContainer
 from flowengine.resources.mutex import Mutex
@@ -123,6 +123,28 @@ async def test_allowed_sizes_are_filled_with_copies(autojump_clock: trio.testing
     assert batched.batch_index[0, 1:].tolist() == [0, 2]
     with pytest.raises(InvalidArgumentError, match="must rise and end"):
         Batcher("b", Services(), max_batch_size=8, timeout_seconds=0, allowed_batch_sizes=(4, 6))
+    assert autojump_clock.autojump_threshold == 0
+
+
+async def test_who_waits_for_a_batch_is_told_that_it_is_removed(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """All of them at once, though the batch would have been sealed much later."""
+    batcher = Batcher("b", Services(), max_batch_size=10, timeout_seconds=60)
+    told: list[str] = []
+
+    async def step(which: int) -> None:
+        with pytest.raises(CancelledError, match="Batch 'b' was removed") as caught:
+            await batcher.submit(_rows(which))
+        told.append(str(caught.value))
+
+    with trio.fail_after(1):
+        async with trio.open_nursery() as nursery:
+            for which in range(3):
+                nursery.start_soon(step, which)
+            await trio.testing.wait_all_tasks_blocked()
+            batcher.destroy()
+    assert len(told) == 3
     assert autojump_clock.autojump_threshold == 0
 
 
