@@ -123,7 +123,7 @@ class Session(SessionVariables, SessionView):
         if self._settings.checked:
             kernels = CheckedKernels(kernels)
         self._kernels = kernels
-        self._runner = StepRunner(self.resources, self._settings, self.devices.default)
+        self._runner = StepRunner(self.resources, self._settings, self.devices.default, kernels)
         self._compiles = self._settings.compiles_plans
         self.partitions = PartitionRunner(self._runner, LocalRendezvous, compiles=self._compiles)
         if placer is None:

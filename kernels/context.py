@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from flowengine.devices.device import Device
     from flowengine.ir.graph import Node
     from flowengine.kernels.common.checks import Check
+    from flowengine.kernels.registry import KernelRegistry
     from flowengine.resources.calling import FunctionCaller
     from flowengine.resources.container import ResourceManager, StepContainer
 
@@ -59,6 +60,7 @@ class KernelContext:
     files            the files that `Config.file_access` allows
     sync_checkpoints whether a saved checkpoint must have reached the disk
     python_calls     whether nodes may call functions of the program
+    kernels          what computes nodes of a graph that a kernel is given; None for this package's own
     memory           where a kernel asks for what only itself can tell that it will take; None without a bound
     functions        calls the functions of the graph for what outlives the step; None where it has none
     sequences        where random nodes keep their places: the resources, but in what a resource calls
@@ -70,6 +72,7 @@ class KernelContext:
         "files",
         "functions",
         "hardware",
+        "kernels",
         "memory",
         "python_calls",
         "rendezvous",
@@ -94,6 +97,7 @@ class KernelContext:
         hardware: Device | None = None,
         functions: FunctionCaller | None = None,
         sequences: ResourceManager | None = None,
+        kernels: KernelRegistry | None = None,
     ) -> None:
         self.resources = resources
         self.step_container = step_container
@@ -107,4 +111,5 @@ class KernelContext:
         self.crossing: Crossing | None = None
         self.memory: Account | None = None
         self.functions = functions
+        self.kernels = kernels
         self.sequences = resources if sequences is None else sequences

@@ -9,7 +9,7 @@ time, never a wrong value. A *duty* forbids something: without it values would b
 the signature wherever that shows them (`Ref(T)`, a resource, a string called `handle`), and a permission that
 contradicts the signature is refused when the op is registered. A user's op that has no traits is opaque.
 
-Arguments are the names of the op's inputs, outputs and attributes. `duties.settled` checks them once and
+Arguments are the names of the op's inputs, outputs and attributes. `duties.settling` checks them once and
 notes their places, so that to ask is to look into a dictionary by the class of the trait.
 """
 
@@ -30,7 +30,7 @@ class Trait:
     Its fields are what the class annotates, with defaults as in a dataclass. There are thirty classes, and to
     have `dataclass` write their methods takes a twentieth of the time that the command line takes to start.
 
-    places   of the inputs that it names, in the order in which it names them; filled in by `duties.settled`
+    places   of the inputs that it names, in the order in which it names them; filled in by `duties.settling`
     """
 
     #: Whether its absence would be wrong, not only slow.

@@ -15,6 +15,7 @@ from flowengine.core.errors import CancelledError, DeadlineExceededError
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.device import Device
 from flowengine.kernels.context import KernelContext
+from flowengine.kernels.registry import KernelRegistry
 from flowengine.resources.container import ResourceManager, StepContainer
 from flowengine.runtime.executor import Executor
 from flowengine.runtime.memory import MemoryMeter
@@ -46,20 +47,25 @@ class StepRunner:
     ended     called whenever one has ended, before its caller goes on
     """
 
-    def __init__(self, resources: ResourceManager, settings: Settings, device: Device) -> None:
+    def __init__(
+        self,
+        resources: ResourceManager,
+        settings: Settings,
+        device: Device,
+        kernels: KernelRegistry | None = None,
+    ) -> None:
+        """`kernels`: what computes graphs that a kernel is given; None for this package's own."""
         self.resources = resources
         self.settings = settings
         self.device = device
         self._device_name = device.name
-        #: What the contexts of all partitions have in common.
+        #: What the contexts of all steps, and of all partitions of each, have in common.
         self.common: dict[str, Any] = {
             "files": settings.file_access,
             "sync_checkpoints": settings.sync_checkpoints,
             "python_calls": settings.python_calls,
+            "kernels": kernels,
         }
-        self._files = settings.file_access
-        self._syncs = settings.sync_checkpoints
-        self._calls_python = settings.python_calls
         self._counts = settings.counts_allocations
         #: What all steps and resources hold together, where anybody asks.
         self.ledger: Ledger | None = None
@@ -108,11 +114,9 @@ class StepRunner:
             step_container=container,
             device=self._device_name,
             step_id=next(_step_ids),
-            files=self._files,
-            sync_checkpoints=self._syncs,
-            python_calls=self._calls_python,
             functions=plan.caller,
             sequences=sequences,
+            **self.common,
         )
         meter = None
         if self._counts:

@@ -29,12 +29,14 @@ from flowengine.runtime.planning.preparing import lent_values
 from flowengine.runtime.planning.requests import Requests
 from flowengine.sandbox import confine
 from flowengine.sandbox import words as w
+from flowengine.sandbox.allowed import AllowedKernels, AllowedOps
 from flowengine.sandbox.orders import NO_MEMORY, BoxOrders, said
 from flowengine.sandbox.passage import PASSED_MIN, Passage, copying, may_pass
 from flowengine.sandbox.segments import Segment
 from flowengine.sandbox.signatures import told
 from flowengine.sandbox.steps import StepCall, StepTasks
-from flowengine.saved_model.loading import load
+from flowengine.saved_model.loading import restore
+from flowengine.saved_model.reading import read_saved_model
 from flowengine.session import Session
 from flowengine.transport.calls.service import Answer, IncomingCall, Reply, Service
 from flowengine.transport.connection import Connection
@@ -62,9 +64,12 @@ class _Prepared(NamedTuple):
 class BoxService:
     """The methods of one process: one graph, its variables and queues, its steps."""
 
-    def __init__(self, config: Config, passage: Passage | None, nursery: trio.Nursery) -> None:
-        """`nursery`: where steps run."""
+    def __init__(
+        self, config: Config, allowed: AllowedOps, passage: Passage | None, nursery: trio.Nursery
+    ) -> None:
+        """`allowed`: the ops that its graphs may use; `nursery`: where steps run."""
         self._config = config
+        self._kernels = AllowedKernels(kernel_registry(config.resolved().kernel_provider), allowed)
         self._steps = StepTasks(nursery)
         self._passage = passage
         self._resources = ResourceManager()
@@ -90,13 +95,13 @@ class BoxService:
         signatures: Reply = Reply({})
         if message.path:
             # Its folder is among what may be read.
-            model = await load(
-                message.path, tags=message.tags or None, config=self._config, resources=self._resources
-            )
-            session, signatures = model.session, told(model.saved.signatures)
+            saved = await trio.to_thread.run_sync(read_saved_model, message.path, message.tags or None)
+            session = self._session_of(saved.graph)
+            await restore(session, saved)
+            signatures = told(saved.signatures)
         elif len(request.tensors) == 1 and isinstance(request.tensors[0], np.ndarray):
             graph = Graph.from_graph_def(request.tensors[0].tobytes())
-            session = Session(graph, config=self._config, resources=self._resources)
+            session = self._session_of(graph)
         else:
             raise InvalidArgumentError(f"'{w.OPEN}' comes with one graph")
         session.hand_out = lent_values
@@ -104,6 +109,9 @@ class BoxService:
         self._requests = Requests(session.graph)
         self._prepared.clear()
         return signatures
+
+    def _session_of(self, graph: Graph) -> Session:
+        return Session(graph, config=self._config, resources=self._resources, kernels=self._kernels)
 
     def _opened(self) -> tuple[Session, Requests]:
         if self._session is None or self._requests is None:
@@ -268,7 +276,8 @@ async def _serve(orders: BoxOrders, levels: Mapping[str, str], channel: socket.s
         Side.LISTENER, identity, address=stream.address, now=now, is_channel_authenticated=True
     )
     async with trio.open_nursery() as nursery:
-        service = BoxService(config, passage, nursery).service()
+        allowed = AllowedOps(reads=bool(orders.read), writes=bool(orders.write))
+        service = BoxService(config, allowed, passage, nursery).service()
         await Peer(stream, connection, service=service).run()
         nursery.cancel_scope.cancel()
 

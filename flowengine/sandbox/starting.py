@@ -36,6 +36,8 @@ _ENVIRONMENT: Final = {
     "PATH": "/usr/bin:/bin",
     "LANG": "C.UTF-8",
     "HOME": "/nonexistent",
+    # A graph that names an unknown op has nothing imported for it: what `imports` brings is there before.
+    "FLOWENGINE_PLUGINS": "0",
     # The C library keeps up to 64 MB that nobody uses, and as much for each thread: all that a graph may take
     # besides its values before its process is ended.
     "MALLOC_MMAP_THRESHOLD_": str(8 << 20),

@@ -121,8 +121,12 @@ def dataset_of_graph(content: bytes, ctx: KernelContext, caller: FunctionCaller 
         step_container=ctx.step_container,
         device=ctx.device,
         files=ctx.files,
+        python_calls=ctx.python_calls,
         functions=caller,
+        kernels=ctx.kernels,
     )
+    context.memory = ctx.memory
+    kernels = kernel_registry("numpy") if ctx.kernels is None else ctx.kernels
     values: dict[tuple[str, int], Any] = {}
     for name in _in_order(graph, wanted[0].inputs[0].node):
         node = graph[name]
@@ -133,7 +137,7 @@ def dataset_of_graph(content: bytes, ctx: KernelContext, caller: FunctionCaller 
         if constant is not None:
             values[name, 0] = node.attrs[constant.value].value()
             continue
-        found = kernel_registry("numpy").find(node)
+        found = kernels.find(node)
         if found.is_async:
             raise InvalidArgumentError(f"'{name}' ({node.op}) waits: it cannot be part of a dataset's graph")
         keywords = {"ctx": context} if found.takes_context else {}

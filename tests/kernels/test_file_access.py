@@ -13,7 +13,9 @@ import pytest
 
 import flowengine as fe
 from flowengine.core.errors import PermissionDeniedError
+from flowengine.ir.duties.outward import CallsPython, ReadsFiles, WritesFiles
 from flowengine.kernels.index import OPS
+from flowengine.ops.load import registry
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "kernels"
@@ -162,6 +164,16 @@ def part_of_snapshot(op: str, *more: Any, **said: Any) -> Build:
     return elements_of(lambda graph, path: getattr(graph.ops, op)(path, *more, **said))
 
 
+def decoded(graph: fe.Graph, path: str) -> Any:
+    said: dict[str, Any] = {"message_type": "M", "field_names": [], "output_types": []}
+    return graph.ops.DecodeProtoV2(strings(graph, ""), descriptor_source=path, **said).sizes
+
+
+def encoded(graph: fe.Graph, path: str) -> Any:
+    sizes, values = graph.constant([[1]], "int32"), [graph.constant([["x"]], "string")]
+    return graph.ops.EncodeProto(sizes, values, message_type="M", field_names=["f"], descriptor_source=path)
+
+
 #: What reads, by the name of the op; a variant of the node follows a colon.
 READING: dict[str, Build] = {
     "ReadFile": lambda g, p: g.ops.ReadFile(p),
@@ -203,6 +215,8 @@ READING: dict[str, Build] = {
     "CSVDataset": rows_of("CSVDataset"),
     "CSVDatasetV2": rows_of("CSVDatasetV2"),
     "ExperimentalCSVDataset": rows_of("ExperimentalCSVDataset"),
+    "DecodeProtoV2": decoded,
+    "EncodeProto": encoded,
     "ImmutableConst": lambda g, p: g.ops.ImmutableConst(dtype="uint8", shape=[1], memory_region_name=p),
 }
 WRITING: dict[str, Build] = {
@@ -274,18 +288,92 @@ async def test_reading_is_enough_to_read(tmp_path: Path) -> None:
 
 def test_every_op_that_touches_files_is_told_here() -> None:
     """A kernel module that imports what checks access, or opens files, has all of its ops above."""
-    touching = set()
+    assert touching_ops() - HARMLESS - READING.keys() - WRITING.keys() == set()
+
+
+def test_every_op_that_touches_files_says_so_and_no_other() -> None:
+    """The duties of `ir.duties.outward` are shown by no signature: here they are held against the kernels."""
+    told = {op: registry()[op].traits for op in registry() if any(op in ops.split() for ops in OPS.values())}
+    reads = {op for op, traits in told.items() if ReadsFiles in traits}
+    writes = {op for op, traits in told.items() if WritesFiles in traits}
+    assert reads >= READING.keys()
+    assert writes >= WRITING.keys()
+    assert (reads | writes) - READING.keys() - WRITING.keys() == {"PrintV2"}
+    assert reads & WRITING.keys() == BOTH
+    assert {op for op, traits in told.items() if CallsPython in traits} == {"PyFunc", "PyFuncStateless"}
+
+
+#: What reads the files that it also writes.
+BOTH = {
+    *("CacheDataset", "CacheDatasetV2", "MergeV2Checkpoints"),
+    *("SnapshotDataset", "SnapshotDatasetV2"),
+}
+
+
+#: What reaches other programs: modules, and what there is of it in `os`.
+_OTHERS = {
+    *("asyncio", "ftplib", "http", "multiprocessing", "pty", "requests", "select", "selectors", "signal"),
+    *("smtplib", "socket", "socketserver", "ssl", "subprocess", "urllib.request", "webbrowser", "xmlrpc"),
+    *("fork", "forkpty", "kill", "killpg", "popen", "posix_spawn", "spawnl", "spawnv", "system"),
+    *("execl", "execle", "execv", "execve", "execvp", "execvpe"),
+}
+
+
+def test_nothing_that_runs_for_a_graph_reaches_other_programs() -> None:
+    """No op has a duty of that kind because no kernel and no resource does it."""
+    found = set()
+    for folder in (KERNELS, ROOT / "flowengine" / "resources"):
+        for path in sorted(folder.rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                names: list[str] = []
+                if isinstance(node, ast.Import):
+                    names = [each.name for each in node.names]
+                elif isinstance(node, ast.ImportFrom) and not node.level:
+                    names = [str(node.module)]
+                elif isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "os":
+                    names = [node.attr]
+                if {*names, *(each.partition(".")[0] for each in names)} & _OTHERS:
+                    found.add(str(path.relative_to(ROOT)))
+    assert found == set()
+
+
+def test_the_environment_is_read_for_no_graph() -> None:
+    """Settings of libraries are, by names that stand in the code, where a library is loaded."""
+    found = set()
+    for folder in (KERNELS, ROOT / "flowengine" / "resources"):
+        for path in sorted(folder.rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                name = node.attr if isinstance(node, ast.Attribute) else ""
+                name = name or getattr(node, "id", "")
+                if name in {"environ", "environb", "getenv", "getenvb"}:
+                    found.add(str(path.relative_to(ROOT)))
+    assert found == SETTINGS
+
+
+#: Which libraries compute, where they lie, on how many cores.
+SETTINGS = {
+    *("kernels/common/parallel.py", "kernels/cuda/compiling.py"),
+    *("kernels/onednn/layers/winograd.py", "kernels/onednn/library.py"),
+}
+
+
+def touching_ops() -> set[str]:
+    """The ops of modules that open files, import what checks access, or have a helper that does."""
+    touching, imports = set[str](), dict[str, set[str]]()
     for path in KERNELS.rglob("*.py"):
-        tree = ast.parse(path.read_text())
-        for node in ast.walk(tree):
-            imports = isinstance(node, ast.ImportFrom) and str(node.module).endswith(".file_access")
-            opens = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "open"
-            if imports or opens:
-                touching.add(".".join(path.relative_to(KERNELS).with_suffix("").parts))
+        module = ".".join(path.relative_to(KERNELS).with_suffix("").parts)
+        imported = imports[module] = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                imported.add(str(node.module).removeprefix("flowengine.kernels."))
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "open":
+                touching.add(module)
+    touching |= {module for module, each in imports.items() if "common.file_access" in each}
+    helpers = touching - OPS.keys()
+    touching |= {module for module, each in imports.items() if each & helpers}
     # Every dataset can be given what opens files; which one uses it, is seen below.
     ops = {op for module in (touching & OPS.keys()) - {"data.datasets"} for op in OPS[module].split()}
-    ops |= datasets_of_files()
-    assert ops - HARMLESS - READING.keys() - WRITING.keys() == set()
+    return ops | datasets_of_files()
 
 
 #: What touches files by their paths: `core.files` does it for all that runs for a graph.

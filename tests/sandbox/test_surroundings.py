@@ -113,6 +113,7 @@ async def test_a_process_has_nothing_of_its_host(
         "LANG",
         "LC_CTYPE",
         "HOME",
+        "FLOWENGINE_PLUGINS",
         "MALLOC_MMAP_THRESHOLD_",
         "MALLOC_TRIM_THRESHOLD_",
         "MALLOC_ARENA_MAX",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from flowengine.ir.duties.outward import ReadsFiles, WritesFiles
 from flowengine.ir.traits import Newer, NotDifferentiable, Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars
@@ -32,6 +33,8 @@ define(
     "CacheDataset(input_dataset: variant, filename: string) -> handle: variant",
     ELEMENTS,
     *_METADATA,
+    ReadsFiles(is_optional=True),
+    WritesFiles(is_optional=True),
     NotDifferentiable(),
     shape=scalars,
 )
@@ -41,6 +44,8 @@ define(
     ELEMENTS,
     *_METADATA,
     Uses("cache"),
+    ReadsFiles(is_optional=True),
+    WritesFiles(is_optional=True),
     NotDifferentiable(),
     shape=scalars,
 )
@@ -70,6 +75,7 @@ define(
     "buffer_size: int64) -> handle: variant",
     "stateful",
     *_METADATA,
+    ReadsFiles(),
     NotDifferentiable(),
     shape=scalars,
 )
@@ -78,6 +84,7 @@ define(
     "buffer_size: int64, compression_type: string) -> handle: variant",
     "stateful",
     *_METADATA,
+    ReadsFiles(),
     NotDifferentiable(),
     shape=scalars,
 )
@@ -251,6 +258,7 @@ define(
     "TextLineDataset(filenames, compression_type: string, buffer_size: int64) -> handle: variant",
     "stateful",
     *_METADATA,
+    ReadsFiles(),
     NotDifferentiable(),
     shape=scalars,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from flowengine.core.arrays import to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
+from flowengine.ir.duties.outward import ReadsFiles, WritesFiles
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import Bookkeeping, Newer, NotDifferentiable
 from flowengine.ops.registry import define
@@ -28,6 +29,7 @@ define(
     "RestoreV2(prefix, tensor_names, shape_and_slices: string) -> tensors: dtypes",
     "stateful; dtypes: list(type) >= 1",
     Bookkeeping(),
+    ReadsFiles(),
     NotDifferentiable(),
 )
 def restore(c: ShapeContext) -> Shapes:
@@ -63,11 +65,14 @@ define(
     "stateful; delete_old_dirs: bool = true; allow_missing_files: bool = false",
     Newer(("allow_missing_files",)),
     Bookkeeping(),
+    ReadsFiles(),
+    WritesFiles(),
     NotDifferentiable(),
 )
 define(
     "SaveV2(prefix, tensor_names, shape_and_slices: string, tensors: dtypes)",
     "stateful; dtypes: list(type) >= 1",
     Bookkeeping(),
+    WritesFiles(),
     NotDifferentiable(),
 )

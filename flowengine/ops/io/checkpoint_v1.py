@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flowengine.core.arrays import to_array
 from flowengine.core.shapes import UNKNOWN_SHAPE
+from flowengine.ir.duties.outward import ReadsFiles, WritesFiles
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import Bookkeeping, NotDifferentiable
 from flowengine.ops.io.checkpoint import sliced_shape
@@ -14,6 +15,7 @@ from flowengine.ops.registry import define
     "RestoreSlice(file_pattern, tensor_name, shape_and_slice: string) -> tensor: dt",
     "stateful; dt: type; preferred_shard: int = -1",
     Bookkeeping(),
+    ReadsFiles(),
     NotDifferentiable(),
 )
 def restore_slice(c: ShapeContext) -> Shapes:
@@ -25,17 +27,20 @@ define(
     "Restore(file_pattern, tensor_name: string) -> tensor: dt",
     "stateful; dt: type; preferred_shard: int = -1",
     Bookkeeping(),
+    ReadsFiles(),
     NotDifferentiable(),
 )
 define(
     "Save(filename, tensor_names: string, data: T)",
     "stateful; T: list(type) >= 1",
     Bookkeeping(),
+    WritesFiles(),
     NotDifferentiable(),
 )
 define(
     "SaveSlices(filename, tensor_names, shapes_and_slices: string, data: T)",
     "stateful; T: list(type) >= 1",
     Bookkeeping(),
+    WritesFiles(),
     NotDifferentiable(),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flowengine.ir.duties.outward import ReadsFiles
 from flowengine.ir.traits import Impure, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import attr_shape
@@ -10,6 +11,7 @@ define(
     "ImmutableConst() -> tensor: dtype",
     "dtype: type; shape: shape; memory_region_name: string",
     Impure(),
+    ReadsFiles("memory_region_name"),
     NotDifferentiable(),
     shape=attr_shape,
 )

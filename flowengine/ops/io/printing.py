@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flowengine.ir.duties.outward import WritesFiles
 from flowengine.ir.traits import Bookkeeping, Impure, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars, unchanged
@@ -17,5 +18,6 @@ define(
     "PrintV2(input: string)",
     "stateful; output_stream: string = 'stderr'; end: string = '\\n'",
     Bookkeeping(),
+    WritesFiles("output_stream", unless=("stderr", "stdout", "log(*")),
     NotDifferentiable(),
 )

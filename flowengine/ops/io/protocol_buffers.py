@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
+from flowengine.ir.duties.outward import ReadsFiles
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import prefix, ranked_at_least
+
+#: Where messages are described: by this program, by the attribute itself, or in a file.
+_DESCRIBED: Final = ReadsFiles("descriptor_source", unless=("local://", "bytes://*"))
 
 
 @define(
     "DecodeProtoV2(bytes: string) -> sizes: int32, values: output_types",
     "message_type: string; field_names: list(string); output_types: list(type) >= 0",
     "descriptor_source: string = 'local://'; message_format: string = 'binary'; sanitize: bool = false",
+    _DESCRIBED,
     NotDifferentiable(),
 )
 def decode_proto(c: ShapeContext) -> Shapes:
@@ -28,6 +35,7 @@ def decode_proto(c: ShapeContext) -> Shapes:
     "EncodeProto(sizes: int32, values: Tinput_types) -> bytes: string",
     "field_names: list(string); message_type: string; descriptor_source: string = 'local://'",
     "Tinput_types: list(type) >= 1",
+    _DESCRIBED,
     NotDifferentiable(),
 )
 def encode_proto(c: ShapeContext) -> Shapes:

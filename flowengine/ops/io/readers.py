@@ -4,35 +4,47 @@ from __future__ import annotations
 
 from typing import Final
 
+from flowengine.ir.duties.outward import ReadsFiles
 from flowengine.ir.traits import NotDifferentiable, Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars, two_strings, vectors
 
 #: The handle is of a reader.
 USES_READER: Final = Uses("reader_handle")
+_NAMED: Final = "stateful; container, shared_name: string = ''"
 
 define(
     "FixedLengthRecordReader() -> reader_handle: Ref(string)",
     "stateful; header_bytes: int = 0; record_bytes: int; footer_bytes, hop_bytes: int = 0",
     "container, shared_name: string = ''",
+    ReadsFiles(),
     NotDifferentiable(),
     shape=two_strings,
 )
 define(
-    "IdentityReader, LMDBReader, WholeFileReader() -> reader_handle: Ref(string)",
-    "stateful; container, shared_name: string = ''",
+    "IdentityReader() -> reader_handle: Ref(string)",
+    _NAMED,
+    NotDifferentiable(),
+    shape=two_strings,
+)
+define(
+    "LMDBReader, WholeFileReader() -> reader_handle: Ref(string)",
+    _NAMED,
+    ReadsFiles(),
     NotDifferentiable(),
     shape=two_strings,
 )
 define(
     "TFRecordReader() -> reader_handle: Ref(string)",
     "stateful; container, shared_name, compression_type: string = ''",
+    ReadsFiles(),
     NotDifferentiable(),
     shape=two_strings,
 )
 define(
     "TextLineReader() -> reader_handle: Ref(string)",
     "stateful; skip_header_lines: int = 0; container, shared_name: string = ''",
+    ReadsFiles(),
     NotDifferentiable(),
     shape=two_strings,
 )
@@ -40,24 +52,29 @@ define(
     "FixedLengthRecordReaderV2() -> reader_handle: resource",
     "stateful; header_bytes: int = 0; record_bytes: int; footer_bytes, hop_bytes: int = 0",
     "container, shared_name, encoding: string = ''",
+    ReadsFiles(),
     NotDifferentiable(),
     shape=scalars,
 )
+define("IdentityReaderV2() -> reader_handle: resource", _NAMED, NotDifferentiable(), shape=scalars)
 define(
-    "IdentityReaderV2, WholeFileReaderV2() -> reader_handle: resource",
-    "stateful; container, shared_name: string = ''",
+    "WholeFileReaderV2() -> reader_handle: resource",
+    _NAMED,
+    ReadsFiles(),
     NotDifferentiable(),
     shape=scalars,
 )
 define(
     "TFRecordReaderV2() -> reader_handle: resource",
     "stateful; container, shared_name, compression_type: string = ''",
+    ReadsFiles(),
     NotDifferentiable(),
     shape=scalars,
 )
 define(
     "TextLineReaderV2() -> reader_handle: resource",
     "stateful; skip_header_lines: int = 0; container, shared_name: string = ''",
+    ReadsFiles(),
     NotDifferentiable(),
     shape=scalars,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flowengine.ir.duties.outward import ReadsFiles
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
@@ -13,6 +14,7 @@ from flowengine.ops.shape_functions import vector
     "stateful; file_pattern: string; file_random_seed: int = 301; file_shuffle_shift_ratio: float = 0.0",
     "file_buffer_size: int = 10000; file_parallelism: int = 16; batch_size: int = 32",
     "compression_type: string = ''",
+    ReadsFiles("file_pattern"),
     NotDifferentiable(),
 )
 def record_input(c: ShapeContext) -> Shapes:

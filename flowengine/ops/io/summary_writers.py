@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from flowengine.ir.duties.outward import WritesFiles
 from flowengine.ir.traits import Bookkeeping, NotDifferentiable, Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars
@@ -16,6 +17,7 @@ define(
     "CreateSummaryDbWriter(writer: resource, db_uri, experiment_name, run_name, user_name: string)",
     "stateful",
     Uses("writer"),
+    WritesFiles(),
     NotDifferentiable(),
 )
 define(
@@ -23,6 +25,7 @@ define(
     "filename_suffix: string)",
     "stateful",
     Uses("writer"),
+    WritesFiles(),
     NotDifferentiable(),
 )
 define("FlushSummaryWriter(writer: resource)", "stateful", Uses("writer"), NotDifferentiable())

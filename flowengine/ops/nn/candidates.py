@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from flowengine.core.shapes import TensorShape
+from flowengine.ir.duties.outward import ReadsFiles
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
@@ -28,6 +29,7 @@ SAMPLER: Final = "num_true, num_sampled: int >= 1; unique: bool; range_max: int 
     "stateful; num_true, num_sampled: int >= 1; unique: bool; range_max: int >= 1",
     "vocab_file: string = ''; distortion: float = 1.0; num_reserved_ids: int = 0",
     "num_shards: int >= 1 = 1; shard: int >= 0 = 0; unigrams: list(float) = []; seed, seed2: int = 0",
+    ReadsFiles("vocab_file"),
     NotDifferentiable(),
 )
 @define(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flowengine.ir.duties.outward import ReadsFiles
 from flowengine.ir.traits import Newer, NotDifferentiable, Uses
 from flowengine.ops.registry import define
 
@@ -10,6 +11,7 @@ define(
     "key_index, value_index: int >= -2; vocab_size: int >= -1 = -1; delimiter: string = '\\t'; "
     "offset: int = 0",
     Newer(("offset",)),
+    ReadsFiles(),
     NotDifferentiable(),
 )
 define(
@@ -18,5 +20,6 @@ define(
     "offset: int = 0",
     Newer(("offset",)),
     Uses("table_handle"),
+    ReadsFiles(),
     NotDifferentiable(),
 )
