@@ -158,7 +158,7 @@ async def test_trimming_leaves_whole_requests_to_the_next_batch(
 
 async def test_large_requests_are_split(autojump_clock: trio.testing.MockClock) -> None:
     function = Recorded()
-    made = OneFunction(function, allowed_batch_sizes=(2, 4), splits=True, num_batch_threads=2)
+    made = OneFunction(function, allowed_batch_sizes=(1, 2, 4), splits=True, num_batch_threads=2)
     assert await together(made, [[1], [2, 3, 4, 5, 6, 7]]) == [[10], [20, 30, 40, 50, 60, 70]]
     assert function.calls == [[[1, 2, 3, 4]], [[5, 6, 7, 5]]]
     assert isinstance((await together(made, [range(11)]))[0], InvalidArgumentError)

@@ -190,3 +190,10 @@ async def test_gradients_come_together() -> None:
         await trio.testing.wait_all_tasks_blocked()
         nursery.start_soon(step, 1, np.zeros(0), index[:0], [1.0])
     assert results == {1: [], 2: [1.0, 2.0, 3.0]}
+
+
+async def test_a_batch_without_an_index_has_no_parts() -> None:
+    nothing = np.empty((0, 3), np.int64)
+    with pytest.raises(InvalidArgumentError, match="batch_index is empty"):
+        await Regatherer().get(np.zeros(3), nothing, np.zeros(3), 1)
+    assert (await Regatherer().get(np.zeros(0), nothing, np.zeros(2), 1)).shape == (0,)
