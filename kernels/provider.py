@@ -21,6 +21,7 @@ from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
 
 if TYPE_CHECKING:
+    from flowengine.devices.device import Device
     from flowengine.kernels.registry import KernelRegistry
 
 #: Microseconds: what takes less is not over tensors so large that a pass over memory matters.
@@ -86,11 +87,14 @@ class Provider:
     """A library's claims, in the order in which they are made.
 
     arrange   puts nodes into an order that suits the library, once all have claimed; no value changes
+    kernels   of a device's own provider: the kernels of single nodes that it has for the device, which stand
+              in front of those over the device's arrays (`Kernel.maker`); None for none
     """
 
     name: str
     claims: tuple[Claim, ...]
     arrange: Callable[[NodeGraph], NodeGraph] | None = None
+    kernels: Callable[[Device], KernelRegistry] | None = None
 
 
 def located(error: OpError, node: Node) -> OpError:

@@ -17,9 +17,11 @@ import numpy as np
 
 from flowengine.core.config import KERNEL_PROVIDERS
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
+from flowengine.devices.device import ProvidedDevice
 from flowengine.kernels.index import PROVIDED
 
 if TYPE_CHECKING:
+    from flowengine.devices.device import Device
     from flowengine.kernels.provider import Provider
     from flowengine.kernels.registry import Kernel, KernelRegistry
 
@@ -113,6 +115,14 @@ def kernels() -> Iterator[Kernel]:
 def providers_of(registry: KernelRegistry) -> tuple[Provider, ...]:
     """Who may claim parts of a graph with these kernels, in the order in which they are asked."""
     return tuple(_claimant(name) for name in registry.providers())
+
+
+def kernels_of(device: Device) -> KernelRegistry | None:
+    """The kernels of single nodes that a device's own provider has for it; None where there are none."""
+    if not isinstance(device, ProvidedDevice):
+        return None
+    kernels = _claimant(device.provider).kernels
+    return None if kernels is None else kernels(device)
 
 
 @functools.cache

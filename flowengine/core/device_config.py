@@ -4,8 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from flowengine.core.errors import InvalidArgumentError
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSettings:
+    """How a device computes with floats, where it has a choice.
+
+    tensor_float_32   whether products and convolutions of float32 may round their factors to 10 bits
+    deterministic     whether the same step gives the same bits each time
+    """
+
+    tensor_float_32: bool = False
+    deterministic: bool = False
 
 
 def numbers(given: Mapping[str, int] | None, text: str, name: str) -> dict[str, int]:

@@ -29,6 +29,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from flowengine.core.arrays import Array, Value
+from flowengine.core.device_config import DeviceSettings
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import FailedPreconditionError, InternalError, ResourceExhaustedError
 from flowengine.devices import cuda
@@ -116,7 +117,10 @@ class CudaCopy:
 class CudaDevice:
     """Keeps `flowengine.devices.device.StreamDevice`. Of several names on one card each is a device.
 
-    lost   what has ended the card's context, as a text; empty as long as it lives
+    lost       what has ended the card's context, as a text; empty as long as it lives
+    provider   who computes beside CuPy: our CUDA C and cuBLAS (`kernels/cuda/claims`)
+    settings   how floats are computed with; read when kernels are made
+    kept       what kernels keep for this device as long as it lives, by name
     """
 
     def __init__(
@@ -134,6 +138,9 @@ class CudaDevice:
         self.ledger = Ledger(memory_limit, f"device_memory_limits, of {name}")
         self.shares_host_memory = False
         self.xp: Any = cupy
+        self.provider = "cuda"
+        self.settings = DeviceSettings()
+        self.kept: dict[str, object] = {}
         self.lost = ""
         self._cupy = cupy
         count = cupy.cuda.runtime.getDeviceCount()

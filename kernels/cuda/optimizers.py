@@ -4,7 +4,8 @@
     apply_all(launcher, "Momentum", updated, {"lr": 0.1, "momentum": 0.9, "use_nesterov": False})
 
 Variables of one launch share rule, type and numbers. Each operation rounds as in the CPU's rules
-(`kernels/training/optimizers.py`), so variables and slots have the same bits.
+(`kernels/training/optimizers.py`), so variables and slots have the same bits. A number may be one that the
+card has computed, such as a power of Adam's beta: nobody waits for it.
 """
 
 from __future__ import annotations
@@ -15,13 +16,23 @@ from typing import Any, Final
 
 import numpy as np
 
-from flowengine.core.arrays import Array
+from flowengine.core.arrays import Array, in_host_memory, is_tensor
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels.cuda.launching import THREADS, KernelLaunch, Launcher, wide_type
+from flowengine.kernels.cuda.launching import (
+    THREADS,
+    KernelLaunch,
+    Launcher,
+    float_bits,
+    wide_type,
+)
 
 #: Elements of a block, as FE_CHUNK in the source.
 _CHUNK: Final = 2048
 _BLOCKS_MAX: Final = 1 << 16
+#: So many numbers a rule has at most, as `collect` in the source.
+_NUMBERS_MAX: Final = 8
+#: Tables of addresses that are kept: the pool gives a step's gradients the places of the step before.
+_KEPT_MAX: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +68,39 @@ class UpdatedVariable:
     gradient: Array
 
 
+class AddressTables:
+    """Addresses that launches were made with, in the device's memory: equal ones are copied there once."""
+
+    def __init__(self) -> None:
+        self._kept: dict[bytes, Sequence[Array]] = {}
+
+    def moved_in(self, launcher: Launcher, tables: Sequence[Array]) -> Sequence[Array]:
+        """These arrays of the host in the device's memory."""
+        key = b"".join(table.tobytes() for table in tables)
+        found = self._kept.pop(key, None)
+        if found is None:
+            found = [launcher.moved_in(table) for table in tables]
+        # The one that was used last is the last to go.
+        self._kept[key] = found
+        if len(self._kept) > _KEPT_MAX:
+            del self._kept[next(iter(self._kept))]
+        return found
+
+
 def apply_all(
     launcher: Launcher,
     optimizer: str,
     variables: Sequence[UpdatedVariable],
     numbers: Mapping[str, Any],
+    tables: AddressTables | None = None,
 ) -> None:
     """Change all variables by their gradients.
 
     optimizer   a key of `RULES`
     variables   of one type: float16, bfloat16, float32 or float64; each array lies without gaps
-    numbers     by name, all that the rule takes
+    numbers     by name, all that the rule takes: of the host, or arrays of rank 0 of the variables' type in
+                the device's memory
+    tables      those of earlier calls, where the same variables are changed again and again
 
     Raises InvalidArgumentError for an unknown optimizer, missing numbers, arrays that do not belong together.
     """
@@ -90,11 +123,25 @@ def apply_all(
     )
     starts = np.zeros(len(kept) + 1, np.int64)
     np.cumsum([-(-v.gradient.size // _CHUNK) for v in kept], out=starts[1:])
-    values = np.array([numbers[name] for name in rule.numbers], wide_type(dtype))
+    values = _collected(launcher, [numbers[name] for name in rule.numbers], dtype)
     launch = KernelLaunch(
         f"apply_{optimizer}_{dtype.name}", (len(kept),), min(int(starts[-1]), _BLOCKS_MAX), THREADS
     )
-    launcher.launch(launch, [launcher.moved_in(each) for each in (table, starts, values)])
+    there = (AddressTables() if tables is None else tables).moved_in(launcher, (table, starts))
+    launcher.launch(launch, [*there, values])
+
+
+def _collected(launcher: Launcher, numbers: Sequence[Any], dtype: Any) -> Array:
+    """A rule's numbers side by side in the device's memory, in the type that it is computed in."""
+    values = launcher.empty((_NUMBERS_MAX,), wide_type(dtype))
+    missing = _NUMBERS_MAX - len(numbers)
+    near = [not is_tensor(number) or in_host_memory(number) for number in numbers]
+    bits = [float_bits(float(n)) if here else 0 for n, here in zip(numbers, near, strict=True)]
+    far = [None if here else number for number, here in zip(numbers, near, strict=True)]
+    name = f"collect_numbers_{dtype.name}"
+    launch = KernelLaunch(name, (len(numbers), *bits, *([0] * missing)), 1, 1)
+    launcher.launch(launch, [*far, *([None] * missing), values])
+    return values
 
 
 def _check(
@@ -113,4 +160,4 @@ def _check(
             )
 
 
-__all__ = ["RULES", "FusedRule", "UpdatedVariable", "apply_all"]
+__all__ = ["RULES", "AddressTables", "FusedRule", "UpdatedVariable", "apply_all"]

@@ -6,10 +6,11 @@ GPU's vector clocks, so a wait that it forgets is a finding, whatever order was 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from flowengine.core.errors import ResourceExhaustedError
 from flowengine.devices.ordering import StreamEvent
 from flowengine.testing.simulated_gpu import SimulatedGpu
 from flowengine.testing.strict_array import StrictArray, root_of
+from tests.kernels.cuda.host_images import HostImage
 
 #: What the query of an event gives that has not happened.
 NOT_READY = 600
@@ -37,6 +39,7 @@ class FakeCupy:
     forgets   (how many waits were asked for before) -> whether this one is not made
     waits     how many a stream was asked to make
     status    what the next look at an event fails with; 0: nothing
+    launched  the names of our kernels, in the order in which they were launched
     """
 
     ndarray = StrictArray
@@ -48,6 +51,7 @@ class FakeCupy:
         self.waits = 0
         self.status = 0
         self.trimmed = 0
+        self.launched: list[str] = []
         fake = self
         streams = iter(range(10**6))
 
@@ -127,6 +131,8 @@ class FakeCupy:
             Event=Event,
             MemoryPool=MemoryPool,
             Device=_Card,
+            function=SimpleNamespace(Module=partial(_CardModule, self)),
+            get_current_stream=lambda: SimpleNamespace(ptr=gpu._stream + 1),
             using_allocator=self._using,
             alloc_pinned_memory=lambda size: bytearray([0xA5]) * size,
             runtime=SimpleNamespace(
@@ -151,12 +157,108 @@ class FakeCupy:
             gpu._new_block(known, gpu._stream)
             return CardArray(known, gpu.xp, self)
 
+    def place(self, address: int) -> _Place:
+        """What an address of the card's memory points at; a finding if nothing lives there."""
+        for reference, block in self.gpu._blocks.values():
+            known = reference()
+            if known is None or not block.is_live:
+                continue
+            offset = address - np.frombuffer(block.chunk.data, np.uint8).ctypes.data
+            if 0 <= offset < max(known.nbytes, 1):
+                return _Place(block.chunk, known, offset)
+        raise AssertionError(f"nothing lives at address {address:#x} of the card")
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.gpu.xp, name)
 
 
+class CardMemory:
+    """Memory of the card, as long as this lives; `ptr` is where an array begins in it."""
+
+    def __init__(self, array: StrictArray) -> None:
+        data: Any = array._data
+        self._root = root_of(data)
+        #: Of arrays of another module's, as of the simulated GPU itself, there is no such thing.
+        self.ptr = array._module._runner._late(data).ctypes.data
+
+
+def memory_of(array: StrictArray) -> CardMemory:
+    """`ndarray.data` of CuPy."""
+    return CardMemory(array)
+
+
+class _Place(NamedTuple):
+    """What an address points at: the memory, its array of known values, and how far behind its beginning."""
+
+    chunk: Any
+    known: Any
+    offset: int
+
+
+class _CardModule:
+    """A module of kernels, which g++ has compiled: see `tests/kernels/cuda/host_images.py`.
+
+    A kernel runs twice, as all work of a simulated GPU does: at once on the values that are known, and late
+    on those in the card's memory.
+    """
+
+    def __init__(self, fake: FakeCupy) -> None:
+        self._fake = fake
+        self._image: Any = None
+
+    def load(self, image: bytes) -> None:
+        self._image = HostImage(image)
+
+    def get_function(self, name: str) -> Callable[..., None]:
+        assert name in self._image.arguments, f"there is no kernel {name}"
+        return partial(self._launch, name)
+
+    def _launch(self, name: str, grid: Any, block: Any, values: Sequence[Any]) -> None:
+        gpu, image = self._fake.gpu, self._image
+        arguments = image.arguments[name]
+        assert len(values) == len(arguments), f"{name} takes {len(arguments)} arguments, not {len(values)}"
+        late, known = [int(value) for value in values], [int(value) for value in values]
+        reads, writes, kept = [], [], []
+        with gpu._lock:
+            for number, argument in enumerate(arguments):
+                if not argument.is_address or not late[number]:
+                    continue
+                place = self._fake.place(late[number])
+                known[number] = place.known.ctypes.data + place.offset
+                (reads if argument.is_read else writes).append(place.chunk)
+                if argument.name == "table":
+                    table, changed, read = self._translated(place)
+                    known[number] = table.ctypes.data
+                    kept.append(table)
+                    writes += changed
+                    reads += read
+            backwards = len(self._fake.launched) % 2 == 0
+            self._fake.launched.append(name)
+            size = grid[0], block[0]
+            image.launch(name, known, *size, backwards)
+            gpu._updated.update(chunk.number for chunk in writes)
+            work = partial(image.launch, name, late, *size, backwards)
+            gpu._launch(name, gpu._stream, work, dict.fromkeys(reads), dict.fromkeys(writes), "launch")
+
+    def _translated(self, place: _Place) -> tuple[Any, list[Any], list[Any]]:
+        """(a table of addresses of known values, the memory that is changed, that is read).
+
+        The last two columns are the gradient's address and a size.
+        """
+        table = place.known.copy()
+        changed, read = [], []
+        for row in table:
+            for column in range(len(row) - 1):
+                there = self._fake.place(int(row[column]))
+                (read if column == len(row) - 2 else changed).append(there.chunk)
+                row[column] = there.known.ctypes.data + there.offset
+        return table, changed, read
+
+
 class _Card:
-    def __init__(self, ordinal: int) -> None:
+    compute_capability = "90"
+
+    def __init__(self, ordinal: int = 0) -> None:
         assert ordinal >= 0
 
     def __enter__(self) -> None: ...
@@ -176,7 +278,7 @@ class CardArray(StrictArray):
     @property
     def data(self) -> Any:
         """What keeps its memory."""
-        return root_of(self._data)
+        return memory_of(self)
 
     def set(self, pinned: Any, stream: Any) -> None:
         gpu = self._fake.gpu
@@ -197,4 +299,4 @@ def copied_out(array: StrictArray, stream: Any, out: Any, blocking: bool) -> Non
         gpu._launch("get", stream.number, lambda: np.copyto(out, source), (block.chunk,), (), "")
 
 
-__all__ = ["CardArray", "CudaError", "FakeCupy", "copied_out"]
+__all__ = ["CardArray", "CardMemory", "CudaError", "FakeCupy", "copied_out", "memory_of"]

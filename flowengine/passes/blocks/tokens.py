@@ -37,6 +37,7 @@ from flowengine.ir.names import (
     RECEIVE_OPS,
     SWITCH_OPS,
 )
+from flowengine.ir.traits import Constant
 from flowengine.ir.traverse import topological_order
 from flowengine.kernels.registry import KernelRegistry
 
@@ -103,6 +104,8 @@ def role_of(node: Node, kernels: KernelRegistry) -> int:
         return RESTARTS
     if node.op in _ADDING or node.op_def is None:
         return ADDS
+    if node.has(Constant):
+        return PASSES  # on a device nothing computes it: it is brought in with the plan
     offers = kernels.candidates(node.op)
     return ADDS if not offers or any(kernel.is_async for kernel in offers) else PASSES
 

@@ -24,8 +24,10 @@ from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.graph import Node
 from flowengine.ir.names import COPY_OPS, TRANSFER_OPS
 from flowengine.ir.traits import Constant
+from flowengine.kernels.bound import with_keywords
 from flowengine.kernels.common.checks import Check, gathered
 from flowengine.kernels.context import KernelContext
+from flowengine.kernels.providers import kernels_of
 from flowengine.kernels.registry import Holds, Kernel, KernelRegistry
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes.cut.host_memory import DEVICE_MEMORY, HOST_MEMORY, MEMORY
@@ -57,6 +59,8 @@ class DeviceKernels(KernelRegistry):
         self._device = device
         self._debugs = debugs
         self._adapted: dict[int, tuple[Kernel, Kernel]] = {}
+        #: Kernels by the device's own provider: in front of others, and of the nodes that it makes.
+        self._own = kernels_of(device)
 
     def candidates(self, op: str, device: str = "") -> Sequence[Kernel]:
         return super().candidates(op, self._device.type)
@@ -64,13 +68,38 @@ class DeviceKernels(KernelRegistry):
     def _look_up(self, op: str, device: str) -> Sequence[Kernel]:
         if op in _BY_THEMSELVES:
             return self._source.candidates(op)
-        return [self._adapt(kernel) for kernel in self._source.candidates(op, device)]
+        kernels = self._source.candidates(op, device)
+        if self._own is not None:
+            whole = [kernel for kernel in self._own.candidates(op, device) if kernel.maker is None]
+            kernels = [*whole, *kernels]
+        return [self._adapt(kernel) for kernel in kernels]
 
     def serving(self, node: Node, device: str = "", holds: Holds | None = None) -> Kernel | None:
         if node.attrs.get(MEMORY) == HOST_MEMORY:
             return self._source.serving(node)
-        asked = None if node.op in _BY_THEMSELVES else self._device.holds
-        return super().serving(node, self._device.type, asked)
+        if node.op in _BY_THEMSELVES:
+            return super().serving(node, self._device.type, None)
+        found = super().serving(node, self._device.type, self._device.holds)
+        return found if found is None or self._own is None else self._in_front(self._own, node, found)
+
+    def _in_front(self, own: KernelRegistry, node: Node, behind: Kernel) -> Kernel:
+        """The kernel of the device's provider, before the one that takes what it does not; else that one."""
+        if behind.is_foreign or behind.is_async:
+            return behind
+        offers = own.candidates(node.op, self._device.type)
+        kernel = next((k for k in offers if k.maker is not None and k.serves(node)), None)
+        if kernel is None:
+            return behind
+        return replace(behind, provider=kernel.provider, maker=partial(self._made, kernel))
+
+    def _made(self, kernel: Kernel, node: Node, behind: Callable[..., Any]) -> Callable[..., Any]:
+        """The provider's kernel of a node, which takes values from anywhere."""
+        plain = self.unbound(node)
+        assert plain is not None
+        assert kernel.maker is not None
+        function = kernel.maker(node, plain.over(self._device.xp).bind(node))
+        called = replace(plain, takes_xp=False, attr_names=())
+        return with_keywords(_moving(called, function, self._device, self._debugs), {"node": node})
 
     def find(self, node: Node, device: str = "") -> Kernel:
         if node.attrs.get(MEMORY) == HOST_MEMORY:

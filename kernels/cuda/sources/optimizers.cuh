@@ -95,12 +95,30 @@ template <typename R, typename T> FE_INLINE void apply_rule(
   }
 }
 
+// The numbers of a rule side by side: each from where it is in the card's memory, or else from its bits.
+#define FE_NUMBER(n) if (n < count) out[n] = at##n ? wide(*at##n) : (WideOf<T>)number_of(bits##n);
+template <typename T> FE_INLINE void collect(
+    const T* at0, const T* at1, const T* at2, const T* at3, const T* at4, const T* at5, const T* at6, const T* at7,
+    WideOf<T>* out, i64 count, i64 bits0, i64 bits1, i64 bits2, i64 bits3, i64 bits4, i64 bits5, i64 bits6, i64 bits7) {
+  if (blockIdx.x || threadIdx.x) return;
+  FE_NUMBER(0) FE_NUMBER(1) FE_NUMBER(2) FE_NUMBER(3) FE_NUMBER(4) FE_NUMBER(5) FE_NUMBER(6) FE_NUMBER(7)
+}
+
+#define FE_COLLECT(word, type)                                                                                  \
+  extern "C" __global__ void collect_numbers_##word(                                                            \
+      const type* at0, const type* at1, const type* at2, const type* at3, const type* at4, const type* at5,     \
+      const type* at6, const type* at7, WideOf<type>* out, i64 count, i64 bits0, i64 bits1, i64 bits2,          \
+      i64 bits3, i64 bits4, i64 bits5, i64 bits6, i64 bits7) {                                                  \
+    collect<type>(at0, at1, at2, at3, at4, at5, at6, at7, out, count,                                           \
+                  bits0, bits1, bits2, bits3, bits4, bits5, bits6, bits7);                                      \
+  }
 #define FE_APPLY(rule, word, type)                                                                              \
   extern "C" __global__ void apply_##rule##_##word(                                                             \
       const u64* table, const i64* starts, const WideOf<type>* numbers, i64 variables) {                    \
     apply_rule<rule, type>(table, starts, numbers, variables);                                                  \
   }
 #define FE_RULES(word, type)                                                                                    \
+  FE_COLLECT(word, type)                                                                                        \
   FE_APPLY(GradientDescent, word, type) FE_APPLY(Momentum, word, type) FE_APPLY(KerasMomentum, word, type)      \
   FE_APPLY(Adagrad, word, type) FE_APPLY(AdagradV2, word, type) FE_APPLY(Adadelta, word, type)                  \
   FE_APPLY(Adam, word, type) FE_APPLY(AdamWithAmsgrad, word, type) FE_APPLY(AdaMax, word, type)                 \

@@ -12,18 +12,18 @@ last one's place is that of all. No bit changes. Linear time.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from flowengine.core.dtypes import float32
+from flowengine.core.dtypes import DType, float32
 from flowengine.core.errors import OpError
 from flowengine.ir.frames import assign_frames
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.rewire import with_groups
 from flowengine.ir.traits import GivesVariable
 from flowengine.ir.traverse import forward_sources
-from flowengine.kernels.provider import ClaimContext
+from flowengine.kernels.provider import ClaimContext, ClaimedBody
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.kernels.training.apply import dense_updates
 from flowengine.kernels.training.gathered_updates import GatheredUpdates
@@ -36,25 +36,61 @@ _MEMBERS_MIN: Final = 4
 
 
 @dataclass(slots=True)
-class _Group:
+class UpdateGroup:
+    """Updates that may be one.
+
+    members     the nodes, the last of which gives its name and place
+    shapes      of their variables
+    variables   the nodes of all variables and slots
+    """
+
     members: list[Node] = field(default_factory=list)
     shapes: list[tuple[int, ...]] = field(default_factory=list)
     variables: set[str] = field(default_factory=set)
 
 
+@dataclass(frozen=True, slots=True)
+class UpdateLimits:
+    """Which updates are gathered.
+
+    members_min    so many at least
+    elements_max   of each variable; None for any number
+    types          of the variables
+    """
+
+    members_min: int
+    elements_max: int | None
+    types: frozenset[DType]
+
+
 def gather_updates(graph: NodeGraph, context: ClaimContext) -> NodeGraph:
     """The graph with small updates as one for each set of numbers; the same graph if there are few."""
+    limits = UpdateLimits(_MEMBERS_MIN, _SMALL, frozenset({float32}))
+    return gathered(graph, context, limits, lambda group: _program(group, context.kernels))
+
+
+def gathered(
+    graph: NodeGraph,
+    context: ClaimContext,
+    limits: UpdateLimits,
+    program: Callable[[UpdateGroup], ClaimedBody | None],
+) -> NodeGraph:
+    """The graph with updates as one for each set of numbers; the same graph if there are few.
+
+    program   the body of a group's node, whose `run` takes variables, numbers and gradients; None to leave it
+    """
     candidates = {node.name for node in graph if node.op in dense_updates()}
-    if len(candidates) < _MEMBERS_MIN:
+    if len(candidates) < limits.members_min:
         return graph
-    groups = _groups(graph, context, candidates)
+    groups = _groups(graph, context, candidates, limits)
     made: dict[str, Node] = {}
     moved: dict[OutputPort, OutputPort] = {}
     name_of: dict[str, str] = {}
     for group in groups:
-        fused = _fused(group, context.kernels) if len(group.members) >= _MEMBERS_MIN else None
-        if fused is None:
+        body = program(group) if len(group.members) >= limits.members_min else None
+        if body is None:
             continue
+        fused = _fused(group, body)
         made[fused.name] = fused
         name_of |= dict.fromkeys((node.name for node in group.members), fused.name)
         if fused.output_types:
@@ -67,14 +103,16 @@ def gather_updates(graph: NodeGraph, context: ClaimContext) -> NodeGraph:
     return with_groups(graph, made, moved, name_of)
 
 
-def _groups(graph: NodeGraph, context: ClaimContext, candidates: set[str]) -> list[_Group]:
+def _groups(
+    graph: NodeGraph, context: ClaimContext, candidates: set[str], limits: UpdateLimits
+) -> list[UpdateGroup]:
     nodes = graph.nodes
     kept = context.kept
     frames = assign_frames(graph, frozenset(context.feeds))
     fed = frozenset(context.feeds)
     #: Those that wait for a candidate.
     behind: set[str] = set()
-    groups: dict[Hashable, _Group] = {}
+    groups: dict[Hashable, UpdateGroup] = {}
     for name, tokens in context.waits(graph).items():
         node = nodes[name]
         sources = forward_sources(node, nodes)
@@ -82,14 +120,15 @@ def _groups(graph: NodeGraph, context: ClaimContext, candidates: set[str]) -> li
             behind.add(name)
         if name not in candidates or name in behind or name in kept or frames.get(name) != ():
             continue
-        found = _variables(node, graph, fed)
+        found = _variables(node, graph, fed, limits)
         if found is None:
             continue
         names, shape = found
         update = dense_updates()[node.op]
         numbers = _numbers(node)
         attrs = tuple(node.attrs[attr] for attr in update.attrs)
-        group = groups.setdefault((node.op, node.device, attrs, numbers, tokens), _Group())
+        kind = (node.op, node.attrs["T"], node.device)
+        group = groups.setdefault((kind, attrs, numbers, tokens), UpdateGroup())
         if group.variables.isdisjoint(names):
             group.members.append(node)
             group.shapes.append(shape)
@@ -110,10 +149,11 @@ def _gradient(node: Node) -> OutputPort:
 
 
 def _variables(
-    node: Node, graph: NodeGraph, fed: frozenset[OutputPort]
+    node: Node, graph: NodeGraph, fed: frozenset[OutputPort], limits: UpdateLimits
 ) -> tuple[set[str], tuple[int, ...]] | None:
-    """(the nodes of the variable and its slots, its shape) if they are small and are variables themselves."""
-    if node.attrs["T"] is not float32:
+    """(the nodes of the variable and its slots, its shape) if they are within the limits and are variables
+    themselves."""
+    if node.attrs["T"] not in limits.types:
         return None
     names = set()
     shapes = set()
@@ -125,19 +165,28 @@ def _variables(
         names.add(source.name)
         shapes.add(source.attrs["shape"].as_tuple())
     shape = shapes.pop()
-    if shapes or shape is None or len(names) < len(ports) or not 0 < math.prod(shape) <= _SMALL:
+    if shapes or shape is None or len(names) < len(ports) or not math.prod(shape):
+        return None
+    if limits.elements_max is not None and math.prod(shape) > limits.elements_max:
         return None
     return names, shape
 
 
-def _fused(group: _Group, kernels: KernelRegistry) -> Node | None:
+def _program(group: UpdateGroup, kernels: KernelRegistry) -> GatheredUpdates | None:
+    root = group.members[-1]
+    update = dense_updates()[root.op]
+    try:
+        functions = [kernels.find(node).bind(node) for node in group.members]
+    except OpError:
+        return None  # the plan says what is wrong
+    attrs = {attr: root.attrs[attr] for attr in update.attrs}
+    return GatheredUpdates(group.members, functions, update, attrs, group.shapes)
+
+
+def _fused(group: UpdateGroup, program: ClaimedBody) -> Node:
     members = group.members
     root = members[-1]
     update = dense_updates()[root.op]
-    try:
-        functions = [kernels.find(node).bind(node) for node in members]
-    except OpError:
-        return None  # the plan says what is wrong
     variables = [node.inputs[slot] for slot in range(len(update.slots)) for node in members]
     numbers = _numbers(root)
     gradients = [_gradient(node) for node in members]
@@ -150,13 +199,11 @@ def _fused(group: _Group, kernels: KernelRegistry) -> Node | None:
         inputs=(*variables, *numbers, *gradients),
         control_inputs=tuple(dict.fromkeys(c for node in members for c in node.control_inputs)),
         attrs={
-            "T": float32,
+            "T": root.attrs["T"],
             "V": len(variables),
             "M": len(numbers),
             "N": len(gradients),
-            "program": GatheredUpdates(
-                members, functions, update, {attr: root.attrs[attr] for attr in update.attrs}, group.shapes
-            ),
+            "program": program,
         },
         output_types=root.output_types * len(members),
     )

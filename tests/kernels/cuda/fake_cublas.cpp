@@ -38,17 +38,19 @@ template <typename T> static T element(const T* a, int operation, int row, int c
   const T x = a[(i64)row * ld + column];
   return operation == 2 ? conjugate(x) : x;
 }
-template <typename T> static void gemm(
+// S: what sums and factors are in.
+template <typename T, typename S = T> static void gemm(
     int ta, int tb, int m, int n, int k, const void* alpha, const void* a, int lda, i64 sa, const void* b, int ldb, i64 sb,
     const void* beta, void* c, int ldc, i64 sc, int batch) {
   for (int p = 0; p < batch; ++p)
     for (int row = 0; row < m; ++row)
       for (int column = 0; column < n; ++column) {
-        T sum = T();
+        S sum = S();
         for (int i = 0; i < k; ++i)
-          sum += element((const T*)a + p * sa, ta, row, i, lda) * element((const T*)b + p * sb, tb, i, column, ldb);
+          sum += (S)element((const T*)a + p * sa, ta, row, i, lda) * (S)element((const T*)b + p * sb, tb, i, column, ldb);
         T& out = ((T*)c + p * sc)[(i64)column * ldc + row];
-        out = *(const T*)beta == T() ? *(const T*)alpha * sum : *(const T*)alpha * sum + *(const T*)beta * out;
+        const S made = *(const S*)alpha * sum;
+        out = (T)(*(const S*)beta == S() ? made : made + *(const S*)beta * (S)out);
       }
 }
 TOLD int cublasGemmStridedBatchedEx(
@@ -63,6 +65,9 @@ TOLD int cublasGemmStridedBatchedEx(
 #define FE_GEMM(type) gemm<type>(ta, tb, m, n, k, alpha, a, lda, sa, b, ldb, sb, beta, c, ldc, sc, batch)
   if (ct == 0) FE_GEMM(float);
   if (ct == 1) FE_GEMM(double);
+#ifdef __FLT16_MANT_DIG__
+  if (ct == 2) gemm<_Float16, float>(ta, tb, m, n, k, alpha, a, lda, sa, b, ldb, sb, beta, c, ldc, sc, batch);
+#endif
   if (ct == 4) FE_GEMM(std::complex<float>);
   if (ct == 5) FE_GEMM(std::complex<double>);
   return 0;

@@ -76,7 +76,8 @@ def test_all_variables_get_the_cpus_bits(
         variables.append(UpdatedVariable(arrays[:-1], arrays[-1]))
     before = len(launcher.launches)
     optimizers.apply_all(launcher, optimizer, variables, given_numbers | attrs)
-    assert len(launcher.launches) - before <= 1
+    # One puts the numbers side by side, one changes all variables.
+    assert len(launcher.launches) - before in (0, 2)
     for arrays, copies in zip(made, wanted, strict=True):
         for array, copy in zip(arrays, copies, strict=True):
             assert agrees(array, copy, 0), optimizer
