@@ -23,6 +23,8 @@ _KINDS: Final = {
     "float16": "F16",
     "float32": "F32",
     "float64": "F64",
+    "float8_e4m3fn": "F8_E4M3",
+    "float8_e5m2": "F8_E5M2",
     "int16": "I16",
     "int32": "I32",
     "int64": "I64",

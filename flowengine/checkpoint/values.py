@@ -32,7 +32,7 @@ _INTEGERS: Final = {
 
 
 def is_storable(dtype: DType) -> bool:
-    return bool(dtype.size) or dtype is dtypes.string
+    return (bool(dtype.size) and dtype not in dtypes.STORAGE) or dtype is dtypes.string
 
 
 def encode_values(array: Array, dtype: DType) -> bytes:

@@ -31,6 +31,9 @@ The ops that have a kernel, with the dtypes that it takes, where it runs and the
 is made from the registry, by `make generate`. `flowengine ops PATTERN` shows signatures, and
 `flowengine inspect GRAPH` what a graph needs and is not here.
 
+Of dtypes `any` is every one, with those of eight bits and less (`float8_e5m2`, `float8_e4m3fn`, `int4`,
+`uint4` and their like): such tensors are kept, moved, cast and stored, and nothing computes in them.
+
 """
 
 

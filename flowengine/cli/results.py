@@ -121,8 +121,14 @@ def _write_archive(file: Any, arrays: Mapping[str, Any]) -> None:
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 
+#: What NumPy says of a type that another library has registered with it.
+_FROM_OUTSIDE: Final = 2
+
+
 def storable(value: Any, path: str) -> Any:
-    """The value as .npy can hold it: strings as fixed-width bytes, bfloat16 as float32 (which is exact)."""
+    """The value as .npy can hold it: strings as fixed-width bytes, bfloat16 and what is of eight bits or
+    less as float32 (which is exact).
+    """
     array = to_array(value)
     if array.dtype == object:
         if any(not isinstance(item, bytes) or item.endswith(b"\0") for item in array.flat):
@@ -131,7 +137,7 @@ def storable(value: Any, path: str) -> Any:
                 STEP_ERROR,
             )
         return array.astype(np.bytes_)
-    return array if array.dtype.kind in "biufcSU" else array.astype(np.float32)
+    return array if array.dtype.isbuiltin != _FROM_OUTSIDE else array.astype(np.float32)
 
 
 def dumps(document: Mapping[str, Any]) -> str:

@@ -87,7 +87,8 @@ class DType:
             finfo: Any = ml_dtypes.finfo
             return finfo(self.as_numpy_dtype)
         if self.is_integer or self.is_quantized:
-            return np.iinfo(self.as_numpy_dtype)
+            iinfo: Any = ml_dtypes.iinfo
+            return iinfo(self.as_numpy_dtype)
         raise InvalidArgumentError(f"{self.name} has no smallest or largest value")
 
     def __repr__(self) -> str:
@@ -138,6 +139,16 @@ resource = _define("resource", 20, object, "O")
 variant = _define("variant", 21, object, "O")
 uint32 = _define("uint32", 22, np.uint32, "u")
 uint64 = _define("uint64", 23, np.uint64, "u")
+float8_e5m2 = _define("float8_e5m2", 24, ml_dtypes.float8_e5m2, "f")
+float8_e4m3fn = _define("float8_e4m3fn", 25, ml_dtypes.float8_e4m3fn, "f")
+float8_e4m3fnuz = _define("float8_e4m3fnuz", 26, ml_dtypes.float8_e4m3fnuz, "f")
+float8_e4m3b11fnuz = _define("float8_e4m3b11fnuz", 27, ml_dtypes.float8_e4m3b11fnuz, "f")
+float8_e5m2fnuz = _define("float8_e5m2fnuz", 28, ml_dtypes.float8_e5m2fnuz, "f")
+int4 = _define("int4", 29, ml_dtypes.int4, "i")
+uint4 = _define("uint4", 30, ml_dtypes.uint4, "u")
+int2 = _define("int2", 31, ml_dtypes.int2, "i")
+uint2 = _define("uint2", 32, ml_dtypes.uint2, "u")
+float4_e2m1fn = _define("float4_e2m1fn", 33, ml_dtypes.float4_e2m1fn, "f")
 
 half = float16
 double = float64
@@ -156,6 +167,15 @@ _by_numpy: Final[dict[Any, DType]] = {
 
 #: Every base type, by GraphDef number.
 ALL: Final = tuple(d for d in _by_number.values() if not d.is_ref)
+
+#: Types of at most eight bits that tensors are kept and moved in, and cast from and to: nothing computes in
+#: them. An element takes a byte, also of four and two bits.
+STORAGE: Final = frozenset(
+    {float8_e5m2, float8_e4m3fn, float8_e4m3fnuz, float8_e4m3b11fnuz, float8_e5m2fnuz}
+    | {int4, uint4, int2, uint2, float4_e2m1fn}
+)
+#: The others.
+COMPUTED: Final = tuple(d for d in ALL if d not in STORAGE)
 
 
 def from_number(number: int) -> DType:

@@ -97,9 +97,15 @@ _FORMS: Final[dict[DType, _Form]] = {
             dtypes.qint32,
             dtypes.quint8,
             dtypes.quint16,
+            dtypes.int4,
+            dtypes.uint4,
+            dtypes.int2,
+            dtypes.uint2,
         ),
         _Form("int_val"),
     ),
+    # A byte each, in one string of bytes.
+    **dict.fromkeys((d for d in dtypes.STORAGE if d.is_floating), _Form("float8_val")),
 }
 
 
@@ -285,6 +291,8 @@ def _split_strings(content: bytes, count: int) -> list[bytes]:
 def _stored(proto: TensorProto, dtype: DType, elements: int) -> Array:
     """The elements that the typed list holds, at most as many as the tensor has."""
     field, width = _FORMS[dtype]
+    if field == "float8_val":
+        return np.frombuffer(proto.float8_val[:elements], dtype.as_numpy_dtype)
     values: list[Any] = getattr(proto, field)[: elements * width]
     if dtype is dtypes.resource:
         return _object_array([_handle(v) for v in values])
@@ -392,12 +400,15 @@ def encode_tensor(value: Value, dtype: DType) -> TensorProto:
 def _encode_scalar(proto: TensorProto, array: Array, dtype: DType) -> None:
     """One element in its typed list, which is what text shows readably."""
     field, width = _FORMS[dtype]
+    if field == "float8_val":
+        proto.float8_val = array.tobytes()
+        return
     if field == "half_val":
         values: list[Any] = [int(array.view(np.uint16)[()])]
     elif width == 2:
         values = [float(array.real), float(array.imag)]
     else:
-        values = [array.item()]
+        values = [int(array) if dtype in dtypes.STORAGE else array.item()]
     getattr(proto, field).extend(values)
 
 

@@ -16,11 +16,11 @@ _QUANTIZED_NUMBERS: Final = frozenset({dtypes.qint8, dtypes.quint8, dtypes.qint3
 
 _GROUPS: Final[dict[str, tuple[DType, ...]]] = {
     "numbertype": tuple(
-        d for d in dtypes.ALL if d.is_floating or d.is_integer or d.is_complex or d in _QUANTIZED_NUMBERS
+        d for d in dtypes.COMPUTED if d.is_floating or d.is_integer or d.is_complex or d in _QUANTIZED_NUMBERS
     ),
-    "realnumbertype": tuple(d for d in dtypes.ALL if d.is_floating or d.is_integer),
+    "realnumbertype": tuple(d for d in dtypes.COMPUTED if d.is_floating or d.is_integer),
     "quantizedtype": tuple(d for d in dtypes.ALL if d.is_quantized),
-    "floattype": tuple(d for d in dtypes.ALL if d.is_floating),
+    "floattype": tuple(d for d in dtypes.COMPUTED if d.is_floating),
 }
 
 #: {name: its types}

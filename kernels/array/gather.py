@@ -154,7 +154,7 @@ def gather_nd(xp: Any, params: Value, indices: Array, *, bad_indices_policy: byt
     """params[indices[..., 0], indices[..., 1], ...].
 
     params    (D_0, ..., D_k-1, S...)
-    indices   (I..., K)   int32 or int64
+    indices   (I..., K)   int16, int32 or int64
     returns   (I..., S...)
     An index outside is an InvalidArgumentError; with the `bad_indices_policy` IGNORE its slice is zero.
     """

@@ -24,8 +24,8 @@ KernelFunction = TypeVar("KernelFunction", bound=Callable[..., Any])
 
 #: Floats that NumPy computes slowly or that lose too much when every step is rounded.
 NARROW: Final = (dtypes.float16, dtypes.bfloat16)
-INTEGERS: Final = tuple(d for d in dtypes.ALL if d.is_integer or d.is_quantized)
-FLOATS: Final = tuple(d for d in dtypes.ALL if d.is_floating)
+INTEGERS: Final = tuple(d for d in dtypes.COMPUTED if d.is_integer or d.is_quantized)
+FLOATS: Final = tuple(d for d in dtypes.COMPUTED if d.is_floating)
 COMPLEX: Final = (dtypes.complex64, dtypes.complex128)
 
 

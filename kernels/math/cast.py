@@ -21,6 +21,10 @@ from flowengine.kernels.registry import kernel
 
 #: Among these NumPy converts as TensorFlow does.
 _PLAIN: Final = frozenset({dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64})
+#: {what a tensor is held as in one of the types that nothing computes in: what its values are seen as}
+_SEEN_AS: Final = {
+    d.as_numpy_dtype: np.dtype(np.float32 if d.is_floating else np.int8) for d in dtypes.STORAGE
+}
 _OBJECTS = (dtypes.string, dtypes.resource, dtypes.variant)
 
 
@@ -32,6 +36,11 @@ def convert(xp: Any, x: Any, target: DType, *, truncate: bool = False) -> Any:
     dtype = target.as_numpy_dtype
     if x.dtype == dtype:
         return x
+    if x.dtype in _SEEN_AS:
+        return convert(xp, x.astype(_SEEN_AS[x.dtype]), target, truncate=truncate)
+    if dtype in _SEEN_AS:
+        between = dtypes.as_dtype(_SEEN_AS[dtype])
+        return convert(xp, x, between).astype(dtype)
     kind = x.dtype.kind
     if kind == "c" and dtype.kind != "c":
         x = x.real

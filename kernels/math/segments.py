@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from flowengine.core.arrays import Array, Value, in_host_memory, to_array
 from flowengine.core.dtypes import as_dtype
 from flowengine.core.errors import InvalidArgumentError
@@ -122,6 +124,9 @@ def segment_min(xp: Any, data: Value, segment_ids: Array) -> Any:
 def _unsorted(xp: Any, data: Value, segment_ids: Value, num_segments: Value) -> tuple[Array, Array, int]:
     """(rows, their ids, number of segments), ids checked and rows of negative ids dropped."""
     array, ids = to_array(data), to_array(segment_ids)
+    if ids.dtype.itemsize < 4:
+        # The number of segments need not fit into 16 bits.
+        ids = ids.astype(np.int32)
     if array.shape[: ids.ndim] != ids.shape:
         raise InvalidArgumentError(
             f"data.shape = {brackets(array.shape)} does not start with segment_ids.shape = "
@@ -159,7 +164,7 @@ def unsorted_segment_sum(xp: Any, data: Value, segment_ids: Value, num_segments:
     """Sums of the rows by id.
 
     data          (I..., S...)
-    segment_ids   (I...) int32 or int64, below num_segments; rows of negative ids are dropped
+    segment_ids   (I...) int16, int32 or int64, below num_segments; rows of negative ids are dropped
     returns       (num_segments, S...); 0 where an id does not occur
     """
     rows, ids, count = _unsorted(xp, data, segment_ids, num_segments)

@@ -32,7 +32,10 @@ def test_tensorflow_reads_what_we_write(kind: type[BundleWriter] | type[V1Writer
             continue
         if kind is V1Writer and dtype.name in ("uint64",):
             continue
-        raw = random.integers(0, 2 if dtype.is_bool else 100, 6 * dtype.size, dtype=np.uint8)
+        if kind is V1Writer and dtype in dtypes.STORAGE:
+            continue
+        is_short = dtype.is_bool or dtype in dtypes.STORAGE  # an element need not fill its byte
+        raw = random.integers(0, 2 if is_short else 100, 6 * dtype.size, dtype=np.uint8)
         values[f"of/{dtype.name}"] = (dtype, raw.view(dtype.as_numpy_dtype).reshape(2, 3))
     whole = np.arange(20, dtype=np.float64).reshape(5, 4)
     prefix = str(tmp_path / "model")

@@ -54,7 +54,7 @@ def gather(c: ShapeContext) -> Shapes:
 
 @define(
     "GatherNd(params: Tparams, indices: Tindices) -> output: Tparams",
-    "Tparams: type; Tindices: indextype",
+    "Tparams: type; Tindices: shortindextype",
     *BAD_INDICES,
 )
 def gather_nd(c: ShapeContext) -> Shapes:

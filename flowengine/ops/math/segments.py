@@ -30,7 +30,10 @@ def segment_reduction(c: ShapeContext) -> Shapes:
 
 
 @define(
-    "UnsortedSegmentSum, "
+    "UnsortedSegmentSum(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> output: T",
+    "T: numbertype; Tindices: shortindextype; Tnumsegments: indextype = int32",
+)
+@define(
     "UnsortedSegmentProd(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> output: T",
     "T: numbertype; Tindices: indextype; Tnumsegments: indextype = int32",
 )

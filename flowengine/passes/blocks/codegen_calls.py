@@ -31,7 +31,7 @@ from flowengine.passes.blocks.units import Unit
 
 #: Types whose NumPy scalars compute what NumPy's functions do.
 INLINE_TYPES: Final = frozenset(
-    d for d in dtypes.ALL if d.is_bool or ((d.is_integer or d.is_floating) and d.name != "bfloat16")
+    d for d in dtypes.COMPUTED if d.is_bool or ((d.is_integer or d.is_floating) and d.name != "bfloat16")
 )
 
 #: NumPy wants the buffer of these by keyword, which costs more than it saves.

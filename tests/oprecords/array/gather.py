@@ -53,6 +53,7 @@ RECORDS: Final = [
             sample(_CUBE, [[1, 2, 3]]),
             sample(_CUBE, np.zeros((0, 2))),
             sample(_M, [2]),
+            sample(_CUBE, [[1, 2], [0, 0]], Tparams="float32", Tindices="int16"),
         ],
         lambda p, i: p[at(i)],
         [bad("InvalidArgumentError", "2", _CUBE, [[2, 0]])],

@@ -23,6 +23,8 @@ _UNSORTED = [
     sample(_M[:, 0], [0, 1, 1, 0], 2),
     sample(np.zeros((0, 2)), np.zeros((0,)), 2, T="int32"),
 ]
+#: Ids of 16 bits, more segments than those can count.
+_SHORT = sample(_M, [2, -1, 0, 2], 40_000, T="float32", Tindices="int16", Tnumsegments="int32")
 _SORTED_BAD = [bad("InvalidArgumentError", "", _M, [0, 2, 1, 3]), bad("InvalidArgumentError", "", _M, [0, 1])]
 
 
@@ -88,7 +90,7 @@ def _segment_records() -> list[OpRecord]:
         found.append(
             OpRecord(
                 f"UnsortedSegment{name}",
-                _UNSORTED,
+                [*_UNSORTED, *([_SHORT] if name == "Sum" else [])],
                 _unsorted(reduce, gap_of),
                 wrong,
                 dtypes,
