@@ -12,6 +12,10 @@ from typing import Final
 
 _PAGE_BYTES: Final = resource.getpagesize()
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
+#: How many threads and processes there are at the moment, of all users: behind a stroke in the fourth place.
+_LOAD: Final = Path("/proc/loadavg")
+#: Threads that a process may have: libraries start one for each processor, the engine some tens.
+THREADS_MAX: Final = 512
 #: What libraries and threads map without using it.
 _SPARE_ADDRESSES: Final = 1 << 30
 #: What a step may map so beside memory that it is about to write: stacks of threads, buffers of libraries.
@@ -29,6 +33,8 @@ class Gauge:
         self._unwritten = 0
         self._unwritten_at_rest = 0
         self._widest = 0
+        #: Threads that it had when it was last looked at.
+        self.threads = 0
         #: Whether it may ask for less than it once could.
         self.is_tight = False
         #: What is charged to it of memory that it shares with its host.
@@ -52,16 +58,16 @@ class Gauge:
 
     @property
     def _own_bytes(self) -> int:
-        resident, shared, own, self._asked = self._sizes("VmRSS", "RssShmem", "RssAnon", "VmData")
-        self._unwritten = self._asked - own
-        return resident - shared
-
-    def _sizes(self, *names: str) -> list[int]:
         try:
             text = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii", errors="replace")
         except OSError:
-            return [0] * len(names)
-        return [_in_kibibytes(text, name) for name in names]
+            text = ""
+        resident, shared, own, asked = (
+            _number(text, name) << 10 for name in ("VmRSS", "RssShmem", "RssAnon", "VmData")
+        )
+        self._asked, self._unwritten = asked, asked - own
+        self.threads = _number(text, "Threads")
+        return resident - shared
 
     def rest(self) -> None:
         """It does nothing at the moment: what it has not written now is never written, as much of stacks."""
@@ -74,17 +80,25 @@ class Gauge:
 
         What is refused ends a kernel that needs memory for itself, of which no account knows, and not the
         process. What it has asked for and not written since it rested counts, but for stacks and the like.
-        `least` can be had however that is: texts, code, errors, the stack of a thread.
+        `least` can be had however that is: texts, code, errors, the stack of a thread. Threads are bounded
+        alike, by `THREADS_MAX`: no process of an ordinary user starts more.
         """
         pending = max(0, self._unwritten - self._unwritten_at_rest - _NEVER_WRITTEN)
         most = self._asked + max(least, room - pending)
         self.is_tight = most < self._widest - _NEVER_WRITTEN
         self._widest = max(self._widest, most)
+        self._bound(resource.RLIMIT_DATA, most)
+        # The kernel counts the threads of all processes that the user has, and those may start more.
+        others = _running() - self.threads
+        self._bound(resource.RLIMIT_NPROC, others + THREADS_MAX)
+
+    def _bound(self, kind: int, most: int) -> None:
+        """Set a limit that this side may raise again, and the process may not: it sets none."""
         with suppress(ProcessLookupError, PermissionError):
-            hard = resource.prlimit(self.pid, resource.RLIMIT_DATA)[1]
+            hard = resource.prlimit(self.pid, kind)[1]
             if hard != resource.RLIM_INFINITY:
                 most = min(most, hard)
-            resource.prlimit(self.pid, resource.RLIMIT_DATA, (most, hard))
+            resource.prlimit(self.pid, kind, (most, hard))
 
     def _statm(self, column: int) -> int:
         try:
@@ -105,11 +119,16 @@ class Gauge:
         return (int(user) + int(system)) / _TICKS
 
 
-def _in_kibibytes(text: str, name: str) -> int:
-    """A size of /proc/PID/status in bytes; 0 where it is not there."""
+def _number(text: str, name: str) -> int:
+    """A number of /proc/PID/status, a size in KiB; 0 where it is not there."""
     # Behind the name of the process, which may hold anything but the end of a line.
     _, found, rest = text.partition(f"\n{name}:")
-    return int(rest.split(maxsplit=1)[0]) << 10 if found else 0
+    return int(rest.split(maxsplit=1)[0]) if found else 0
+
+
+def _running() -> int:
+    """Threads of all processes that there are."""
+    return int(_LOAD.read_text(encoding="ascii").split()[3].partition("/")[2])
 
 
 def died_of(code: int | None) -> str:
@@ -120,4 +139,4 @@ def died_of(code: int | None) -> str:
     return f"by itself, with exit code {code}"
 
 
-__all__ = ["Gauge", "died_of"]
+__all__ = ["THREADS_MAX", "Gauge", "died_of"]

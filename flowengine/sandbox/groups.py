@@ -13,10 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
+from flowengine.sandbox.gauge import THREADS_MAX
+
 _ROOTS: Final = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
 _OWN: Final = Path("/proc/self/cgroup")
-#: Processes and threads that one may have.
-_THREADS: Final = 512
 
 
 class MemoryGroup:
@@ -48,7 +48,7 @@ class MemoryGroup:
         with suppress(OSError, ValueError):
             current = int((self._path / "memory.current").read_text())
             self._write("memory.max", current + size)
-        for name, value in (("memory.swap.max", 0), ("pids.max", _THREADS)):
+        for name, value in (("memory.swap.max", 0), ("pids.max", THREADS_MAX)):
             with suppress(OSError):
                 self._write(name, value)
 

@@ -26,7 +26,7 @@ from flowengine.core.errors import (
     UnavailableError,
 )
 from flowengine.sandbox import words as w
-from flowengine.sandbox.gauge import Gauge, died_of
+from flowengine.sandbox.gauge import THREADS_MAX, Gauge, died_of
 from flowengine.sandbox.groups import MemoryGroup
 from flowengine.sandbox.orders import NO_MEMORY
 from flowengine.sandbox.passage import Passage, copying, may_pass
@@ -308,6 +308,10 @@ class BoxProcess:
         if over > _SPARE_BYTES:
             return ResourceExhaustedError(
                 f"the sandbox was ended: it took {over} bytes more than its {box.memory_bytes}"
+            )
+        if self._gauge.threads > THREADS_MAX:
+            return ResourceExhaustedError(
+                f"the sandbox was ended: it had {self._gauge.threads} threads and may have {THREADS_MAX}"
             )
         now, cpu = trio.current_time(), self._gauge.cpu_seconds
         for times in self._steps.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -9,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from flowengine.sandbox.gauge import Gauge, died_of
+from flowengine.sandbox.gauge import THREADS_MAX, Gauge, died_of
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limits are Linux's")
 
@@ -109,6 +110,16 @@ def test_what_was_asked_for_and_not_written_counts_until_the_process_rests(
     gauge.rest()
     gauge.allow(200 * _MB)
     assert take("written", 150) == "taken"
+
+
+def test_threads_are_bounded_whatever_else_runs(taking: tuple[Gauge, Take]) -> None:
+    gauge, _ = taking
+    gauge.allow(100 * _MB)
+    assert gauge.threads == 1
+    soft, hard = resource.prlimit(gauge.pid, resource.RLIMIT_NPROC)
+    # Those of others count, so the bound is beyond them; it can be raised again when they are more.
+    assert THREADS_MAX < soft < THREADS_MAX + 100_000
+    assert hard == resource.getrlimit(resource.RLIMIT_NPROC)[1]
 
 
 def test_the_address_space_is_bounded(taking: tuple[Gauge, Take]) -> None:

@@ -172,6 +172,32 @@ async def test_memory_that_no_account_knows_of_ends_the_process(monkeypatch: pyt
     assert "more than its 50000000" in error.message
 
 
+@pytest.mark.parametrize("program", ["threading.Thread(target=event.wait, daemon=True).start()", "bare()"])
+async def test_threads_without_end_end_the_process(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    body = f"""
+        import ctypes, threading
+        threading.stack_size(1 << 15)
+        event = threading.Event()
+        def bare():
+            # By the call itself, so that no library bounds them: each sleeps for ever.
+            stack = ctypes.create_string_buffer(4096)
+            kept.append(stack)
+            top = (ctypes.addressof(stack) + 4096) & ~15
+            library.clone(library.sleep, ctypes.c_void_p(top), 0x10F00, ctypes.c_void_p(10**6))
+        kept, library = [], ctypes.CDLL(None)
+        async def run(self, message, given):
+            while True:
+                try:
+                    {program}
+                except RuntimeError:
+                    pass
+        Box._run = run
+        """
+    error = await _error_of(monkeypatch, _LOCKED, body, goes_on=True)
+    assert isinstance(error, ResourceExhaustedError)
+    assert "threads" in error.message
+
+
 @pytest.mark.parametrize("body", ["answer(lambda: time.sleep(30))", "answer(lambda: 9**9**9)"])
 async def test_a_step_that_never_answers_ends_with_its_process(
     monkeypatch: pytest.MonkeyPatch, body: str

@@ -136,6 +136,10 @@ _LIST: Final[dict[str, tuple[str, ...]]] = {
     "test_hostile.py::test_a_flood_is_not_taken": ("an answer larger than may be", "noise on the socket"),
     "test_hostile.py::test_memory_that_may_not_be_asked_for_is_refused": ("memory asked for at once",),
     "test_hostile.py::test_memory_that_no_account_knows_of_ends_the_process": ("memory bit by bit",),
+    "test_hostile.py::test_threads_without_end_end_the_process": (
+        "threads without end",
+        "threads without end, by no library",
+    ),
     "test_hostile.py::test_a_step_that_never_answers_ends_with_its_process": (
         "a process that sleeps and never answers",
         "a process that computes and never answers",
