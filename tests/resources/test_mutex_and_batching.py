@@ -117,7 +117,9 @@ async def test_cancelled_rows_leave_the_batch(autojump_clock: trio.testing.MockC
 
 
 async def test_allowed_sizes_are_filled_with_copies(autojump_clock: trio.testing.MockClock) -> None:
-    batcher = Batcher("b", Services(), max_batch_size=8, timeout_seconds=0, allowed_batch_sizes=(4, 8))
+    allowed = [4, 8]
+    batcher = Batcher("b", Services(), max_batch_size=8, timeout_seconds=0, allowed_batch_sizes=allowed)
+    allowed.clear()  # the list is the caller's
     batched = await batcher.submit(_rows(1, 2))
     assert batched.tensors[0].tolist() == [1, 2, 1, 1]
     assert batched.batch_index[0, 1:].tolist() == [0, 2]

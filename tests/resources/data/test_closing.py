@@ -167,6 +167,15 @@ def test_branches_have_as_many_lists_of_arguments(lengths: list[int]) -> None:
         ChooseFastestBranchDataset(given, Watched(4), np.int64(1), np.int64(2), ())
 
 
+@pytest.mark.parametrize("weights", [[1.0], [1.0, 2.0, 3.0], [-1.0, 2.0], [0.0, 0.0]])
+def test_each_dataset_has_a_weight_and_one_of_them_counts(weights: list[float]) -> None:
+    datasets = (Watched(1), Watched(2))
+    with pytest.raises(InvalidArgumentError, match="2 datasets need as many weights"):
+        WeightedFlatMapDataset(origin(), datasets, tuple(np.float64(each) for each in weights))
+    made = WeightedFlatMapDataset(origin(), datasets, (np.float64(0), np.float64(4)))
+    assert made.weights.tolist() == [0.0, 1.0]
+
+
 async def test_a_scan_whose_function_is_out_of_range_says_that_of_the_function() -> None:
     """It has promised as many elements as it is given, so this is no end."""
 
