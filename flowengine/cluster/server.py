@@ -30,6 +30,7 @@ from flowengine.cluster.worker.worker import Worker
 from flowengine.core.config import Config
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from flowengine.devices.load import DEVICES
+from flowengine.devices.settings import give_settings
 from flowengine.kernels.checked import CheckedKernels
 from flowengine.kernels.load import registry as kernel_registry
 from flowengine.resources.container import ResourceManager
@@ -85,12 +86,14 @@ class Server:
         if settings.checked:
             kernels = CheckedKernels(kernels)
         self._exchange = Exchange(self.name)
+        devices = DEVICES.make(
+            settings.device_count, settings.device_memory_limits, task=device_prefix(job, task)
+        )
+        give_settings(devices, settings.of_devices)
         self.worker = Worker(
             task=self.name,
             incarnation=self.identity.incarnation,
-            devices=DEVICES.make(
-                settings.device_count, settings.device_memory_limits, task=device_prefix(job, task)
-            ),
+            devices=devices,
             resources=ResourceManager(),
             settings=settings,
             kernels=kernels,

@@ -22,6 +22,8 @@
 | device_memory_limits | FLOWENGINE_DEVICE_MEMORY_LIMITS | none |
 | count_allocations | FLOWENGINE_COUNT_ALLOCATIONS | false |
 | debug_devices | FLOWENGINE_DEBUG_DEVICES | false |
+| tensor_float_32 | FLOWENGINE_TENSOR_FLOAT_32 | false |
+| deterministic | FLOWENGINE_DETERMINISTIC | false |
 | schedule_receives | FLOWENGINE_SCHEDULE_RECEIVES | true |
 | compress_transfers | FLOWENGINE_COMPRESS_TRANSFERS | none |
 | place | FLOWENGINE_PLACE | none |
@@ -84,6 +86,10 @@ class Config:
     count_allocations             count what is alive on each device although there is no limit
     debug_devices                 wait after each kernel of a device with streams, so that a late error
                                   names its node
+    tensor_float_32               let GPUs round the factors of float32 products and convolutions to 10 bits,
+                                  which is several times as fast
+    deterministic                 let GPUs add in an order that is the same each time, so that a step gives
+                                  the same bits; the CPU does so always
     schedule_receives             receive a tensor from another device late, when it is soon to be used
     compress_transfers            send float32 between devices at half the size, losing precision: True for
                                   every tensor, or the name scopes of the nodes whose tensors may lose it
@@ -126,6 +132,8 @@ class Config:
     device_memory_limits: Mapping[str, int] | None = None
     count_allocations: bool | None = None
     debug_devices: bool | None = None
+    tensor_float_32: bool | None = None
+    deterministic: bool | None = None
     schedule_receives: bool | None = None
     compress_transfers: bool | Sequence[str] | None = None
     place: Mapping[str, str] | None = None
@@ -244,6 +252,8 @@ class Config:
             ),
             count_allocations=_flag(self.count_allocations, "COUNT_ALLOCATIONS", default=False),
             debug_devices=_flag(self.debug_devices, "DEBUG_DEVICES", default=False),
+            tensor_float_32=_flag(self.tensor_float_32, "TENSOR_FLOAT_32", default=False),
+            deterministic=_flag(self.deterministic, "DETERMINISTIC", default=False),
             schedule_receives=_flag(self.schedule_receives, "SCHEDULE_RECEIVES"),
             compress_transfers=device_config.scopes(
                 self.compress_transfers, _text("COMPRESS_TRANSFERS", ""), "compress_transfers"
@@ -282,6 +292,8 @@ class Settings:
     device_memory_limits: Mapping[str, int] = field(default_factory=dict)
     count_allocations: bool = False
     debug_devices: bool = False
+    tensor_float_32: bool = False
+    deterministic: bool = False
     schedule_receives: bool = True
     #: Name scopes; "" is everything.
     compress_transfers: tuple[str, ...] = ()
@@ -299,6 +311,11 @@ class Settings:
     def places(self) -> bool:
         """Whether nodes are placed although there is one device: something asks about it."""
         return bool(self.place) or self.allow_soft_placement is False or self.log_device_placement
+
+    @property
+    def of_devices(self) -> device_config.DeviceSettings:
+        """What devices are told."""
+        return device_config.DeviceSettings(self.tensor_float_32, self.deterministic)
 
     @property
     def compiles_plans(self) -> bool:
@@ -351,6 +368,7 @@ class RunMetadata:
     devices        {name of a device that took part: the same for what is in its memory, variables included}
     transfers      {"edge -> device": (how often a tensor was sent there, its bytes in all)}
     bytes_saved    what lossy compression took off the bytes sent
+    launches       what devices with streams did, and when, if a list is given for it: of devices that can tell
     """
 
     wall_seconds: float = 0.0
@@ -362,6 +380,7 @@ class RunMetadata:
     devices: dict[str, int | None] = field(default_factory=dict)
     transfers: dict[str, tuple[int, int]] = field(default_factory=dict)
     bytes_saved: int = 0
+    launches: list[LaunchRecord] | None = None
     details: dict[str, Any] = field(default_factory=dict)
 
     def _repr_html_(self) -> str:

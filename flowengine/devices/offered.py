@@ -13,6 +13,7 @@ from flowengine.core.config import Settings
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import DeviceName
 from flowengine.devices.device import DeviceRegistry, DeviceSet
+from flowengine.devices.settings import give_settings
 from flowengine.ir.graph import NodeGraph
 
 
@@ -28,6 +29,7 @@ class OfferedDevices:
         self._types = types
         self._graph = graph
         self._counts, self._limits = settings.device_count, settings.device_memory_limits
+        self._settings = settings.of_devices
         self._nodes = 0
         self._has_library = False
         #: Names of devices that were read already.
@@ -35,11 +37,13 @@ class OfferedDevices:
         types.look_for(self._named_by(device for _, device in settings.place) if graph is not None else ())
         types.look_for(self._new_types())
         self.devices: DeviceSet = types.make(self._counts, self._limits)
+        give_settings(self.devices, self._settings)
 
     def grow(self) -> bool:
         """Take in what the graph has come to name; whether there are more devices now."""
         offered = self._types.look_for(self._new_types())
         more = self._types.make_some(offered, self._counts, self._limits)
+        give_settings(more, self._settings)
         self.devices.extend(more)
         return bool(more)
 

@@ -1,11 +1,15 @@
 """Rows combined by index: sums, products and extremes, for segments, scatters and embedding gradients.
 
-In host memory `host_rows` does it. On a device sums are added by atomic operations, in any order; products
-and extremes are made of rows sorted by their index, in as many steps as the number of rows has bits.
+In host memory `host_rows` does it. On a device sums are added by atomic operations, in any order, unless
+somebody wants one order (`in_one_order`); then they, as products and extremes always, are made of rows sorted
+by their index, in as many steps as the number of rows has bits.
 """
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
@@ -13,8 +17,21 @@ import numpy as np
 from flowengine.core.arrays import Array, in_host_memory
 from flowengine.kernels.common import host_rows
 
+#: Whether floats are to be added in one order on this thread.
+_wished: Final = threading.local()
 #: Types that are added atomically as they are.
 _ATOMIC: Final = frozenset("ifdFDIQL")
+
+
+@contextmanager
+def in_one_order() -> Iterator[None]:
+    """What kernels add up on a device inside, on this thread, has the same bits each time."""
+    before = getattr(_wished, "order", False)
+    _wished.order = True
+    try:
+        yield
+    finally:
+        _wished.order = before
 
 
 def add_rows(xp: Any, out: Array, positions: Array, rows: Array) -> None:
@@ -32,6 +49,10 @@ def add_rows(xp: Any, out: Array, positions: Array, rows: Array) -> None:
         out[...] = wide.astype(out.dtype)
     elif in_host_memory(out):
         host_rows.add(out, positions, rows)
+    elif out.dtype.kind in "fc" and getattr(_wished, "order", False):
+        sums = xp.zeros_like(out)
+        combine_rows(xp, xp.add, sums, positions, rows)
+        out += sums
     elif out.dtype.char in _ATOMIC:
         xp.add.at(out, positions, rows)
     elif out.dtype == np.int64:
@@ -95,4 +116,4 @@ def count_rows(xp: Any, positions: Array, count: int) -> Any:
     return result.view(np.int64)
 
 
-__all__ = ["add_rows", "combine_rows", "count_rows", "subtract_rows"]
+__all__ = ["add_rows", "combine_rows", "count_rows", "in_one_order", "subtract_rows"]

@@ -53,6 +53,8 @@ def test_options_are_run_options() -> None:
         ("silence_seconds", float("nan"), "silence_seconds is nan"),
         ("worker_threads", "no", "worker_threads is 'no': it must be True or False"),
         ("kernel_provider", "nonsense", "kernel_provider is 'nonsense'"),
+        ("tensor_float_32", 1, "tensor_float_32 is 1: it must be True or False"),
+        ("deterministic", "yes", "deterministic is 'yes': it must be True or False"),
     ],
 )
 def test_a_setting_that_cannot_be_names_field_and_value(field: str, value: Any, message: str) -> None:

@@ -212,3 +212,55 @@ async def test_products_that_do_not_fit_are_told_of_in_the_words_of_the_cpu(
             await session.run(product, {a: np.zeros((2, 3), np.float32), b: np.zeros((2, 3), np.float32)})
         nothing = {a: np.zeros((2, 0), np.float32), b: np.zeros((0, 3), np.float32)}
         assert (await session.run(product, nothing)).tolist() == [[0] * 3] * 2
+
+
+@pytest.mark.parametrize(("allowed", "told"), [(None, "gemm:0:68"), (True, "gemm:0:77")])
+async def test_factors_are_rounded_only_where_a_session_allows_it(
+    cublas_path: Path, monkeypatch: pytest.MonkeyPatch, allowed: bool | None, told: str
+) -> None:
+    g = fe.Graph()
+    a = g.placeholder("float32", [2, 2], name="a")
+    fake = FakeCupy(3)
+    library = multiply_by_host(monkeypatch, cublas_path, fake)
+    async with opened(g, fake, tensor_float_32=allowed) as session:
+        await session.run(g.ops.MatMul(a, a), {a: np.ones((2, 2), np.float32)})
+    assert library.told()[-1] == told
+
+
+def sums_of_rows() -> tuple[fe.Graph, list[Any], dict[Any, Any]]:
+    """A sum of segments, a scatter into a variable, and sums that are not of our sources."""
+    g = fe.Graph()
+    rows, ids = g.placeholder("float32", [None, 2], name="rows"), g.placeholder("int32", [None], name="ids")
+    table = g.ops.VariableV2(shape=[3, 2], dtype="float32")
+    begin = g.ops.Assign(table, np.ones((3, 2), np.float32))
+    summed = g.ops.UnsortedSegmentSum(rows, ids, g.constant(3))
+    other = g.ops.UnsortedSegmentSum(g.ops.Cast(rows, DstT="complex64"), ids, g.constant(3))
+    added = g.ops.InplaceAdd(g.constant(np.ones((3, 2), np.float32)), ids, rows)
+    with g.control_dependencies([begin]):
+        scattered = g.ops.ScatterAdd(table, ids, rows)
+    random = np.random.default_rng(3)
+    feeds = {rows: random.normal(size=(50, 2)).astype(np.float32), ids: random.integers(0, 3, 50, np.int32)}
+    return g, [summed, other, added, scattered], feeds
+
+
+async def test_sums_of_a_deterministic_session_have_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, fetches, feeds = sums_of_rows()
+    async with fe.Session(graph) as session:
+        wanted = await session.run(fetches, feeds)
+    for deterministic in (False, True):
+        graph, fetches, feeds = sums_of_rows()
+        fake = FakeCupy(3)
+        async with opened(graph, fake, deterministic=deterministic) as session:
+            with monkeypatch.context() as patched:
+                if deterministic:
+                    patched.setattr(fake.gpu.xp.add, "at", _no_atomics)
+                found = await session.run(fetches, feeds)
+        for far, near in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(far, near, rtol=1e-4, atol=1e-4)
+        fake.gpu.check()
+        assert any("atomically" in name for name in fake.launched) is not deterministic
+        assert ("sum_rows_float32_int32" in fake.launched) is deterministic
+
+
+def _no_atomics(*_: Any) -> None:
+    raise AssertionError("an addition in any order")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -20,12 +20,14 @@ import numpy as np
 
 from flowengine.core.arrays import Value
 from flowengine.devices.device import Device, ProvidedDevice, StreamDevice
+from flowengine.devices.settings import SettableDevice
 from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.graph import Node
 from flowengine.ir.names import COPY_OPS, TRANSFER_OPS
 from flowengine.ir.traits import Constant
 from flowengine.kernels.bound import with_keywords
 from flowengine.kernels.common.checks import Check, gathered
+from flowengine.kernels.common.segment_sums import in_one_order
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.providers import kernels_of
 from flowengine.kernels.registry import Holds, Kernel, KernelRegistry
@@ -182,6 +184,8 @@ class _DeviceCalls:
         self._kernel = kernel
         self._device = device
         self._computing = device.computing if isinstance(device, StreamDevice) else nullcontext
+        if isinstance(device, SettableDevice) and device.settings.deterministic:
+            self._computing = partial(_in_one_order, self._computing)
         self._debugs = debugs
         self.function = function
 
@@ -218,6 +222,13 @@ class _DeviceCalls:
                 ctx.crossing.look_at(node, check)
             elif self._device.copy_out(check.wrong):
                 raise check.error()
+
+
+@contextmanager
+def _in_one_order(computing: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
+    """As `computing`, with sums that are added in one order."""
+    with computing(), in_one_order():
+        yield
 
 
 def _moving(kernel: Kernel, function: Callable[..., Any], device: Device, debugs: bool) -> Callable[..., Any]:
