@@ -1,0 +1,143 @@
+"""What is expected of elements, of sparse tensors and of functions that make datasets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import trio
+import trio.testing
+
+from flowengine.core import dtypes
+from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
+from flowengine.core.shapes import SCALAR
+from flowengine.resources.container import ResourceManager
+from flowengine.resources.data.choosing import AssertCardinalityDataset
+from flowengine.resources.data.dataset import INFINITE, UNKNOWN, Origin
+from flowengine.resources.data.iterator import IteratorResource
+from flowengine.resources.data.one_shot import OneShot
+from flowengine.resources.data.sources import SparseTensorSliceDataset
+from tests.resources.data.test_closing import Watched, iteration, origin
+
+
+@pytest.mark.parametrize(
+    ("expected", "given", "words"),
+    [
+        (3, 3, ""),
+        (0, 0, ""),
+        (UNKNOWN, 3, ""),
+        (3, 2, "contain 3 elements but contained 2"),
+        (3, 0, "contain 3 elements but contained 0"),
+        (3, 3, "contain 3 elements but contained at least 4"),
+        (0, 0, "contain 0 elements but contained at least 1"),
+        (INFINITE, 3, "an infinite number of elements but contained 3"),
+    ],
+)
+async def test_a_dataset_has_as_many_elements_as_is_said(expected: int, given: int, words: str) -> None:
+    count = given + ("at least" in words)
+    made = AssertCardinalityDataset(origin(), Watched(count), np.int64(expected))
+    assert made.cardinality() == expected
+    found: list[int] = []
+    error = ""
+    async with iteration() as run:
+        steps = made.iterator(run)
+        try:
+            while (element := await steps.next()) is not None:
+                found.append(int(np.asarray(element[0])))
+        except FailedPreconditionError as failure:
+            error = str(failure)
+    assert found == list(range(given))
+    assert words in error
+    assert bool(words) == bool(error)
+
+
+def _sliced(indices: Any, values: Any, shape: Any) -> SparseTensorSliceDataset:
+    node = Origin("Test", {"Tvalues": dtypes.float32}, ())
+    return SparseTensorSliceDataset(
+        node, np.array(indices, np.int64), np.array(values, np.float32), np.array(shape, np.int64)
+    )
+
+
+async def test_a_sparse_tensor_is_cut_into_its_rows() -> None:
+    made = _sliced([[0, 1], [2, 0], [2, 3]], [5, 6, 7], [4, 4])
+    assert made.cardinality() == 4
+    found: list[Any] = []
+    async with iteration() as run:
+        steps = made.iterator(run)
+        while (element := await steps.next()) is not None:
+            found.append([np.asarray(each).tolist() for each in element])
+    assert found == [[[[1]], [5], [4]], [[], [], [4]], [[[0], [3]], [6, 7], [4]], [[], [], [4]]]
+
+
+@pytest.mark.parametrize(
+    ("indices", "values", "shape", "words"),
+    [
+        ([0], [1], [3], "a matrix of indices"),
+        ([[0]], [[1]], [3], "vectors of values"),
+        ([[0]], [1], 3, "of its shape"),
+        ([[0, 1]], [1], [3], "do not fit 1 values of rank 1"),
+        ([[0], [1]], [1], [3], "do not fit 1 values of rank 1"),
+        (np.empty((1, 0)), [1], [], "of rank 0"),
+        ([[1], [0]], [1, 2], [3], "not in order"),
+        ([[-1]], [1], [3], "between 0 and 2"),
+        ([[0], [3]], [1, 2], [3], "between 0 and 2"),
+    ],
+)
+def test_sparse_tensors_that_cannot_be_cut_are_refused(
+    indices: Any, values: Any, shape: Any, words: str
+) -> None:
+    with pytest.raises(InvalidArgumentError, match=words):
+        _sliced(indices, values, shape)
+
+
+class Factory:
+    """Returns what it is given, and counts how often it is asked."""
+
+    def __init__(self, results: tuple[Any, ...]) -> None:
+        self.results = results
+        self.calls = 0
+
+    async def __call__(self, arguments: Any, resources: Any) -> tuple[Any, ...]:
+        self.calls += 1
+        await trio.lowlevel.checkpoint()
+        return self.results
+
+
+def _boxed(value: Any) -> Any:
+    box = np.empty((), object)
+    box[()] = value
+    return box
+
+
+@pytest.mark.parametrize(
+    ("results", "words"),
+    [
+        ((), "a single dataset, not 0 values"),
+        ((_boxed(Watched(1)), _boxed(Watched(1))), "a single dataset, not 2 values"),
+        ((np.int64(1),), "what `dataset_factory` returns"),
+    ],
+)
+async def test_what_is_wrong_with_a_factory_is_told_to_all_who_ask(
+    results: tuple[Any, ...], words: str
+) -> None:
+    resources = ResourceManager()
+    resources.bind_to_current_run()
+    factory: Any = Factory(results)
+    made = OneShot(IteratorResource(resources.services, [dtypes.int64], [SCALAR]), factory)
+    told: list[str] = []
+
+    async def ask() -> None:
+        with pytest.raises(InvalidArgumentError) as caught:
+            await made.iterator()
+        told.append(str(caught.value))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(ask)
+    await ask()
+    assert len(told) == 4
+    assert all(words in each for each in told)
+    assert factory.calls == 1, "what failed is not tried again"
+    resources.close()
+    await resources.ended()
