@@ -241,6 +241,21 @@ def test_work_that_gains_little_from_spreading_stays_together() -> None:
         assert (len(set(found.places)) == 2) == spread
 
 
+def test_what_is_pinned_does_not_make_of_two_devices_one() -> None:
+    """A chain whose first operation is pinned to device 0: all "on device 1" is on two, ends 4% sooner."""
+    problem = Problem(
+        costs=[(100.0, 100.0), (100.0, 90.0), (100.0, 90.0)],
+        edges=[[(1, 1.0, 0.0)], [(2, 1.0, 0.0)], []],
+        group_of=[0, 1, 2],
+        allowed=[(0,), (0, 1), (0, 1)],
+        latency=[[0.0, 8.0], [8.0, 0.0]],
+        per_byte=[[0.0, 0.0], [0.0, 0.0]],
+    )
+    found = search(problem)
+    assert found is not None
+    assert found.places == [0, 0, 0]
+
+
 def test_a_cycle_is_refused() -> None:
     problem = Problem(
         [(1.0,)] * 2, [[(1, 1.0, 0.0)], [(0, 1.0, 0.0)]], [0, 1], [(0,), (0,)], [[0.0]], [[0.0]]

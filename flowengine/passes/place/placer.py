@@ -1,9 +1,9 @@
 """Placer: what a session keeps between placements of its graph.
 
 State stays where it is: a variable's device must not depend on which step comes first. So when a graph
-is first seen, all of it is placed once, quickly, as if initialisers and savers cost nothing, and what is
-stateful gets its home; each step is then placed for itself, with the homes given. Steps are measured a few
-times, and placed again from what was measured if that promises enough.
+is first seen, all of it is placed once, quickly, with its calls open, as if initialisers and savers cost
+nothing, and what is stateful gets its home; each step is then placed for itself, with the homes given. Steps
+are measured a few times, and placed again from what was measured if that promises enough.
 """
 
 from __future__ import annotations
@@ -16,14 +16,18 @@ from typing import Final
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.names import DeviceName
 from flowengine.core.shapes import TensorShape
+from flowengine.graphs.graph import Graph
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.traits import Bookkeeping, OfOneStep
 from flowengine.ir.traverse import sources, topological_order
 from flowengine.kernels.registry import KernelRegistry
+from flowengine.ops.load import registry as op_registry
+from flowengine.passes.context import PassContext
 from flowengine.passes.place.costs import CostModel
 from flowengine.passes.place.feasible import requested
 from flowengine.passes.place.offers import DeviceLinks, Offer, UsualLinks
 from flowengine.passes.place.place import Placement, PlaceRequest, place
+from flowengine.passes.simplify.open_calls import open_calls
 
 logger: Final = logging.getLogger("flowengine.placement")
 
@@ -65,6 +69,8 @@ class Placer:
         self._log = log
         self._rules = [(pattern, _rule(pattern, device)) for pattern, device in rules]
         self._version = -1
+        #: Nodes of the session's graph for which, or for the code of which, homes were looked for.
+        self._looked_at: set[str] = set()
         self._demands: dict[str, DeviceName] = {}
         self._wishes: dict[str, str] = {}
 
@@ -90,12 +96,7 @@ class Placer:
         Errors as `place`, for what the step runs; what else is in the session's graph may be impossible.
         """
         self._take_in(whole)
-        demands, wishes = self._demands, self._wishes
-        made = [node for node in graph if node.name not in whole]
-        if made:
-            # Passes have put the code of functions in the place of calls: it has devices of its own.
-            more, others = self._asked(made, whole)
-            demands, wishes = {**more, **demands}, {**others, **wishes}
+        demands, wishes = self._with_made(graph, whole)
         placement = place(
             graph,
             self.offers,
@@ -135,30 +136,42 @@ class Placer:
         if whole.version == self._version:
             return
         self._demands, self._wishes = self._asked(whole, whole)
-        if len(self.offers) > 1 and any(_keeps_state(node) and node.name not in self.homes for node in whole):
-            try:
-                placement = place(
-                    whole,
-                    self.offers,
-                    kernels=self._kernels,
-                    request=PlaceRequest(
-                        demands=self._demands,
-                        wishes=self._wishes,
-                        pinned=self.homes,
-                        soft=self.soft,
-                        lenient=True,
-                        links=self._links,
-                        costs=self.costs,
-                        disregarded=runs_rarely(whole),
-                        effort=_HOMES_EFFORT,
-                    ),
-                )
-            except OpError as error:
-                # A step that reaches what is wrong will say so itself.
-                logger.debug("the graph as a whole could not be placed: %s", error)
-            else:
-                self._settle(whole, placement)
+        stateful = {node.name for node in whole if _keeps_state(node)}
+        if len(self.offers) > 1 and not stateful <= self._looked_at:
+            self._give_homes(with_open_calls(whole, self._kernels), whole)
+            self._looked_at |= stateful
         self._version = whole.version
+
+    def _give_homes(self, opened: NodeGraph, whole: NodeGraph) -> None:
+        demands, wishes = self._with_made(opened, whole)
+        try:
+            placement = place(
+                opened,
+                self.offers,
+                kernels=self._kernels,
+                request=PlaceRequest(
+                    demands=demands,
+                    wishes=wishes,
+                    pinned=self.homes,
+                    soft=self.soft,
+                    lenient=True,
+                    links=self._links,
+                    costs=self.costs,
+                    disregarded=runs_rarely(opened),
+                    effort=_HOMES_EFFORT,
+                ),
+            )
+        except OpError as error:
+            # A step that reaches what is wrong will say so itself.
+            logger.debug("the graph as a whole could not be placed: %s", error)
+        else:
+            self._settle(opened, placement)
+
+    def _with_made(self, graph: NodeGraph, whole: NodeGraph) -> tuple[dict[str, DeviceName], dict[str, str]]:
+        """What is asked for, with what the code of functions asks that passes have put in place of calls."""
+        made = [node for node in graph if node.name not in whole]
+        more, others = self._asked(made, whole) if made else ({}, {})
+        return {**more, **self._demands}, {**others, **self._wishes}
 
     def _asked(self, nodes: Iterable[Node], whole: NodeGraph) -> tuple[dict[str, DeviceName], dict[str, str]]:
         """What nodes, and the rules that match their names, ask for."""
@@ -186,6 +199,18 @@ class Placer:
         for node in graph:
             if _keeps_state(node) and node.name not in placement.unplaced:
                 self.homes.setdefault(node.name, placement.device_of[node.name])
+
+
+def with_open_calls(whole: NodeGraph, kernels: KernelRegistry) -> NodeGraph:
+    """The graph as steps run it: what the code of a call takes tells where state is best kept."""
+    if whole.library is None:
+        return whole
+    registry = whole.registry if isinstance(whole, Graph) else op_registry()
+    context = PassContext(targets=tuple(whole.nodes), kernels=kernels, registry=registry)
+    try:
+        return open_calls(whole, context)
+    except OpError:
+        return whole  # something is missing in it, of which a step that reaches it will say so
 
 
 def _keeps_state(node: Node) -> bool:

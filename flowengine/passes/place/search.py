@@ -8,7 +8,7 @@ small one milliseconds. The same problem always gives the same placement.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -81,6 +81,13 @@ def search(
     return _Search(problem, seed, effort).run()
 
 
+def _together(candidates: Iterable[_Candidate]) -> _Candidate | None:
+    """The best of the candidates on one device: some groups may be elsewhere only, so on as few as may be."""
+    single = [each for each in candidates if each[2] == "one device"]
+    fewest = min((len(set(places)) for _, _, _, places in single), default=0)
+    return min((each for each in single if len(set(each[3])) == fewest), default=None)
+
+
 class _Search:
     def __init__(self, problem: Problem, seed: int, effort: float) -> None:
         self.problem = problem
@@ -118,8 +125,9 @@ class _Search:
         found = SearchOutcome(list(first), makespan, origin, baselines, compared=compared.get(origin, {}))
         if "in turn" in baselines and self.simulations < self.budget:
             self._improve(found, [places for _, _, _, places in sorted(candidates)[1:3]])
-        if self._stays_together(found, candidates):
-            makespan, _, _, first = min(each for each in candidates if each[2] == "one device")
+        together = _together(candidates)
+        if together is not None and self._stays_together(found, together[0]):
+            makespan, _, _, first = together
             found.places, found.makespan, found.origin = list(first), makespan, "one device"
         for group, device in enumerate(found.places):
             if device != first[group]:
@@ -127,10 +135,9 @@ class _Search:
         found.simulations = self.simulations
         return found
 
-    def _stays_together(self, found: SearchOutcome, candidates: Sequence[_Candidate]) -> bool:
-        single = min((each[0] for each in candidates if each[2] == "one device"), default=None)
-        if single is None or found.makespan >= single:
-            return single is not None
+    def _stays_together(self, found: SearchOutcome, single: float) -> bool:
+        if found.makespan >= single:
+            return True
         return found.makespan > single * (1 - SPREADING_WORTH) and single <= found.baselines.get(
             "in turn", single
         ) * (1 + _IN_TURN_WORTH)
