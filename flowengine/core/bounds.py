@@ -27,7 +27,7 @@ class Sandbox:
     init            nodes that are run whenever a process has begun anew
     imports         modules of the program that are imported before the process locks itself in
     trusted_graph   whether a graph made in this process may be given
-    spare           whether a process is kept ready beside the one that runs
+    spare           whether a process is kept ready beside the one that runs, for whoever needs one like it
     """
 
     memory_bytes: int

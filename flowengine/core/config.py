@@ -174,7 +174,8 @@ class Config:
         init            nodes that are run first in every new process, such as initialisers
         imports         modules with ops and kernels of the program
         trusted_graph   take a `Graph` of this process, not only `GraphBytes`
-        spare           keep a process ready for the next one that is needed
+        spare           keep a process ready for the next one that is needed, here or by the next session of
+                        equal settings
         settings        fields of `Config` for the process
 
         Raises InvalidArgumentError naming what cannot be, such as a folder that is not there.

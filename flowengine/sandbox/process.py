@@ -211,6 +211,10 @@ class BoxProcess:
             )
         return UnavailableError(f"the sandbox was ended {died_of(self._process.returncode)}")
 
+    async def wait_ended(self) -> None:
+        """Wait until it is gone, however long that is."""
+        await self._ended.wait()
+
     def kill(self, verdict: OpError | None = None) -> None:
         """End it at once."""
         if self._ended.is_set():

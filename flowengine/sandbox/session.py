@@ -35,6 +35,7 @@ from flowengine.sandbox import words as w
 from flowengine.sandbox.process import BoxProcess
 from flowengine.sandbox.requests import AskedNames, BoxRequest
 from flowengine.sandbox.signatures import believed
+from flowengine.sandbox.spares import SpareBoxes, current_spares
 from flowengine.sandbox.starting import start
 from flowengine.saved_model.signatures import SignatureFacts
 from flowengine.transport.errors import ConnectionLostError, RemoteProtocolError
@@ -71,8 +72,8 @@ class BoxSession:
         self._config = config
         self._version = -1
         self._process: BoxProcess | None = None
-        self._spare: BoxProcess | None = None
-        self._is_starting_spare = False
+        #: Where other processes wait, once this session has asked for one.
+        self._spares: SpareBoxes | None = None
         self._opening = trio.Lock()
         self._asked: Recent[Any, AskedNames] = Recent(w.REQUESTS_MAX)
         self._requests: Recent[Any, BoxRequest] = Recent(w.REQUESTS_MAX)
@@ -85,7 +86,7 @@ class BoxSession:
     @property
     def has_opened(self) -> bool:
         """Whether there is a process that only `close` ends."""
-        return self._process is not None or self._spare is not None
+        return self._process is not None
 
     @property
     def incarnation(self) -> int:
@@ -198,11 +199,12 @@ class BoxSession:
             process = self._process
             if process is None or not process.is_alive:
                 self._check_deaths()
-                process = await self._take_spare() or await start(self._config, self._box)
+                process = self._taken_spare() or await start(self._config, self._box)
                 self._process, self._version = process, -1
             if self._version != self._graph.version:
                 await self._send_graph(process)
-            self._begin_spare()
+            if self._spares is not None:
+                self._spares.begin(self._config, self._box)
         return process
 
     async def _send_graph(self, process: BoxProcess) -> None:
@@ -258,29 +260,14 @@ class BoxSession:
             return why
         return AbortedError(f"the sandbox, and its state, ended because of another step: {why.message}")
 
-    async def _take_spare(self) -> BoxProcess | None:
-        spare, self._spare = self._spare, None
-        return spare if spare is not None and spare.is_alive else None
-
-    def _begin_spare(self) -> None:
-        """Have another process lock itself in, for the next time that one is needed."""
-        if self._spare is not None or self._is_starting_spare or not self._box.spare:
-            return
-        self._is_starting_spare = True
-
-        async def begin() -> None:
-            try:
-                spare = await start(self._config, self._box)
-            except OpError:
-                return  # whoever needs a process will hear why there is none
-            finally:
-                self._is_starting_spare = False
-            if self._is_closed:
-                spare.kill()
-            else:
-                self._spare = spare
-
-        trio.lowlevel.spawn_system_task(begin, name="flowengine spare sandbox")
+    def _taken_spare(self) -> BoxProcess | None:
+        """A process that waits, by whichever session it was begun; None where there is none."""
+        if not self._box.spare:
+            return None
+        if self._spares is None:
+            self._spares = current_spares()
+            self._spares.join(self._config, self._box)
+        return self._spares.take(self._config, self._box)
 
     # -- what is held there -------------------------------------------------------------------------
 
@@ -301,12 +288,14 @@ class BoxSession:
     async def close(self) -> None:
         """End the process. Steps that run end with AbortedError."""
         self._is_closed = True
-        processes, self._process, self._spare = (self._process, self._spare), None, None
-        for process in processes:
-            if process is not None:
-                process.kill(UnavailableError("the session was closed"))
-                with trio.CancelScope(shield=True):
-                    await process.why_ended()
+        spares, self._spares = self._spares, None
+        if spares is not None:
+            spares.leave(self._config, self._box)
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill(UnavailableError("the session was closed"))
+            with trio.CancelScope(shield=True):
+                await process.why_ended()
 
 
 def _cleaned(error: OpError) -> OpError:
