@@ -44,7 +44,7 @@ from flowengine.runtime.planning.measuring import Measuring
 from flowengine.runtime.planning.placing import Placer, SessionPlacer
 from flowengine.runtime.planning.preparing import PreparedPlan, own_values
 from flowengine.runtime.planning.requests import Requests, request_key
-from flowengine.runtime.planning.session_plans import SessionPlans
+from flowengine.runtime.planning.session_plans import ReadyPlan, SessionPlans
 from flowengine.runtime.planning.tiers import TieredPlan
 from flowengine.runtime.step import StepRunner
 from flowengine.transport.tensors.rendezvous import LocalRendezvous
@@ -144,6 +144,7 @@ class Session(SessionVariables, SessionView):
             lambda: (found := own()) is None or found._closed,
         )
         self._plans = self._planning.kept
+        self.partitions.when_lost = self._planning.renew_devices
         most = self._settings.max_steps
         self._admission = None if most is None else StepAdmission(most, self._settings.max_waiting_steps)
 
@@ -199,8 +200,7 @@ class Session(SessionVariables, SessionView):
         owns them. Raises an error of `flowengine.errors`; trio.Cancelled if the caller is cancelled, which
         leaves the session usable and the effects of nodes that had completed in place.
         """
-        feed_dict = feed_dict or {}
-        waited, admission = 0.0, self._admission
+        feed_dict, waited, admission = feed_dict or {}, 0.0, self._admission
         if admission is not None:
             waited = await admission.enter(None if options is None else timeout_of(options))
         try:
@@ -237,7 +237,7 @@ class Session(SessionVariables, SessionView):
         if self._remote is not None:
             there: Callable[..., Awaitable[Any]] = self._remote.make_callable(fetches, feeds, targets)
             return tracebacks.hides_engine(there)
-        prepared = self._planning.prepare(as_values(self.graph, fetches), list(feeds), targets)
+        ready = ReadyPlan(self._planning, as_values(self.graph, fetches), feeds, targets)
         count = len(feeds)
 
         async def call(*values: Any) -> Any:
@@ -245,7 +245,7 @@ class Session(SessionVariables, SessionView):
             try:
                 if len(values) != count:
                     raise InvalidArgumentError(f"this callable takes {count} values, not {len(values)}")
-                return await self._step(prepared, values, None, None, waited)
+                return await self._step(await ready.current(), values, None, None, waited)
             except OpError as error:
                 self._tell_plainly(error)
                 raise

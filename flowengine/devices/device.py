@@ -113,6 +113,20 @@ class StreamDevice(Device, Protocol):
 
 
 @runtime_checkable
+class MortalDevice(Device, Protocol):
+    """A device that an error can end, and that another one can follow.
+
+    lost   what has ended it, as a text; empty as long as it lives. Each call is refused afterwards
+    """
+
+    @property
+    def lost(self) -> str: ...
+
+    def successor(self) -> Device:
+        """A device of the same name for after this one: another incarnation, and nothing in its memory."""
+
+
+@runtime_checkable
 class ProvidedDevice(Device, Protocol):
     """A device with a provider of its own, which takes over parts of graphs; see `kernels/provider.py`.
 
@@ -260,6 +274,15 @@ class DeviceSet:
                 "two devices have one name: " + ", ".join(device.name for device in self._devices)
             )
 
+    def renew(self) -> bool:
+        """Put successors in the place of devices that are lost and can have one; whether there were any."""
+        lost = [each for each in self._devices if isinstance(each, MortalDevice) and each.lost]
+        for device in lost:
+            following = device.successor()
+            self._devices = tuple(following if each is device else each for each in self._devices)
+            self._by_name[device.name] = following
+        return bool(lost)
+
     def matching(self, constraint: str | DeviceName) -> list[Device]:
         """The devices that fulfil a partial name: "" all, "/device:GPU:*" every GPU."""
         wanted = DeviceName.parse(constraint) if isinstance(constraint, str) else constraint
@@ -298,4 +321,12 @@ class DeviceSet:
         return len(self._devices)
 
 
-__all__ = ["LOCAL_TASK", "Device", "DeviceRegistry", "DeviceSet", "MakeDevice", "ProvidedDevice"]
+__all__ = [
+    "LOCAL_TASK",
+    "Device",
+    "DeviceRegistry",
+    "DeviceSet",
+    "MakeDevice",
+    "MortalDevice",
+    "ProvidedDevice",
+]

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 import trio
 
-from flowengine.core.arrays import Value
 from flowengine.core.config import RunMetadata
-from flowengine.core.errors import CancelledError, DeadlineExceededError, OpError
+from flowengine.core.errors import CancelledError, DeadlineExceededError, OpError, UnavailableError
 from flowengine.core.pieces import Pieces
-from flowengine.core.rendezvous import Received, Rendezvous, RendezvousKey
+from flowengine.core.rendezvous import Rendezvous
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.device import Device, DeviceSet
+from flowengine.ir.graph import Node
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes import explain
@@ -27,6 +27,7 @@ from flowengine.passes.context import PassContext
 from flowengine.passes.cut.partition import PartitionedGraph, Transfer
 from flowengine.passes.pipeline import in_memories
 from flowengine.resources.container import ResourceManager, StepContainer
+from flowengine.runtime.counted_rendezvous import CountedRendezvous
 from flowengine.runtime.executor import Executor
 from flowengine.runtime.failures import first_of
 from flowengine.runtime.memory import MemoryMeter
@@ -39,6 +40,8 @@ from flowengine.runtime.planning.tiers import TieredPlan, tiered
 from flowengine.runtime.receives import Group, Receives
 from flowengine.runtime.step import StepRunner
 from flowengine.runtime.streams.crossing import DeviceCrossing
+from flowengine.runtime.streams.device_resources import DeviceResources
+from flowengine.runtime.streams.losing import is_lost, loss_of
 
 #: Makes the rendezvous of one step.
 MakeRendezvous: TypeAlias = Callable[[], Rendezvous]
@@ -146,14 +149,20 @@ def partitioned(
 
 
 class PartitionRunner:
-    """Runs partitioned plans on the devices of one session, beside the steps of one device."""
+    """Runs partitioned plans on the devices of one session, beside the steps of one device.
+
+    when_lost   called when a device is lost, if the next step is to find a successor in its place
+    """
 
     def __init__(self, runner: StepRunner, make_rendezvous: MakeRendezvous, *, compiles: bool = True) -> None:
+        self.when_lost: Callable[[], None] | None = None
         self._runner = runner
         self._compiles = compiles
-        self._make_rendezvous = make_rendezvous
-        #: Of devices with memory of their own: what they hold between steps.
-        self._resources: dict[str, ResourceManager] = {}
+        self.new_rendezvous = make_rendezvous
+        self.new_step_id = runner.new_step_id
+        self._held = DeviceResources()
+        #: The steps under way.
+        self._steps: set[_Step] = set()
 
     async def run(
         self,
@@ -177,6 +186,7 @@ class PartitionRunner:
         )
         for executor in step.executors:
             self._runner.running.add(executor)
+        self._steps.add(step)
         try:
             if timeout_seconds is None:
                 await step.run()
@@ -187,7 +197,13 @@ class PartitionRunner:
                     results = await step.results()
                 if scope.cancelled_caught:
                     raise DeadlineExceededError(f"the step did not end within {timeout_seconds:g} s")
+        except OpError:
+            lost = [device for device in step.devices if is_lost(device)]
+            if not lost:
+                raise
+            raise self._loss(step, lost[0]) from None
         finally:
+            self._steps.discard(step)
             step.close()
             for executor in step.executors:
                 self._runner.running.discard(executor)
@@ -198,21 +214,26 @@ class PartitionRunner:
                 step.describe(run_metadata)
         return results, step.hot(perf_counter() - started) if self._compiles else []
 
+    def _loss(self, step: _Step, device: Device) -> UnavailableError:
+        """The error of a step that had a part on a device which is lost; others that have end as well."""
+        gone = self._held.lost(device)
+        if self.when_lost is not None:
+            self.when_lost()
+        for other in self._steps - {step}:
+            if device in other.devices:
+                other.lose(device)
+        return loss_of(device, step.in_flight(device), gone, is_followed=self.when_lost is not None)
+
     def close(self) -> None:
         """Free what devices with memory of their own hold between steps."""
-        for resources in self._resources.values():
-            resources.close()
-        self._resources.clear()
+        self._held.close()
 
     @property
     def resources(self) -> Mapping[str, ResourceManager]:
         """{name of a device with memory of its own: what it holds between steps}, where that is anything."""
-        return self._resources
+        return self._held.by_name
 
     # -- what a step is made of ---------------------------------------------------------------------
-
-    def new_rendezvous(self) -> Rendezvous:
-        return self._make_rendezvous()
 
     def new_ledger(self) -> Ledger | None:
         """The ledger of a step, where allocations are counted at all."""
@@ -229,7 +250,7 @@ class PartitionRunner:
         """The context of one partition. Devices that share host memory share its resources too."""
         is_host = device.shares_host_memory
         return KernelContext(
-            resources=self._runner.resources if is_host else self._resources_of(device),
+            resources=self._runner.resources if is_host else self._held.of(device),
             step_container=container,
             rendezvous=rendezvous,
             device=device.name,
@@ -239,18 +260,9 @@ class PartitionRunner:
             **self._runner.common,
         )
 
-    def _resources_of(self, device: Device) -> ResourceManager:
-        resources = self._resources.get(device.name)
-        if resources is None:
-            resources = self._resources[device.name] = ResourceManager()
-        return resources
-
     @property
     def uses_threads(self) -> bool:
         return self._runner.settings.worker_threads
-
-    def new_step_id(self) -> int:
-        return self._runner.new_step_id()
 
 
 class _Step:
@@ -268,12 +280,13 @@ class _Step:
     ) -> None:
         self._plan = plan
         self._error: OpError | None = None
+        self._scope: trio.CancelScope | None = None
         self._interrupt: BaseException | None = None
         self._is_joint = joint is not None
         #: How many have not come to their end.
         self._parts_left = len(plan.parts)
         rendezvous = runner.new_rendezvous() if joint is None else joint.rendezvous
-        self._counted = _CountedRendezvous(rendezvous) if counting else None
+        self._counted = CountedRendezvous(rendezvous) if counting else None
         self._rendezvous: Rendezvous = self._counted if self._counted is not None else rendezvous
         self._ledger = runner.new_ledger()
         self._containers: list[StepContainer] = []
@@ -319,10 +332,27 @@ class _Step:
         self._containers.append(StepContainer())
         return self._containers[-1]
 
+    @property
+    def devices(self) -> list[Device]:
+        """Those that have a part of it."""
+        return [part.device for part in self._plan.parts]
+
+    def in_flight(self, device: Device) -> Sequence[Node]:
+        """What it has launched on a device and not seen done."""
+        crossing = self._crossings.get(device.name)
+        return () if crossing is None else crossing.in_flight
+
+    def lose(self, device: Device) -> None:
+        """End: a device that has a part of it is lost."""
+        self._fail(UnavailableError(f"{device.name} is lost"))
+        if self._scope is not None:
+            self._scope.cancel()
+
     async def run(self) -> None:
         """Run all partitions to their ends. Raises the first error, or trio.Cancelled."""
         try:
             async with trio.open_nursery() as nursery:
+                self._scope = nursery.cancel_scope
                 for index in range(len(self.executors)):
                     nursery.start_soon(self._run_part, index, nursery.cancel_scope)
         except BaseExceptionGroup as group:
@@ -415,31 +445,6 @@ class _Step:
             metadata.bytes_saved = sum(
                 size for key, (_, size) in counts.items() if key in known and known[key].is_compressed
             )
-
-
-class _CountedRendezvous:
-    """A rendezvous that counts what is sent and copied: {(edge, target): (times, bytes)}."""
-
-    def __init__(self, inner: Rendezvous) -> None:
-        self._inner = inner
-        self.counts: dict[tuple[str, str], tuple[int, int]] = {}
-
-    def count(self, edge: str, target: str, value: Value) -> None:
-        times, size = self.counts.get((edge, target), (0, 0))
-        self.counts[edge, target] = (times + 1, size + int(getattr(value, "nbytes", 0)))
-
-    def send(self, key: RendezvousKey, value: Value, is_dead: bool) -> None:
-        self.count(key.edge, key.target_device, None if is_dead else value)
-        self._inner.send(key, value, is_dead)
-
-    async def wait_received(self, key: RendezvousKey) -> tuple[Value, bool]:
-        return await self._inner.wait_received(key)
-
-    def receive(self, key: RendezvousKey, done: Received) -> None:
-        self._inner.receive(key, done)
-
-    def abort(self, error: Exception) -> None:
-        self._inner.abort(error)
 
 
 __all__ = ["JointStep", "Part", "PartitionRunner", "PartitionedPlan", "partitioned"]

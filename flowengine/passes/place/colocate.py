@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from flowengine.core.dtypes import DType, resource, variant
 from flowengine.ir.attrs import AttrValue
@@ -114,7 +114,7 @@ def colocate(
     """
     groups = Groups(graph)
     demands = _Demands()
-    shared: dict[tuple[str, bytes, bytes], str] = {}
+    shared: dict[SharedName, str] = {}
     for node in graph:
         for anchor in anchors(node):
             groups.bind(node.name, anchor, "asks to be with")
@@ -127,7 +127,7 @@ def colocate(
         for slot in loose:
             if slot < len(node.inputs) and node.inputs[slot] not in supplied:
                 _prefer(groups, node.name, node.inputs[slot].node, "takes a variant from")
-        key = _shared_name(node)
+        key = shared_name_of(node)
         if key is not None:
             first = shared.setdefault(key, node.name)
             if first != node.name:
@@ -219,7 +219,15 @@ def _is_bound(value: AttrValue) -> bool:
     return value is resource or value is variant
 
 
-def _shared_name(node: Node) -> tuple[str, bytes, bytes] | None:
+class SharedName(NamedTuple):
+    """What a resource is called that nodes find by name: those of one family find one of each name."""
+
+    family: str
+    container: bytes
+    name: bytes
+
+
+def shared_name_of(node: Node) -> SharedName | None:
     """What a resource is called, for an op that finds it by name: its own, where it is given none."""
     name = node.attrs.get("shared_name")
     if not isinstance(name, bytes):
@@ -229,7 +237,7 @@ def _shared_name(node: Node) -> tuple[str, bytes, bytes] | None:
             return None  # nobody else can name it
         name = node.name.encode()
     container = node.attrs.get("container")
-    return _family(node), container if isinstance(container, bytes) else b"", name
+    return SharedName(_family(node), container if isinstance(container, bytes) else b"", name)
 
 
 def _family(node: Node) -> str:

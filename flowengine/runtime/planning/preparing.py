@@ -20,6 +20,7 @@ from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes.context import PassContext
+from flowengine.passes.cut.shared_names import SharedNames
 from flowengine.passes.pipeline import cut, preparing
 from flowengine.resources.calling import FunctionCaller
 from flowengine.runtime.partitions import PartitionedPlan, partitioned
@@ -93,12 +94,15 @@ class RequestPlanner:
         placer: Placer,
         compiler: Callable[[TieredPlan], None] | None,
         calling: Callable[[FunctionTable], FunctionCaller] | None = None,
+        names: SharedNames | None = None,
     ) -> None:
         """`compiler` compiles a function's plan that has become hot, now or soon.
 
+        names     of resources that earlier plans found
         calling   makes what calls functions for resources
         """
         self._calling = calling
+        self._names = SharedNames() if names is None else names
         self.requests = Requests(graph)
         self.jobs: dict[Any, Piecework[PreparedPlan]] = {}
         self._graph = graph
@@ -172,6 +176,7 @@ class RequestPlanner:
         """A plan of a placed graph: cut by device where it is on several."""
         functions = self.functions()
         default = self._devices.default.name
+        self._names.check(graph, placement, self._devices)
         if any(device != default for device in placement.values()):
             parts = cut(
                 graph,

@@ -22,6 +22,7 @@ from flowengine.devices.allocation import Ledger
 from flowengine.devices.offered import OfferedDevices
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.registry import KernelRegistry
+from flowengine.passes.cut.shared_names import SharedNames
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.planning.calling import StepCaller
 from flowengine.runtime.planning.jobs import in_turns
@@ -48,6 +49,7 @@ class SessionPlans:
 
     kept      {what a request is filed under: its plan}
     version   that of the graph which they are for
+    lives     how often devices were lost: a plan of before is of no use after
     planner   makes them, for this version
     """
 
@@ -63,6 +65,8 @@ class SessionPlans:
     ) -> None:
         self.kept: dict[Any, PreparedPlan] = {}
         self.version = -1
+        self.lives = 0
+        self._names = SharedNames()
         self._graph = graph
         self._settings = settings
         self._kernels = kernels
@@ -160,8 +164,17 @@ class SessionPlans:
             await in_turns(job, turns)
         return job
 
+    def renew_devices(self) -> None:
+        """Have successors of devices that are lost; plans made so far are then of no use."""
+        if self._offered.devices.renew():
+            self.lives += 1
+            self.version = -1
+            if isinstance(self._placer, SessionPlacer):
+                self._placer.devices_came()
+
     def _notice_growth(self) -> None:
-        """Where the graph has grown, plans made so far are of no use."""
+        """Where the graph has grown, or a device is lost, plans made so far are of no use."""
+        self.renew_devices()
         if self.version != self._graph.version:
             self.kept.clear()
             if self._offered.grow() and isinstance(self._placer, SessionPlacer):
@@ -173,7 +186,14 @@ class SessionPlans:
         compiler = self._runner.compile if self._settings.compiles_plans else None
         calling = partial(StepCaller, self._runner)
         return RequestPlanner(
-            self._graph, self._settings, self._kernels, self._offered.devices, self._placer, compiler, calling
+            self._graph,
+            self._settings,
+            self._kernels,
+            self._offered.devices,
+            self._placer,
+            compiler,
+            calling,
+            self._names,
         )
 
     def _keep(self, key: Any, prepared: PreparedPlan) -> None:
@@ -207,6 +227,26 @@ class SessionPlans:
         ledger.hold(prepared, items * _ITEM_BYTES, "plans")
 
 
+class ReadyPlan:
+    """A plan that is made beforehand for many steps, and anew when a device of it was lost."""
+
+    def __init__(
+        self, planning: SessionPlans, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]
+    ) -> None:
+        self._planning = planning
+        self._request = (fetches, list(feeds), targets)
+        self._prepared = planning.prepare(*self._request)
+        self._lives = planning.lives
+
+    async def current(self) -> PreparedPlan:
+        """The plan for a step that begins now. Cancelled: the next step goes on with making it."""
+        if self._lives != self._planning.lives:
+            lives = self._planning.lives
+            self._prepared, _ = await self._planning.prepare_in_turns(None, *self._request, None, 0.0)
+            self._lives = lives
+        return self._prepared
+
+
 def _interpreted(prepared: PreparedPlan) -> list[Plan]:
     """The plans that a request's plan is made of, one a device."""
     plan = prepared.plan
@@ -216,4 +256,4 @@ def _interpreted(prepared: PreparedPlan) -> list[Plan]:
     return [each.interpreted for each in tiers]
 
 
-__all__ = ["PLANS_MAX", "SessionPlans"]
+__all__ = ["PLANS_MAX", "ReadyPlan", "SessionPlans"]

@@ -18,10 +18,9 @@ from flowengine.core.errors import OpError
 from flowengine.devices.device import Device, IncomingValue, StreamDevice
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.checks import Check
-from flowengine.kernels.common.launched_chains import LaunchedChain
-from flowengine.kernels.provider import program_of
 from flowengine.runtime.planning.binding import located
 from flowengine.runtime.streams.completion import brought_out, called_beside, wait_reached
+from flowengine.runtime.streams.losing import is_lost, names_of
 
 #: Called with a name, where it goes, and the value that does.
 Count = Callable[[str, str, Value], None]
@@ -82,6 +81,11 @@ class DeviceCrossing:
     def launched(self, node: Node) -> None:
         self._launched.append(node)
 
+    @property
+    def in_flight(self) -> Sequence[Node]:
+        """The last nodes launched that are not known to be done."""
+        return tuple(self._launched)
+
     def look_at(self, node: Node, check: Check) -> None:
         """Have a check looked at before anything leaves the step."""
         device = self._device
@@ -112,6 +116,8 @@ class DeviceCrossing:
         try:
             await wait_reached(device, events, uses_threads=self._uses_threads)
         except OpError as error:
+            if is_lost(device):
+                raise  # whoever runs the step tells of it
             raise _late(error, self._launched) from None
         if whole:
             self._launched.clear()
@@ -131,18 +137,10 @@ class DeviceCrossing:
 
 def _late(error: OpError, launched: Iterable[Node]) -> OpError:
     """The error of a device, with the nodes whose work it may come from."""
-    names = ", ".join(name for node in launched for name in _names(node))
     return type(error)(
-        f"{error.message}; the last nodes launched before it was noticed: {names}. "
+        f"{error.message}; the last nodes launched before it was noticed: {names_of(launched)}. "
         "fe.Config(debug_devices=True) waits after each and so names the one"
     )
-
-
-def _names(node: Node) -> list[str]:
-    """The nodes that one stands for, in their order, or it by itself."""
-    body = program_of(node.attrs)
-    steps = [node] if not isinstance(body, LaunchedChain) else [step.node for step in body.steps]
-    return [f"'{each.name}' ({each.op})" for each in steps]
 
 
 __all__ = ["DeviceCrossing"]

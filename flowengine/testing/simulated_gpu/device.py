@@ -26,19 +26,14 @@ import trio
 
 from flowengine.core.arrays import Array, Value
 from flowengine.core.dtypes import DType
-from flowengine.core.errors import FailedPreconditionError, InternalError
+from flowengine.core.errors import FailedPreconditionError, InternalError, UnavailableError
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.ordering import Ordering, StreamEvent
 from flowengine.devices.short_memory import allocated
 from flowengine.testing import cupy_names
 from flowengine.testing.simulated_gpu.accesses import Access, AccessCheck, Finding
-from flowengine.testing.simulated_gpu.module import (
-    GpuModule,
-    arrays_in,
-    as_arrays,
-    offset_in,
-    replaced,
-)
+from flowengine.testing.simulated_gpu.host_copy import HostCopy
+from flowengine.testing.simulated_gpu.module import GpuModule, LateCall, arrays_in, offset_in
 from flowengine.testing.simulated_gpu.pool import POISON, Chunk, MemoryBlock, MemoryPool
 from flowengine.testing.simulated_gpu.streams import LateStreams
 from flowengine.testing.strict_array import root_of
@@ -50,26 +45,6 @@ COPY_IN: Final = 1
 COPY_OUT: Final = 2
 
 
-class HostCopy:
-    """A value on its way to host memory.
-
-    event   when it is there
-    """
-
-    __slots__ = ("_check", "_data", "_written", "event")
-
-    def __init__(self, event: StreamEvent, data: Array, written: Access, check: AccessCheck) -> None:
-        self.event = event
-        self._data = data
-        self._written = written
-        self._check = check
-
-    def value(self) -> Value:
-        """What is in host memory now, rank 0 as a scalar; a finding if nobody has waited for the event."""
-        self._check.host_reads(self._written)
-        return self._data.copy()[()]
-
-
 class SimulatedGpu:
     """Keeps `flowengine.devices.device.Device`.
 
@@ -78,6 +53,8 @@ class SimulatedGpu:
                  "launch" (work on what another stream uses), "copy out", "update" (a copy out of what was
                  last written in place, as variables are) and "reuse" (memory that comes back)
     fails_at     name of a function -> whether its work fails: told late, to whoever next asks for an event
+    ends_at      name of a function -> whether its work ends the context: the device is `lost` from then on
+    lost         what has ended it; empty as long as it lives
     waits        {kind: how many waits were asked for}
     stops        how often an event loop has stood still for the device
     copies       {"in": the bytes of each copy from the host, "out": of each copy to it}, in order
@@ -96,6 +73,8 @@ class SimulatedGpu:
         self.ordering = Ordering()
         self.leaves_out: Callable[[str, StreamEvent], bool] = lambda kind, event: False
         self.fails_at: Callable[[str], bool] = lambda name: False
+        self.ends_at: Callable[[str], bool] = lambda name: False
+        self.lost = ""
         self._failure: InternalError | None = None
         self.waits: dict[str, int] = {}
         self.stops = 0
@@ -103,6 +82,7 @@ class SimulatedGpu:
         self.launches: list[str] = []
         self.xp: Any = GpuModule(self)
         self._accesses = AccessCheck()
+        self._limit, self._seed = memory_limit, seed
         self._streams = LateStreams(seed)
         self.pool = MemoryPool(capacity_bytes, self._accesses.find)
         self._stream = COMPUTE
@@ -130,6 +110,7 @@ class SimulatedGpu:
             return value
         staged, known = np.array(value), np.array(value)
         with self._lock:
+            self._check_alive()
             self.copies["in"].append(known.nbytes)
             block = self._new_block(known, COPY_IN)
             target = self._late(known)
@@ -172,6 +153,7 @@ class SimulatedGpu:
         """Look whether an event has happened; meanwhile the streams may come a little further."""
         with self._lock:
             self._streams.run_one()
+            self._check_alive()
             failure, self._failure = self._failure, None
             if failure is not None:
                 raise failure
@@ -183,6 +165,7 @@ class SimulatedGpu:
     def unfinished(self) -> Sequence[StreamEvent]:
         """The ends of all that was given to the device and is not known to be done."""
         with self._lock:
+            self._check_alive()
             self._collect()
             return self.ordering.unfinished()
 
@@ -197,6 +180,12 @@ class SimulatedGpu:
         """Stand still until everything launched is done."""
         for event in self.unfinished():
             self.wait(event)
+
+    def successor(self) -> SimulatedGpu:
+        """Another one of this name, whose order is drawn anew. Plants and counts are not handed on."""
+        return SimulatedGpu(
+            self.name, self._limit, seed=self._seed + 1, capacity_bytes=self.pool.capacity_bytes
+        )
 
     # -- what a test does ---------------------------------------------------------------------------
 
@@ -248,35 +237,22 @@ class SimulatedGpu:
 
     # -- for the array module -----------------------------------------------------------------------
 
-    def call(
-        self,
-        function: Callable[..., Any],
-        values: tuple[Any, ...],
-        named: dict[str, Any],
-        writes: tuple[Any, ...],
-    ) -> Any:
-        """Call a function now for its shapes, and launch it; NumPy's result, in arrays of known memory."""
+    def call(self, call: LateCall) -> Any:
+        """Make a call now for its shapes, and launch it; NumPy's result, in arrays of known memory."""
         with self._lock:
-            return self._call(function, values, named, writes)
+            self._check_alive()
+            result = call.result()
+            made = [(i, a) for i, a in enumerate(arrays_in(result)) if self._block_of(a) is None]
+            if made or call.writes:  # else it is a view, or no array
+                self._launch_call(call, made)
+        return result
 
-    def _call(
-        self,
-        function: Callable[..., Any],
-        values: tuple[Any, ...],
-        named: dict[str, Any],
-        writes: tuple[Any, ...],
-    ) -> Any:
-        result = as_arrays(function(*values, **named))
-        made = [(i, a) for i, a in enumerate(arrays_in(result)) if self._block_of(a) is None]
-        if not made and not writes:
-            return result  # a view, or what is no array
-        name = getattr(function, "__name__", str(function))
+    def _launch_call(self, call: LateCall, made: Sequence[tuple[int, Array]]) -> None:
+        """Launch a call that makes these arrays, each with its place among those of the result."""
         # Their memory is given out before that of the results: a result never has that of an argument.
-        arrays = [*arrays_in(list(values)), *arrays_in(list(named.values()))]
-        reads = [block for a in arrays if (block := self._block_of(a)) is not None]
-        late_values = replaced(values, self._late)
-        late_named = {key: replaced(value, self._late) for key, value in named.items()}
-        changed = [block for a in writes if (block := self._block_of(a)) is not None]
+        reads = [block for a in call.arrays if (block := self._block_of(a)) is not None]
+        late = call.replaced(self._late)
+        changed = [block for a in call.writes if (block := self._block_of(a)) is not None]
         self._updated.update(block.chunk.number for block in changed)
         for _, array in made:
             if self._block_of(array) is None:
@@ -284,12 +260,11 @@ class SimulatedGpu:
         targets = [(i, self._late(array)) for i, array in made]
         for block in (*reads, *changed):
             if not block.is_live:
-                self._accesses.find("use after free", f"'{name}' uses memory {block.chunk.number}")
-        self.launches.append(name)
-        work = partial(self._compute, name, function, late_values, late_named, targets)
+                self._accesses.find("use after free", f"'{call.name}' uses memory {block.chunk.number}")
+        self.launches.append(call.name)
         read = dict.fromkeys(block.chunk for block in reads)
-        self._launch(name, self._stream, work, read, dict.fromkeys(b.chunk for b in changed), "launch")
-        return result
+        written = dict.fromkeys(block.chunk for block in changed)
+        self._launch(call.name, self._stream, partial(self._compute, late, targets), read, written, "launch")
 
     def note_read(self, what: str) -> None:
         """Somebody on the host looks at a value, or at how many there are."""
@@ -306,21 +281,19 @@ class SimulatedGpu:
 
     # -- within -------------------------------------------------------------------------------------
 
-    def _compute(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        values: Any,
-        named: dict[str, Any],
-        targets: Iterable[tuple[int, Array]],
-    ) -> None:
+    def _compute(self, call: LateCall, targets: Iterable[tuple[int, Array]]) -> None:
         """Do a piece of work, at last."""
+        name = call.name
+        if self.ends_at(name):
+            self.lost = f"{self.name} is lost: '{name}' has ended its context, and all values there are gone"
+            self._streams.end()
+            return
         if self.fails_at(name):
             self._failure = InternalError(f"'{name}' failed on {self.name}")
             return
         try:
             with np.errstate(all="ignore"):
-                results = list(arrays_in(as_arrays(function(*values, **named))))
+                results = list(arrays_in(call.result()))
             for index, target in targets:
                 np.copyto(target, results[index])
         except Exception as error:
@@ -328,7 +301,12 @@ class SimulatedGpu:
 
     def _start_copy(self, data: Array) -> HostCopy:
         with self._lock:
+            self._check_alive()
             return self._copy(data)
+
+    def _check_alive(self) -> None:
+        if self.lost:
+            raise UnavailableError(self.lost)
 
     def _copy(self, data: Array) -> HostCopy:
         block = self._block_of(data)
@@ -407,7 +385,7 @@ class SimulatedGpu:
         """Give back the memory of arrays that are gone."""
         while self._dropped:
             block = self._dropped.popleft()
-            if block.is_live:
+            if block.is_live and not self.lost:
                 self._free(block)
 
     def _free(self, block: MemoryBlock) -> None:

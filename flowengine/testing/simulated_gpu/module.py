@@ -7,7 +7,7 @@ knows them without a look at values; and late in the device's memory, which alon
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -15,17 +15,42 @@ from flowengine.core.arrays import Array
 from flowengine.testing.strict_arrays import StrictModule
 
 
+class LateCall(NamedTuple):
+    """A function of NumPy's arrays with what it is given.
+
+    writes   those among the arrays that it changes
+    """
+
+    function: Callable[..., Any]
+    values: tuple[Any, ...]
+    named: dict[str, Any]
+    writes: tuple[Any, ...]
+
+    @property
+    def name(self) -> str:
+        """What findings and failures call it."""
+        return getattr(self.function, "__name__", str(self.function))
+
+    @property
+    def arrays(self) -> list[Array]:
+        """All arrays that it is given."""
+        return [*arrays_in(list(self.values)), *arrays_in(list(self.named.values()))]
+
+    def result(self) -> Any:
+        """What it gives, scalars as arrays."""
+        return as_arrays(self.function(*self.values, **self.named))
+
+    def replaced(self, new: Callable[[Array], Array]) -> LateCall:
+        """The same of other arrays."""
+        named = {key: replaced(value, new) for key, value in self.named.items()}
+        return LateCall(self.function, replaced(self.values, new), named, ())
+
+
 class CallRunner(Protocol):
     """What the module hands its calls to: the device."""
 
-    def call(
-        self,
-        function: Callable[..., Any],
-        values: tuple[Any, ...],
-        named: dict[str, Any],
-        writes: tuple[Any, ...],
-    ) -> Any:
-        """Call a function now for its shapes, and launch it; NumPy's result, in arrays of known memory."""
+    def call(self, call: LateCall) -> Any:
+        """Make a call now for its shapes, and launch it; NumPy's result, in arrays of known memory."""
 
     def copy_in(self, value: Any) -> Any:
         """A value of host memory in the device's."""
@@ -53,7 +78,7 @@ class GpuModule(StrictModule):
     def run(
         self, function: Callable[..., Any], *values: Any, writes: tuple[Any, ...] = (), **named: Any
     ) -> Any:
-        return self.wrapped(self._runner.call(function, values, named, writes))
+        return self.wrapped(self._runner.call(LateCall(function, values, named, writes)))
 
     def moved_in(self, value: Any) -> Any:
         """A value of host memory in the device's; what is no array of numbers passes as it is."""
@@ -107,4 +132,4 @@ def replaced(value: Any, new: Callable[[Array], Array]) -> Any:
     return value
 
 
-__all__ = ["CallRunner", "GpuModule", "arrays_in", "as_arrays", "offset_in", "replaced"]
+__all__ = ["CallRunner", "GpuModule", "LateCall", "arrays_in", "as_arrays", "offset_in", "replaced"]

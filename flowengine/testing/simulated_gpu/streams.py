@@ -24,15 +24,20 @@ class LateStreams:
         self._haste = self._random.choice([0.0, 0.0, 0.3, 0.9])
         self._queues: dict[int, deque[Callable[[], None] | _StreamWait]] = {}
         self._done: dict[int, int] = {}
+        self._has_ended = False
 
     def launch(self, stream: int, work: Callable[[], None]) -> None:
         """Give a stream its next piece of work."""
+        if self._has_ended:
+            return
         self._queues.setdefault(stream, deque()).append(work)
         if self._random.random() < self._haste:
             self.run_one()
 
     def wait(self, stream: int, other: int, position: int) -> None:
         """All later work of a stream comes after so many pieces of another's."""
+        if self._has_ended:
+            return
         self._queues.setdefault(stream, deque()).append(_StreamWait(other, position))
 
     def has_reached(self, stream: int, position: int) -> bool:
@@ -44,6 +49,11 @@ class LateStreams:
         while self.run_one():
             pass
 
+    def end(self) -> None:
+        """Do nothing any more: what was given is forgotten, and so is what comes."""
+        self._has_ended = True
+        self._queues.clear()
+
     def run_one(self) -> bool:
         """Do one piece of work of a stream that may go on; False if there is none."""
         able = [stream for stream in sorted(self._queues) if self._is_able(stream)]
@@ -52,7 +62,7 @@ class LateStreams:
         stream = self._random.choice(able)
         work = self._queues[stream].popleft()
         assert not isinstance(work, _StreamWait)
-        work()
+        work()  # which may be the last
         self._done[stream] = self._done.get(stream, 0) + 1
         return True
 

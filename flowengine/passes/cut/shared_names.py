@@ -1,0 +1,59 @@
+"""A resource that several nodes find by its name is in one memory.
+
+    v1 = VarHandleOp(shared_name="v") on CPU:0, v2 = VarHandleOp(shared_name="v") on GPU:0   ->  an error
+
+Devices that share host memory share their resources; each other one keeps its own. Placement keeps nodes that
+share a name together as long as no demand contradicts. Where one does they would have one resource each,
+which nobody who gives two nodes one name can want: that is said when the second node is planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.devices.device import DeviceSet
+from flowengine.ir.graph import Node, NodeGraph
+from flowengine.passes.place.colocate import SharedName, shared_name_of
+
+#: What stands for the memory of all devices that share the host's.
+_HOST = ""
+
+
+class SharedNames:
+    """In which memory each named resource of a session is, as far as its plans tell."""
+
+    def __init__(self) -> None:
+        #: {name: (memory, node, its device)}
+        self._known: dict[SharedName, tuple[str, Node, str]] = {}
+
+    def check(self, graph: NodeGraph, placement: Mapping[str, str], devices: DeviceSet) -> None:
+        """Take in the nodes of a placed graph.
+
+        Raises InvalidArgumentError where one shares a resource by name with a node in another memory.
+        """
+        if all(device.shares_host_memory for device in devices):
+            return
+        found = dict[SharedName, tuple[str, Node, str]]()
+        for node in graph:
+            key = shared_name_of(node)
+            device = placement.get(node.name)
+            if key is None or device is None:
+                continue
+            memory = _HOST if devices[device].shares_host_memory else device
+            first = self._known.get(key) or found.setdefault(key, (memory, node, device))
+            if first[0] != memory:
+                raise _contradiction(key, first[1], first[2], node, device)
+        self._known.update(found)
+
+
+def _contradiction(key: SharedName, one: Node, there: str, other: Node, here: str) -> InvalidArgumentError:
+    name = key.name.decode("utf-8", "replace")
+    return InvalidArgumentError(
+        f"'{one.name}' ({one.op}) on {there} and '{other.name}' ({other.op}) on {here} share the resource "
+        f"'{name}' by its name, and are in two memories: each would have one of its own. Place both on one "
+        "device, or give them different shared_names"
+    )
+
+
+__all__ = ["SharedNames"]

@@ -1,0 +1,34 @@
+"""What a step sends and copies, counted where somebody asks for its metadata."""
+
+from __future__ import annotations
+
+from flowengine.core.arrays import Value
+from flowengine.core.rendezvous import Received, Rendezvous, RendezvousKey
+
+
+class CountedRendezvous:
+    """A rendezvous that counts what is sent and copied: {(edge, target): (times, bytes)}."""
+
+    def __init__(self, inner: Rendezvous) -> None:
+        self._inner = inner
+        self.counts: dict[tuple[str, str], tuple[int, int]] = {}
+
+    def count(self, edge: str, target: str, value: Value) -> None:
+        times, size = self.counts.get((edge, target), (0, 0))
+        self.counts[edge, target] = (times + 1, size + int(getattr(value, "nbytes", 0)))
+
+    def send(self, key: RendezvousKey, value: Value, is_dead: bool) -> None:
+        self.count(key.edge, key.target_device, None if is_dead else value)
+        self._inner.send(key, value, is_dead)
+
+    async def wait_received(self, key: RendezvousKey) -> tuple[Value, bool]:
+        return await self._inner.wait_received(key)
+
+    def receive(self, key: RendezvousKey, done: Received) -> None:
+        self._inner.receive(key, done)
+
+    def abort(self, error: Exception) -> None:
+        self._inner.abort(error)
+
+
+__all__ = ["CountedRendezvous"]
