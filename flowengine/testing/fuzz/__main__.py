@@ -13,8 +13,6 @@ from flowengine.testing.fuzz.kinds import KINDS
 from flowengine.testing.fuzz.minimise import minimised
 
 _SHOWN = 20
-#: The arguments of an op are to be accepted so often, for its kernel to have been tried at all.
-_ACCEPTED = 10
 
 
 def _show(tally: CampaignTally) -> None:
@@ -23,14 +21,17 @@ def _show(tally: CampaignTally) -> None:
 
 
 def _show_groups(tally: CampaignTally) -> None:
-    """How often each op was played, and how often its arguments were accepted."""
+    """How often each op was played, how often its arguments were accepted, and which ops have too little."""
     if not tally.groups:
         return
-    played = min(count for count, _ in tally.groups.values())
-    seldom = sorted((accepted, name) for name, (_, accepted) in tally.groups.items() if accepted < _ACCEPTED)
-    few = f", but for {len(seldom)}: " + ", ".join(f"{name} {count}" for count, name in seldom)
-    print(f"{len(tally.groups)} ops, each played at least {played} times")
-    print(f"arguments of each accepted at least {_ACCEPTED} times{few if seldom else ''}")
+    played, accepted = (min(row[place] for row in tally.groups.values()) for place in range(2))
+    print(f"{len(tally.groups)} ops, each played at least {played} times, {accepted} times past its checks")
+    if seldom := tally.seldom():
+        more = f" and {len(seldom) - _SHOWN} more" if len(seldom) > _SHOWN else ""
+        print(
+            f"{len(seldom)} ops below {tally.PLAYED} plays or {tally.ACCEPTED} past their checks "
+            f"(played/accepted): {', '.join(seldom[:_SHOWN])}{more}"
+        )
 
 
 def _is_same(kind: str, wanted: str, folder: Path, data: bytes) -> bool:
@@ -74,6 +75,8 @@ def main() -> None:
         _show_groups(tally)
         _make_smaller(given.folder, tally)
         found += len(tally.findings)
+        # In a campaign that is long enough it is a fault of its inputs.
+        found += len(tally.seldom()) if tally.is_full else 0
     sys.exit(1 if found else 0)
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import IO, Any, Final
+from typing import IO, Any, ClassVar, Final
 
 from flowengine.testing.fuzz.given import GivenBases
 
@@ -37,10 +37,28 @@ class CampaignTally:
     groups     {group of the good inputs: [how often it was played, how often its arguments were accepted]}
     """
 
+    #: So often each op is to be played, and so often its arguments are to be accepted, for its kernel to have
+    #: been tried at all.
+    PLAYED: ClassVar[int] = 20
+    ACCEPTED: ClassVar[int] = 10
+
     at: int
     outcomes: Counter[str] = field(default_factory=Counter)
     findings: list[dict[str, Any]] = field(default_factory=list)
     groups: dict[str, list[int]] = field(default_factory=dict)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether each group was played as often as it is to be."""
+        return all(played >= self.PLAYED for played, _ in self.groups.values())
+
+    def seldom(self) -> list[str]:
+        """ "NAME PLAYED/ACCEPTED" of each group that was played or accepted too seldom, the rarest first."""
+        return [
+            f"{name} {played}/{accepted}"
+            for accepted, played, name in sorted((row[1], row[0], name) for name, row in self.groups.items())
+            if played < self.PLAYED or accepted < self.ACCEPTED
+        ]
 
     def count(self, told: Mapping[str, Any]) -> None:
         """Take in what a child told of one input."""

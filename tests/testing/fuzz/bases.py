@@ -1,9 +1,10 @@
 """Good graphs of every op to be damaged: python -m tests.testing.fuzz.bases FOLDER.
 
 Of an op that has a record of its own: graphs of that node alone. Of another: the smallest recorded graphs
-that hold it, where the recorded material is there. Of the rest: graphs whose arguments are drawn.
+that hold it, where the recorded material is there. Of many: one that is written down. Of the rest: graphs
+whose arguments are drawn.
 Of all these those stay whose arguments are accepted when they are played as they are; an op that has none
-gets one that is written down, or drawn ones.
+gets drawn ones.
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 from flowengine.cli.ops import matching
 from flowengine.ir.graphdef import parse_graph_def
@@ -24,16 +24,6 @@ from tests.conformance.node_cases import cases
 from tests.oprecords.found import RECORDS
 from tests.testing.fuzz import built, drawn
 
-#: {op with a kernel: why no graph of it is accepted}.
-REFUSED: Final[Mapping[str, str]] = dict.fromkeys(
-    (
-        *("AnonymousSeedGenerator", "CSVDatasetV2", "ChooseFastestBranchDataset"),
-        *("CompositeTensorVariantFromComponents", "CompositeTensorVariantToComponents", "UnbatchGrad"),
-        *("ParseExampleDatasetV2"),
-        "RefNextIteration",
-    ),
-    "no draw fits, and none is written down",
-)
 #: Of an op so many graphs.
 _COUNT = 4
 _BYTES_MAX = 100_000
@@ -72,17 +62,22 @@ def write(folder: Path, shared: Path) -> tuple[int, list[str]]:
     if (shared / "conformance").is_dir():
         graphs |= of_recorded_graphs(missing, shared)
     runs_here = frozenset(each.name for each in matching("*"))
-    for op in sorted(missing - graphs.keys()):
+    for op in sorted(missing - graphs.keys() - built.BUILT.keys()):
         if good := drawn.graphs(op, runs_here, _COUNT):
             graphs[op] = good
+    for op in built.BUILT:
+        graphs[op] = [*built.graphs(op), *graphs.get(op, [])]
     for op, good in graphs.items():
         for number, graph in enumerate(good):
             (folder / f"{op}-{number}.pb").write_bytes(graph)
     return sum(map(len, graphs.values())), sorted(missing - graphs.keys())
 
 
-def accepted_among(graphs: dict[str, bytes], folder: Path) -> set[str]:
-    """The names of those graphs whose arguments are accepted, each played once in a child under limits."""
+def accepted_among(graphs: dict[str, bytes], folder: Path) -> tuple[set[str], list[str]]:
+    """The names of those graphs whose arguments are accepted, and what the others brought to light.
+
+    Each is played once in a child under limits.
+    """
     given = folder / "given"
     given.mkdir(parents=True)
     for name, graph in graphs.items():
@@ -91,34 +86,42 @@ def accepted_among(graphs: dict[str, bytes], folder: Path) -> set[str]:
     tally = campaign.run(
         "calls", 0, len(graphs), folder / "found", bases=given, as_they_are=True, hang_seconds=120
     )
-    return {name for name, (_, accepted) in tally.groups.items() if accepted}
+    names = sorted(graphs)
+    found = {names[row["seed"]]: row["finding"] for row in tally.findings}
+    accepted = {name for name, (_, accepted) in tally.groups.items() if accepted}
+    return accepted - found.keys(), [f"{name}: {finding}" for name, finding in found.items()]
 
 
-def keep_accepted(folder: Path) -> list[str]:
-    """Of each op only the graphs that are accepted stay, where there is one; the ops that have none."""
+def keep_accepted(folder: Path) -> tuple[list[str], list[str]]:
+    """Of each op only the graphs that are accepted stay, where there is one.
+
+    The ops that have none, and what was found on the way.
+    """
     runs_here = frozenset(each.name for each in matching("*"))
     graphs = {path.stem: path.read_bytes() for path in sorted(folder.iterdir())}
     with tempfile.TemporaryDirectory() as aside:
-        accepted = accepted_among(graphs, Path(aside, "first"))
+        accepted, found = accepted_among(graphs, Path(aside, "first"))
         ops = {name.rpartition("-")[0] for name in accepted}
         more = {
-            f"{op}-{_COUNT + number}": graph
+            f"{op}-{_COUNT + 1 + number}": graph
             for op in sorted(runs_here - ops)
-            for number, graph in enumerate(built.graphs(op) or drawn.graphs(op, runs_here, _COUNT))
+            for number, graph in enumerate(drawn.graphs(op, runs_here, _COUNT))
         }
-        new = accepted_among(more, Path(aside, "second")) if more else set()
+        new, found_later = accepted_among(more, Path(aside, "second")) if more else (set(), [])
     for name in new:
         (folder / f"{name}.pb").write_bytes(more[name])
     ops |= {name.rpartition("-")[0] for name in new}
     for name in graphs.keys() - accepted:
         if name.rpartition("-")[0] in ops:
             (folder / f"{name}.pb").unlink()
-    return sorted(runs_here - ops)
+    return sorted(runs_here - ops), found + found_later
 
 
 if __name__ == "__main__":
     shutil.rmtree(sys.argv[1], ignore_errors=True)
     count, left = write(Path(sys.argv[1]), Path(os.environ.get("FLOWENGINE_SHARED", "../shared")))
-    refused = keep_accepted(Path(sys.argv[1]))
+    refused, found = keep_accepted(Path(sys.argv[1]))
+    for each in found:
+        print(f"found: {each}")
     print(f"of {len(refused)} ops no graph is accepted as it is: {', '.join(refused)}")
     print(f"{count} graphs; none of {len(left)} ops that run here: {', '.join(left)}")

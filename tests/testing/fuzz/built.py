@@ -13,8 +13,9 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.graphs.graph import Graph
+from tests.testing.fuzz.built_datasets import BUILT_DATASETS
+from tests.testing.fuzz.built_trees import BUILT_TREES
 
-_KINDS: Final[Mapping[str, Any]] = {"output_types": ["int64"], "output_shapes": [[]]}
 _MANY: Final = np.ones((2, 2), np.float32)
 
 
@@ -26,8 +27,32 @@ def _i64(*numbers: int) -> Any:
     return np.array(numbers, np.int64)
 
 
-def _dataset(g: Graph) -> Any:
-    return g.ops.RangeDataset(np.int64(0), np.int64(6), np.int64(1), **_KINDS)
+def _looped(g: Graph) -> object:
+    """A loop of three turns with a reference among what it carries."""
+    variable = g.ops.VariableV2(shape=[], dtype="float32")
+    kinds: dict[str, Any] = {"frame_name": "f", "parallel_iterations": 1}
+    with g.control_dependencies([g.ops.Assign(variable, np.float32(1))]):
+        entered = [g.ops.Enter(np.int32(0), **kinds), g.ops.RefEnter(variable, **kinds)]
+    count, value = g.ops.Merge([entered[0]] * 2).output, g.ops.RefMerge([entered[1]] * 2).output
+    with g.control_dependencies([count]):
+        goes_on = g.ops.LoopCond(g.ops.Less(count, np.int32(3)))
+    switches = [g.ops.Switch(count, goes_on), g.ops.RefSwitch(value, goes_on)]
+    inside = g.ops.Identity(switches[0].output_true)
+    with g.control_dependencies([inside]):
+        g.set_back_edge(count, 1, g.ops.NextIteration(g.ops.AddV2(inside, np.int32(1))))
+    g.set_back_edge(value, 1, g.ops.RefNextIteration(switches[1].output_true))
+    return g.ops.Identity(g.ops.RefExit(switches[1].output_false))
+
+
+def _regathered(g: Graph) -> object:
+    rows, own = np.ones((2, 3), np.float32), np.int64(7)
+    parts = np.array([[7, 0, 2]], np.int64)
+    return g.ops.UnbatchGrad(rows, parts, rows, own, container="", shared_name="u")
+
+
+def _composed(g: Graph) -> object:
+    made = g.ops.CompositeTensorVariantFromComponents([np.float32(1), _i64(2, 3)], metadata=b"")
+    return g.ops.CompositeTensorVariantToComponents(made, metadata=b"", Tcomponents=["float32", "int64"])
 
 
 def _reader(op: str, **attrs: Any) -> Callable[[Graph], object]:
@@ -56,36 +81,11 @@ def _found(g: Graph) -> object:
         return g.ops.LookupTableFind(table, _i64(1, 9), np.int64(0))
 
 
-def _from_dataset(g: Graph) -> object:
-    rows = g.ops.TensorSliceDataset([_i64(1, 2), _i64(3, 4)], output_shapes=[[], []])
-    return g.ops.InitializeTableFromDataset(_table(g, "HashTableV2"), rows)
-
-
-def _iterator(g: Graph, op: str) -> object:
-    handle = g.ops.IteratorToStringHandle(g.ops.IteratorV2(shared_name="i", container="", **_KINDS))
-    return g.ops.IteratorToStringHandle(getattr(g.ops, op)(handle))
-
-
-def _devices(g: Graph) -> Any:
-    return g.ops.MultiDeviceIterator(devices=["/cpu:0"], shared_name="m", container="", **_KINDS)
-
-
-def _shard(g: Graph) -> object:
-    iterator = _devices(g)
-    begun = g.ops.MultiDeviceIteratorInit(_dataset(g), iterator, np.int64(1))
-    return g.ops.MultiDeviceIteratorGetNextFromShard(iterator, np.int32(0), begun, **_KINDS)
-
-
 def _staged(g: Graph, op: str, ordered: str = "") -> object:
     kinds: dict[str, Any] = {"dtypes": ["float32"], "shared_name": "s"}
     put = getattr(g.ops, f"{ordered}MapStage")(np.int64(1), _i32(0), [np.float32(2)], **kinds)
     with g.control_dependencies([put]):
         return getattr(g.ops, op)(np.int64(1), _i32(0), **kinds)
-
-
-def _padded(g: Graph, op: str, *more: Any) -> object:
-    shapes, values = [np.zeros(0, np.int64)], [np.int64(0)]
-    return getattr(g.ops, op)(_dataset(g), np.int64(2), shapes, values, *more, output_shapes=[[None]])
 
 
 def _dequeued(g: Graph, op: str) -> object:
@@ -174,25 +174,10 @@ def _image_summary(g: Graph) -> object:
     return g.ops.WriteImageSummary(g.ops.SummaryWriter(), np.int64(1), b"tag", picture, colour)
 
 
-def _single(g: Graph) -> object:
-    one = g.ops.TensorDataset([np.int64(3)], output_shapes=[[]])
-    return g.ops.DatasetToSingleElement(one, **_KINDS)
-
-
-def _sparse_batch(g: Graph, op: str) -> object:
-    rows = g.ops.TensorSliceDataset([_MANY], output_shapes=[[2]])
-    kinds: dict[str, Any] = {"output_types": ["variant"], "output_shapes": [[None, 3]]}
-    return getattr(g.ops, op)(rows, np.int64(2), _i64(2), **kinds)
-
-
 def _ragged(g: Graph) -> object:
     splits = _i64(0, 1, 3)
     rows = g.ops.RaggedTensorToVariant([splits], np.ones(3, np.float32), batched_input=True)
     return g.ops.RaggedTensorToVariantGradient(rows, splits, _i32(3), Tvalues="float32")
-
-
-def _sql(g: Graph, op: str) -> object:
-    return getattr(g.ops, op)(b"sqlite", b"absent.db", b"select 1", **_KINDS)
 
 
 def _reference(g: Graph) -> object:
@@ -207,42 +192,29 @@ def _pictures(g: Graph, op: str) -> object:
 
 
 BUILT: Final[Mapping[str, Callable[[Graph], object]]] = {
+    **BUILT_DATASETS,
+    **BUILT_TREES,
     "AccumulatorTakeGradient": _averaged,
     "BatchNormWithGlobalNormalizationGrad": _norm,
-    "DatasetFromGraph": lambda g: g.ops.DatasetFromGraph(g.ops.DatasetToGraph(_dataset(g))),
-    "DatasetToSingleElement": _single,
+    "CompositeTensorVariantFromComponents": _composed,
+    "CompositeTensorVariantToComponents": _composed,
     "DecodePaddedRaw": lambda g: g.ops.DecodePaddedRaw([b"abcd"], np.int32(4), out_type="uint8"),
-    "DenseToSparseBatchDataset": lambda g: _sparse_batch(g, "DenseToSparseBatchDataset"),
     "EncodeJpeg": lambda g: _pictures(g, "EncodeJpeg"),
     "EncodePng": lambda g: _pictures(g, "EncodePng"),
-    "ExperimentalDenseToSparseBatchDataset": lambda g: _sparse_batch(
-        g, "ExperimentalDenseToSparseBatchDataset"
-    ),
-    "ExperimentalSqlDataset": lambda g: _sql(g, "ExperimentalSqlDataset"),
     "FixedLengthRecordReader": _reader("FixedLengthRecordReader", record_bytes=4),
     "IdentityReader": _reader("IdentityReader"),
     "ImportEvent": lambda g: g.ops.ImportEvent(g.ops.SummaryWriter(), b"\x10\x01"),
     "InitializeTable": _found,
-    "InitializeTableFromDataset": _from_dataset,
     "InitializeTableV2": lambda g: g.ops.InitializeTableV2(_table(g, "HashTableV2"), _i64(1), _i64(2)),
-    "IteratorFromStringHandle": lambda g: _iterator(g, "IteratorFromStringHandle"),
-    "IteratorFromStringHandleV2": lambda g: _iterator(g, "IteratorFromStringHandleV2"),
     "LookupTableFind": _found,
     "LookupTableInsert": lambda g: g.ops.LookupTableInsert(_table(g, "MutableHashTable"), _i64(1), _i64(2)),
     "MapPeek": lambda g: _staged(g, "MapPeek"),
     "MapStage": lambda g: _staged(g, "MapPeek"),
     "MapUnstage": lambda g: _staged(g, "MapUnstage"),
-    "MultiDeviceIteratorFromStringHandle": lambda g: g.ops.MultiDeviceIteratorFromStringHandle(
-        g.ops.MultiDeviceIteratorToStringHandle(_devices(g))
-    ),
-    "MultiDeviceIteratorGetNextFromShard": _shard,
-    "MultiDeviceIteratorInit": _shard,
     "OrderedMapPeek": lambda g: _staged(g, "OrderedMapPeek", "Ordered"),
     "OrderedMapStage": _unstaged,
     "OrderedMapUnstageNoKey": _unstaged,
     "OrderedMapUnstage": lambda g: _staged(g, "OrderedMapUnstage", "Ordered"),
-    "PaddedBatchDataset": lambda g: _padded(g, "PaddedBatchDataset"),
-    "PaddedBatchDatasetV2": lambda g: _padded(g, "PaddedBatchDatasetV2", np.bool_(True)),
     "ParseTensor": lambda g: g.ops.ParseTensor(g.ops.SerializeTensor(_MANY), out_type="float32"),
     "QueueDequeueMany": lambda g: _dequeued(g, "QueueDequeueMany"),
     "QueueDequeueUpTo": lambda g: _dequeued(g, "QueueDequeueUpTo"),
@@ -252,8 +224,8 @@ BUILT: Final[Mapping[str, Callable[[Graph], object]]] = {
     "ReaderSerializeStateV2": lambda g: g.ops.ReaderSerializeStateV2(g.ops.IdentityReaderV2()),
     "RefEnter": _reference,
     "RefExit": _reference,
+    "RefNextIteration": _looped,
     "SparseAccumulatorApplyGradient": _accumulated,
-    "SqlDataset": lambda g: _sql(g, "SqlDataset"),
     "StackPop": _popped,
     "StatefulStandardNormal": lambda g: _drawn_from(g, "StatefulStandardNormal"),
     "StatefulTruncatedNormal": lambda g: _drawn_from(g, "StatefulTruncatedNormal", np.int64(1)),
@@ -270,6 +242,7 @@ BUILT: Final[Mapping[str, Callable[[Graph], object]]] = {
     "TensorMapErase": lambda g: g.ops.TensorMapErase(_map(g), np.int64(1), value_dtype="float32"),
     "TensorMapLookup": lambda g: g.ops.TensorMapLookup(_map(g), np.int64(1), value_dtype="float32"),
     "TextLineReader": _reader("TextLineReader"),
+    "UnbatchGrad": _regathered,
     "WholeFileReader": _reader("WholeFileReader"),
     "WriteImageSummary": _image_summary,
 }
