@@ -13,7 +13,7 @@ from flowengine.checkpoint.slices import (
     encode_shape,
     encode_slice,
 )
-from flowengine.checkpoint.wire import bytes_field, field, fields, fixed32_field, signed
+from flowengine.ir.wire import bytes_field, field, fields, fixed32_field, signed
 
 #: The version of the format that is written, and the newest that is read.
 VERSION: Final = 1

@@ -12,8 +12,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from flowengine.checkpoint.wire import bytes_field, field, fields, signed
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.ir.wire import bytes_field, field, fields, signed
 
 #: One (start, length) a dimension; None is the whole of it.
 Slice: TypeAlias = tuple[tuple[int, int] | None, ...]

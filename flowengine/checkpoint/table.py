@@ -13,10 +13,10 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Final, NoReturn
 
-from flowengine.checkpoint.wire import read_varint, varint
 from flowengine.core.crc32c import crc32c, mask, unmask
 from flowengine.core.errors import DataLossError, NotFoundError, UnimplementedError
 from flowengine.core.files.access import SYSTEM, Files
+from flowengine.ir.wire import read_varint, varint
 
 _MAGIC: Final = (0xDB4775248B80FB57).to_bytes(8, "little")
 _FOOTER: Final = 48

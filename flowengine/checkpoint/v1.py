@@ -28,13 +28,13 @@ from flowengine.checkpoint.slices import (
 )
 from flowengine.checkpoint.table import TableReader, TableWriter
 from flowengine.checkpoint.values import decode_values, encode_values, is_storable
-from flowengine.checkpoint.wire import bytes_field, field, fields
 from flowengine.core import dtypes
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.arrays import describe as describe_value
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
 from flowengine.core.files.access import SYSTEM, Files
+from flowengine.ir.wire import bytes_field, field, fields
 
 _META_KEY = b""
 

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from flowengine.checkpoint.wire import BYTES, bytes_field, decode_varints, encode_varints, fields
 from flowengine.core import dtypes
 from flowengine.core.arrays import Array
 from flowengine.core.dtypes import DType
+from flowengine.ir.wire import BYTES, bytes_field, decode_varints, encode_varints, fields
 
 _STRINGS: Final = 8
 #: Fields of numbers that are stored as they are in memory.

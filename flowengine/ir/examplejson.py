@@ -13,6 +13,7 @@ from google.protobuf import json_format
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.proto.example_pb2 import Example
+from flowengine.ir.wire import bytes_field, varint
 
 _DEPTH_MAX: Final = 32
 
@@ -30,31 +31,19 @@ def example_from_json(text: bytes) -> bytes:
     features = example.features.feature
     names = (listed.get("features") or {}).get("feature") or {}
     entries = b"".join(
-        _field(1, _field(1, name.encode()) + _field(2, _feature(features[name]))) for name in names
+        bytes_field(1, bytes_field(1, name.encode()) + bytes_field(2, _feature(features[name])))
+        for name in names
     )
-    return _field(1, entries) if example.HasField("features") else b""
+    return bytes_field(1, entries) if example.HasField("features") else b""
 
 
 def _feature(feature: Any) -> bytes:
     kind = feature.WhichOneof("kind")
     if kind == "bytes_list":
-        return _field(1, b"".join(_field(1, value) for value in feature.bytes_list.value))
+        return bytes_field(1, b"".join(bytes_field(1, value) for value in feature.bytes_list.value))
     if kind == "float_list":
         values = feature.float_list.value
-        return _field(2, b"".join(b"\x0d" + struct.pack("<f", value) for value in values))
+        return bytes_field(2, b"".join(b"\x0d" + struct.pack("<f", value) for value in values))
     if kind == "int64_list":
-        return _field(3, b"".join(b"\x08" + _varint(value % 2**64) for value in feature.int64_list.value))
+        return bytes_field(3, b"".join(b"\x08" + varint(value) for value in feature.int64_list.value))
     return b""
-
-
-def _field(number: int, data: bytes) -> bytes:
-    return bytes([number << 3 | 2]) + _varint(len(data)) + data
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

@@ -28,6 +28,7 @@ from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.proto import ResourceHandleProto, TensorProto, TensorShapeProto, VariantTensorDataProto
+from flowengine.ir.wire import read_varint
 
 #: Bytes that a tensor with fewer stored elements than it has may take when they are written out. A
 #: protocol buffer holds at most this much, so no tensor that is stored in full meets the limit.
@@ -264,18 +265,12 @@ def _split_strings(content: bytes, count: int) -> list[bytes]:
     """The strings behind `count` varint lengths."""
     lengths = []
     position = 0
-    for _ in range(count):
-        length = shift = 0
-        while True:
-            if position >= len(content) or shift > 63:
-                raise InvalidArgumentError("the lengths of strings in tensor_content are cut off")
-            byte = content[position]
-            position += 1
-            length |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                break
-        lengths.append(length)
+    try:
+        for _ in range(count):
+            length, position = read_varint(content, position)
+            lengths.append(length)
+    except ValueError:
+        raise InvalidArgumentError("the lengths of strings in tensor_content are cut off") from None
     if position + sum(lengths) != len(content):
         raise InvalidArgumentError(
             f"the strings of a tensor_content should take {sum(lengths)} bytes and have "

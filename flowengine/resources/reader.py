@@ -18,11 +18,15 @@ import trio
 
 from flowengine.core.arrays import WOULD_WAIT, to_array
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
+from flowengine.ir.wire import BYTES, VARINT, bytes_field, field, fields, signed
 from flowengine.resources.queue import Queue
 from flowengine.resources.records import Block, Format
 
 #: Read at a time: each time costs two switches between threads, which take long on a busy machine.
 BLOCKS: Final = 4
+
+#: The field of a state that holds the name of the file that is being read; those before it are counts.
+_CURRENT: Final = 4
 
 #: Opens a file for reading, or raises one of our errors. Called on a thread.
 Opener = Callable[[bytes], BinaryIO]
@@ -265,9 +269,9 @@ class Reader:
         """The counts and the current name; UnimplementedError for kinds that read files piece by piece."""
         if not self.has_state:
             raise UnimplementedError(f"Reader SerializeState is not supported by {self.kind}")
-        fields = ((8, self.started), (16, self.finished), (24, self.produced))
-        out = b"".join(bytes([tag]) + _varint(value) for tag, value in fields if value)
-        return out + (b"\x22" + _varint(len(self._current)) + self._current if self._current else b"")
+        counts = (self.started, self.finished, self.produced)
+        out = b"".join(field(number, value) for number, value in enumerate(counts, 1) if value)
+        return out + (bytes_field(_CURRENT, self._current) if self._current else b"")
 
     def restore(self, state: bytes) -> None:
         """What `serialize` gave; InvalidArgumentError for anything else."""
@@ -283,40 +287,17 @@ class Reader:
         self.started, self.finished, self.produced, self._current = started, finished, produced, current
 
 
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def _parsed_state(state: bytes, name: str) -> tuple[int, int, int, bytes]:
-    numbers = {8: 0, 16: 0, 24: 0}
+    numbers = {1: 0, 2: 0, 3: 0}
     current = b""
-    at = 0
-
-    def varint() -> int:
-        nonlocal at
-        value = shift = 0
-        while shift < 70 and at < len(state):
-            byte = state[at]
-            at += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value - 2**64 if value >= 2**63 else value
-            shift += 7
-        raise InvalidArgumentError(f"Could not parse state for {name}: {state[:60]!r}")
-
-    while at < len(state):
-        tag = varint()
-        value = varint()
-        if tag in numbers:
-            numbers[tag] = value
-        elif tag == 0x22 and 0 <= value <= len(state) - at:
-            current = state[at : at + value]
-            at += value
-        else:
-            raise InvalidArgumentError(f"Could not parse state for {name}: {state[:60]!r}")
-    return numbers[8], numbers[16], numbers[24], current
+    try:
+        for number, kind, value in fields(state):
+            if kind == VARINT and number in numbers:
+                numbers[number] = signed(value)
+            elif kind == BYTES and number == _CURRENT:
+                current = bytes(value)
+            else:
+                raise ValueError(f"field {number} is none of a reader's")
+    except ValueError as error:
+        raise InvalidArgumentError(f"Could not parse state for {name}: {error}: {state[:60]!r}") from None
+    return numbers[1], numbers[2], numbers[3], current

@@ -205,7 +205,10 @@ class Scan:
         return self._varint(at + 1)
 
     def _varint(self, at: Array) -> tuple[Array, Array]:
-        """Numbers of up to five bytes, and what follows each. What is damaged shows where they are used."""
+        """Numbers of up to five bytes, and what follows each. What is damaged shows where they are used.
+
+        `ir.wire` reads numbers that lie one after the other; these lie anywhere, one in each example.
+        """
         pairs = self._pairs[at]
         values, sizes = _short_numbers()
         value = values.take(pairs)

@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import DataLossError, InvalidArgumentError
+from flowengine.ir.wire import read_varint, varint
 from flowengine.kernels.common.file_access import require_reading, translated
 from flowengine.kernels.context import KernelContext
-from flowengine.kernels.io.summary_fields import varint
 
 _MASK32: Final = (1 << 32) - 1
 _MASK64: Final = (1 << 64) - 1
@@ -221,31 +221,25 @@ def field_of(message: Any, name: bytes) -> ProtoField:
 # --------------------------------------------------------------------------- bytes
 
 
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        if at >= len(data) or shift > 63:
-            raise DataLossError(f"a number that begins at byte {at} of a message does not end")
-        octet = data[at]
-        at += 1
-        number |= (octet & 0x7F) << shift
-        shift += 7
-        if octet < 0x80:
-            return number & _MASK64, at
+def _next_number(data: bytes, at: int) -> tuple[int, int]:
+    try:
+        return read_varint(data, at)
+    except ValueError:
+        raise DataLossError(f"a number that begins at byte {at} of a message does not end") from None
 
 
 def parts(data: bytes) -> Iterator[tuple[int, int, Any]]:
     """(number, wire, what it holds) of each field; DataLossError where the bytes are no message."""
     at = 0
     while at < len(data):
-        key, at = _read_varint(data, at)
+        key, at = _next_number(data, at)
         number, wire = key >> 3, key & 7
         if wire == 0:
-            value, at = _read_varint(data, at)
+            value, at = _next_number(data, at)
             yield number, wire, value
             continue
         if wire == 2:
-            size, at = _read_varint(data, at)
+            size, at = _next_number(data, at)
         elif wire in (1, 5):
             size = 8 if wire == 1 else 4
         elif wire == 3:
@@ -265,12 +259,12 @@ def _group_size(data: bytes, start: int, number: int) -> int:
     while True:
         if data.startswith(end, at):
             return at - start
-        key, after = _read_varint(data, at)
+        key, after = _next_number(data, at)
         wire = key & 7
         if wire == 0:
-            _, at = _read_varint(data, after)
+            _, at = _next_number(data, after)
         elif wire == 2:
-            size, at = _read_varint(data, after)
+            size, at = _next_number(data, after)
             at += size
         elif wire in (1, 5):
             at = after + (8 if wire == 1 else 4)
@@ -287,7 +281,7 @@ def unpacked(kind: FieldKind, data: bytes) -> Iterator[Any]:
     at = 0
     if kind.wire == 0:
         while at < len(data):
-            number, at = _read_varint(data, at)
+            number, at = _next_number(data, at)
             yield kind.read(number)
         return
     size = 8 if kind.wire == 1 else 4

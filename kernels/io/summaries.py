@@ -17,9 +17,9 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.graph import Node
+from flowengine.ir.wire import BYTES, bytes_field
 from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.io.summary_fields import (
-    bytes_field,
     double_field,
     fields,
     is_message,
@@ -118,10 +118,11 @@ def merge_summary(inputs: tuple[Any, ...]) -> Any:
     parts: list[bytes] = []
     for each in inputs:
         for data in to_array(each).reshape(-1).tolist():
-            for number, payload in fields(data):
-                if number != 1:
+            for number, kind, payload in fields(data):
+                if number != 1 or kind != BYTES:
                     continue
-                tag = next((content for field, content in fields(payload) if field == 1), b"")
+                tags = [bytes(tag) for place, held, tag in fields(payload) if (place, held) == (1, BYTES)]
+                tag = tags[0] if tags else b""
                 # A value without a tag cannot clash.
                 if tag and tag in seen:
                     raise InvalidArgumentError(

@@ -10,9 +10,10 @@ import numpy as np
 
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.ir.wire import bytes_field
 from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.image.coding import encode_png
-from flowengine.kernels.io.summary_fields import bytes_field, number_field, value_entry
+from flowengine.kernels.io.summary_fields import number_field, value_entry
 from flowengine.kernels.signal.audio import encode_wav
 
 #: A pixel range smaller than this is not stretched.

@@ -16,11 +16,11 @@ from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
+from flowengine.ir.wire import bytes_field
 from flowengine.kernels.common.file_access import path_of, require_writing, translated
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.io.summaries import histogram_summary
 from flowengine.kernels.io.summary_fields import (
-    bytes_field,
     double_field,
     is_message,
     number_field,

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from flowengine.checkpoint.wire import encode_varints
 from flowengine.core.arrays import Array, Value, describe, to_array
 from flowengine.core.dtypes import DType, as_dtype, string
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.proto import TensorProto
 from flowengine.ir.tensorproto import decode_tensor, encode_tensor, set_type, shape_to_proto
+from flowengine.ir.wire import encode_varints
 from flowengine.kernels.common.array_args import brackets
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.sparse.entries import check_columns, check_rank, checked_parts, order_of, vector_of

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowengine.checkpoint import BundleReader, V1Reader, V1Writer, open_checkpoint
-from flowengine.checkpoint.wire import decode_varints, encode_varints, read_varint, varint
 from flowengine.core import dtypes
 from flowengine.core.errors import DataLossError, InvalidArgumentError, NotFoundError
+from flowengine.ir.wire import decode_varints, encode_varints, read_varint, varint
 
 WRITTEN = Path(__file__).with_name("written_by_tensorflow")
 NUMERIC = tuple(d for d in dtypes.COMPUTED if d.size)

@@ -18,11 +18,11 @@ from flowengine.checkpoint.elements import (
     variant_pieces,
 )
 from flowengine.checkpoint.values import decode_values, encode_values
-from flowengine.checkpoint.wire import decode_varints
 from flowengine.core import dtypes
 from flowengine.core.crc32c import crc32c, mask
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.ir.proto.tensor_pb2 import TensorProto
+from flowengine.ir.wire import decode_varints
 
 PIECE = 64
 

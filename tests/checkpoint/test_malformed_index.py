@@ -13,9 +13,9 @@ from flowengine.checkpoint import BundleReader, BundleWriter, V1Reader, V1Writer
 from flowengine.checkpoint.entries import HEADER_KEY, VERSION, BundleEntry
 from flowengine.checkpoint.slices import encode_shape, encode_slice, slice_key
 from flowengine.checkpoint.table import TableReader, TableWriter
-from flowengine.checkpoint.wire import bytes_field, field
 from flowengine.core import dtypes
 from flowengine.core.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
+from flowengine.ir.wire import bytes_field, field
 
 Table = dict[bytes, bytes]
 

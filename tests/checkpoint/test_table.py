@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from flowengine.checkpoint import table
 from flowengine.checkpoint.table import TableReader, TableWriter
-from flowengine.checkpoint.wire import decode_varints, read_varint, signed, varint
 from flowengine.core.crc32c import crc32c, mask
 from flowengine.core.errors import DataLossError, UnimplementedError
+from flowengine.ir.wire import decode_varints, read_varint, signed, varint
 
 #: Few different bytes, those at the ends of the range among them: neighbours share much and differ by one.
 _KEYS = st.lists(st.sampled_from(b"\x00\x01ab\xfe\xff"), max_size=4).map(bytes)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import flowengine as fe
-from flowengine.checkpoint.wire import bytes_field, field
 from flowengine.core.errors import InvalidArgumentError, NotFoundError, OutOfRangeError, PermissionDeniedError
+from flowengine.ir.wire import bytes_field, field
 from flowengine.resources.data.saved.loading import (
     METADATA,
     RUN_FIELD,

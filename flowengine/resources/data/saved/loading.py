@@ -15,7 +15,6 @@ from typing import Any, Final
 import numpy as np
 import trio
 
-from flowengine.checkpoint.wire import BYTES, decode_varints, fields
 from flowengine.core import dtypes
 from flowengine.core.arrays import Value
 from flowengine.core.dtypes import DType
@@ -25,6 +24,7 @@ from flowengine.core.shapes import TensorShape
 from flowengine.ir.names import SHARD_READER
 from flowengine.ir.proto.tensor_pb2 import TensorProto
 from flowengine.ir.tensorproto import decode_tensor
+from flowengine.ir.wire import BYTES, decode_varints, fields
 from flowengine.resources.data.dataset import DataIterator, DatasetValue, Iteration, Origin, scalar, text
 from flowengine.resources.data.files import tf_record_dataset
 from flowengine.resources.data.functional import Captured

@@ -14,12 +14,12 @@ from typing import Any, BinaryIO, Final
 
 import trio
 
-from flowengine.checkpoint.wire import bytes_field, field, varint
 from flowengine.core.arrays import Value
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 from flowengine.core.files.access import Files
 from flowengine.ir.tensorproto import encode_tensor
+from flowengine.ir.wire import bytes_field, field, varint
 from flowengine.resources.data.dataset import DataIterator, Iteration, Origin, text
 from flowengine.resources.data.functional import Captured
 from flowengine.resources.data.ordering import DerivedDataset

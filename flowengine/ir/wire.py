@@ -1,4 +1,11 @@
-"""Protocol buffer messages as bytes, field by field: what the few small messages of checkpoints need."""
+"""Protocol buffer messages as bytes, field by field: for messages that are small, or whose bytes are given.
+
+    bytes_field(1, b"name") + field(2, 300)          # a message of two fields
+    for number, kind, value in fields(data): ...     # and read again
+
+Everything that reads or writes a varint does it here, but for the scans of many serialised examples
+(`kernels/io/example_scan.py`): these look at the bytes of all of them at once.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +37,11 @@ def varint(value: int) -> bytes:
 
 def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
     """The unsigned integer at a position, and the position after it; ValueError where it does not end."""
+    size = len(data)
+    if position < size and (byte := data[position]) < 0x80:  # most are lengths and tags of one byte
+        return byte, position + 1
     value = shift = 0
-    while shift < 70:
-        if position >= len(data):
-            break
+    while shift < 70 and position < size:
         byte = data[position]
         position += 1
         value |= (byte & 0x7F) << shift
