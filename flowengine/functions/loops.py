@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from flowengine.core import dtypes
-from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.functions.bodies import behind_identities
 from flowengine.functions.branches import verdict_on
@@ -32,10 +31,9 @@ def write_loop(writer: CallWriter, is_anchored: bool) -> Written:
 def write_count(writer: CallWriter, is_anchored: bool) -> Written:
     """For: the rounds are counted beforehand, ceil((limit - start) / delta) of them.
 
-    A delta of 0 is an error of the step, as a division by zero. Raises InvalidArgumentError for a body that
-    does not take the index and the variables, and give the variables, or a range of what may be no scalars.
+    A delta of 0 is an error of the step, as a division by zero. Raises InvalidArgumentError for a range of
+    what may be no scalars.
     """
-    _check_body(writer, [dtypes.int32, *writer.node.attrs["T"]], writer.node.attrs["T"])
     start, limit, delta = _range_of(writer)
     graph, ops = writer.graph, writer.ops
     controls = writer.controls(is_anchored)
@@ -58,17 +56,6 @@ def _range_of(writer: CallWriter) -> list[Tensor]:
                 f"and '{each.name}' has the shape {each.shape}"
             )
     return found
-
-
-def _check_body(writer: CallWriter, given: Sequence[DType], wanted: Sequence[DType]) -> None:
-    body = writer.body(writer.node.attrs["body"])
-    for ports, types, what in ((body.arguments, given, "takes"), (body.results, wanted, "gives")):
-        found = [body.graph.nodes[port.node].output_types[port.slot].base for port in ports]
-        if found != list(types):
-            raise InvalidArgumentError(
-                f"{writer.node.op} '{writer.node.name}': function '{body.name}' {what} "
-                f"{list(map(str, found))}, not {list(map(str, types))}"
-            )
 
 
 #: What a counting loop carries before the caller's variables: rounds so far, of how many; index, its step.

@@ -16,9 +16,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from flowengine.core.errors import InvalidArgumentError
 from flowengine.functions.bodies import FunctionBodies, functions_in
 from flowengine.functions.branches import write_choice, write_conditional
 from flowengine.functions.loops import write_count, write_loop
+from flowengine.functions.signatures import misfit, named_by, types_of
 from flowengine.functions.writer import CallWriter, Written
 from flowengine.graphs.graph import Graph
 from flowengine.ir import make
@@ -80,7 +82,14 @@ class CallLowering:
 
         is_anchored   whether the call may be dead, or waits for what nobody can see, so that its code has to
                       be tied to it
+
+        Raises InvalidArgumentError, and leaves the graph as it is, where a function takes or gives other
+        types than the call says.
         """
+        for function, wanted in named_by(node):
+            words = misfit(function.name, types_of(self.bodies.of(function)), wanted)
+            if words is not None:
+                raise InvalidArgumentError(f"{node.op} '{node.name}': {words}")
         prefix = self.graph.scopes.unique(node.name + "/called") + "/"
         writer = CallWriter(
             self.graph, self.bodies, node, prefix, self.within(node), self._within, self._to_run

@@ -253,7 +253,7 @@ class BlockRunner(MemberCalls):
                 values,
                 plan.constants,
                 iteration,
-                lambda body: done(take_results(plan, body)),
+                partial(ended, plan, done),
             )
             if body.outstanding:
                 return None
@@ -262,6 +262,12 @@ class BlockRunner(MemberCalls):
                 self._hold(item, iteration, partial(done, results))
                 return None
             return results
+
+        def ended(plan: Plan, done: Done, body: IterationState) -> None:
+            try:
+                done(take_results(plan, body))
+            except Exception as error:
+                raise self.failure(error, item, iteration, args) from cause_of(error)
 
         def finish(results: Sequence[Any]) -> None:
             outputs = results[0] if item.single else tuple(results)

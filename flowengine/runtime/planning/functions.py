@@ -19,6 +19,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.pieces import Pieces, at_once
 from flowengine.functions.bodies import function_key
 from flowengine.functions.rows import rows_of
+from flowengine.functions.signatures import FunctionTypes, misfit, named_by, types_of
 from flowengine.ir.attrs import FuncAttr
 from flowengine.ir.functions import FunctionBody, FunctionLibrary
 from flowengine.ir.graph import Node
@@ -63,6 +64,8 @@ class FunctionTable:
         #: Calls them for resources; set by whoever runs steps.
         self.caller: FunctionCaller | None = None
         self._plans: dict[Any, TieredPlan] = {}
+        #: What each of them takes and gives.
+        self._types: dict[Any, FunctionTypes] = {}
         #: What is being planned.
         self._under_way: set[Any] = set()
 
@@ -85,6 +88,10 @@ class FunctionTable:
         plans = self._plans.get((*function_key(function), None))
         return at_once(self.planning(function)) if plans is None else plans
 
+    def types_of(self, function: FuncAttr) -> FunctionTypes:
+        """What a function takes and gives that has been planned."""
+        return self._types[(*function_key(function), None)]
+
     def rows_of(self, function: FuncAttr, count: int) -> FunctionBody | None:
         """The body for many rows at once in its first `count` arguments; None where none is known."""
         return rows_of(self._instantiated(function), count, self._library.registry)
@@ -96,6 +103,7 @@ class FunctionTable:
         if plans is None:
             body = self._instantiated(function) if rows is None else self.rows_of(function, rows)
             assert body is not None
+            self._types[key] = types_of(body)
             context = replace(
                 self._context,
                 feeds=body.arguments,
@@ -141,26 +149,28 @@ class FunctionTable:
             table = FunctionTable(self._library, inside, self._context)
             table.caller = self.caller
         if node.op in self._library:
-            return _Invoke(table, FuncAttr(node.op, attrs))
+            return _Invoke(_Body(table, FuncAttr(node.op, attrs)))
+        bodies = [_Body(table, function, types) for function, types in named_by(node)]
         if node.op in IF_OPS:
-            return _Branch(table, (attrs["else_branch"], attrs["then_branch"]), _truth)
+            return _Branch(bodies[::-1], _truth)
         if node.op in CASE_OPS:
-            return _Branch(table, attrs["branches"], _case_index)
+            return _Branch(bodies, _case_index)
         if node.op in WHILE_OPS:
-            return _Loop(table, attrs["cond"], attrs["body"])
+            return _Loop(*bodies)
         if node.op == FOR_OP:
-            return _Count(table, attrs["body"])
+            return _Count(*bodies)
         if node.op == SYMBOLIC_GRADIENT:
-            return _Invoke(table, FuncAttr(node.op, attrs))
-        return _Invoke(table, attrs["f"])
+            return _Invoke(_Body(table, FuncAttr(node.op, attrs)))
+        return _Invoke(*bodies)
 
 
 class _Body:
-    """A function as a call names it."""
+    """A function as a call names it, and what it has to take and to give, if the call says that."""
 
-    def __init__(self, table: FunctionTable, function: FuncAttr) -> None:
+    def __init__(self, table: FunctionTable, function: FuncAttr, types: FunctionTypes | None = None) -> None:
         self._table = table
         self._function = function
+        self._types = types
         self._plans: TieredPlan | None = None
 
     def planning(self) -> Pieces[None]:
@@ -168,10 +178,18 @@ class _Body:
         return self._table.planning_beforehand(self._function)
 
     def plan(self, args: Sequence[Any]) -> Plan:
-        """The plan to run now with these arguments."""
+        """The plan to run now with these arguments.
+
+        InvalidArgumentError where the function is none for this call; else errors as `plans_of`.
+        """
         plans = self._plans
         if plans is None:
-            plans = self._plans = self._table.plans_of(self._function)
+            plans = self._table.plans_of(self._function)
+            if self._types is not None:
+                name = self._function.name
+                if (words := misfit(name, self._table.types_of(self._function), self._types)) is not None:
+                    raise InvalidArgumentError(words)
+            self._plans = plans
         compiler = self._table.compiler
         if compiler is None:
             return plans.interpreted
@@ -219,9 +237,9 @@ class Call(Protocol):
 class _Invoke:
     """Run one function on the arguments."""
 
-    def __init__(self, table: FunctionTable, function: FuncAttr) -> None:
-        self._body = _Body(table, function)
-        self.planning = self._body.planning
+    def __init__(self, body: _Body) -> None:
+        self._body = body
+        self.planning = body.planning
 
     def begin(self, run: RunBody, args: Sequence[Any], done: Done) -> None:
         results = run(self._body.plan(args), args, done)
@@ -232,10 +250,8 @@ class _Invoke:
 class _Branch:
     """Run the function that the first argument chooses on the others."""
 
-    def __init__(
-        self, table: FunctionTable, functions: Sequence[FuncAttr], choose: Callable[[Any, int], int]
-    ) -> None:
-        self._bodies = [_Body(table, function) for function in functions]
+    def __init__(self, bodies: Sequence[_Body], choose: Callable[[Any, int], int]) -> None:
+        self._bodies = bodies
         self._choose = choose
 
     def planning(self) -> Pieces[None]:
@@ -251,9 +267,9 @@ class _Branch:
 class _Loop:
     """While: run `cond` on the loop variables, then `body`, until `cond` says false."""
 
-    def __init__(self, table: FunctionTable, cond: FuncAttr, body: FuncAttr) -> None:
-        self._cond = _Body(table, cond)
-        self._body = _Body(table, body)
+    def __init__(self, cond: _Body, body: _Body) -> None:
+        self._cond = cond
+        self._body = body
 
     def planning(self) -> Pieces[None]:
         yield from self._cond.planning()
@@ -284,9 +300,9 @@ class _Loop:
 class _Count:
     """For: run `body` on (i, variables) for i in range(start, limit, delta)."""
 
-    def __init__(self, table: FunctionTable, body: FuncAttr) -> None:
-        self._body = _Body(table, body)
-        self.planning = self._body.planning
+    def __init__(self, body: _Body) -> None:
+        self._body = body
+        self.planning = body.planning
 
     def begin(self, run: RunBody, args: Sequence[Any], done: Done) -> None:
         start, limit, delta = map(_bound_of_range, ("start", "limit", "delta"), args)

@@ -14,6 +14,7 @@ _SECONDS = 60.0
 #: Inputs that once crashed, hung, held the loop, or took more than a step may: {kind-what: what they end in}.
 _CORPUS = {
     "calls-absurd_window": "value",
+    "calls-body_of_another_loop": "InvalidArgumentError",
     "calls-codes_of_another_type": "InvalidArgumentError",
     "calls-decompressed": "ResourceExhaustedError",
     "calls-doubled_text": "ResourceExhaustedError",
