@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -77,10 +77,6 @@ def nth_element(xp: Any, x: Array, n: Any, *, reverse: bool) -> Any:
     return xp.partition(x, rank, axis=-1)[..., rank]
 
 
-#: A float32 counts to here.
-_COUNTED_MAX: Final = 1 << 24
-
-
 def _in_top(xp: Any, predictions: Array, targets: Array, k: int) -> Any:
     if predictions.ndim != 2:
         raise InvalidArgumentError(f"predictions must be 2-dimensional, not {shape_text(predictions)}")
@@ -100,11 +96,8 @@ def _in_top(xp: Any, predictions: Array, targets: Array, k: int) -> Any:
     # One number that is not finite makes a row undecidable.
     is_finite = xp.isfinite(predictions)
     decidable = known if in_host_memory(is_finite) and is_finite.all() else known & is_finite.all(axis=1)
-    above = predictions > own[:, None]
-    if classes > _COUNTED_MAX:
-        return decidable & (above.sum(axis=1) < k)
-    # Short rows are counted by a product in a tenth of the time that their sums take.
-    return decidable & (xp.matmul(above.astype(np.float32), xp.ones(classes, np.float32)) < k)
+    # In 32 bits, which take three quarters of the time that 64 take.
+    return decidable & ((predictions > own[:, None]).sum(axis=1, dtype=np.int32) < k)
 
 
 @kernel("InTopK", fresh=True)
