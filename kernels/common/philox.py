@@ -49,10 +49,6 @@ _EPSILON: Final = 1.0e-7
 _TRUNCATION: Final = 2.0
 #: Counters that a group of truncated normal numbers uses where nobody looks whether fewer would do.
 _TRIES_UNSEEN: Final = 8
-#: As many numbers are drawn ahead at most: a call of a thousand takes twice as long as one of 16, and a node
-#: holds 4 kB (8 of float64).
-_AHEAD_NUMBERS: Final = 1024
-
 #: (xp, key, counter, count, dtype) -> `count` numbers: `uniform`, `normal` or `truncated_normal`.
 Distribution: TypeAlias = Callable[[Any, int, int, int, DType], Any]
 
@@ -128,12 +124,9 @@ class Generator:
     """The place in its sequence of one random node: it goes on from step to step.
 
     Two seeds of 0 mean that nobody asked for a certain sequence: they are drawn from the system.
-
-    Numpy's calls cost the same for 16 numbers as for a thousand. A node that draws the same few again and
-    again has its next draws computed together: twice as many each time, up to `_AHEAD_NUMBERS`.
     """
 
-    __slots__ = ("_ahead", "_ahead_at", "_ahead_draws", "_ahead_of", "_lock", "counter", "kept", "key")
+    __slots__ = ("_lock", "counter", "kept", "key")
 
     def __init__(self, seed: int = 0, seed2: int = 0) -> None:
         if seed == 0 and seed2 == 0:
@@ -144,12 +137,6 @@ class Generator:
         self.kept: Any = None
         # Nodes of two concurrent steps may draw on two threads.
         self._lock = threading.Lock()
-        #: Draws that are computed, the next one last; the counter that the next one begins at, how many
-        #: were computed together, and what was drawn of which key.
-        self._ahead: list[Array] = []
-        self._ahead_at = -1
-        self._ahead_draws = 0
-        self._ahead_of: tuple[Any, ...] = ()
 
     def reserve(self, counts: int) -> tuple[int, int]:
         """(key, counter) from which `counts` counters belong to the caller alone."""
@@ -157,25 +144,6 @@ class Generator:
             start = self.counter
             self.counter = (start + counts) & _MASK128
         return self.key, start
-
-    def draw(self, xp: Any, distribution: Distribution, count: int, dtype: DType) -> Array:
-        """`count` numbers of NumPy, of the next `RESERVED` counters for each."""
-        if 2 * count > _AHEAD_NUMBERS:
-            key, start = self.reserve(count * RESERVED)
-            alone: Array = distribution(xp, key, start, count, dtype)
-            return alone
-        what = (distribution, count, dtype, self.key)
-        with self._lock:
-            start = self.counter
-            self.counter = (start + count * RESERVED) & _MASK128
-            if start != self._ahead_at or what != self._ahead_of:
-                self._ahead.clear()
-                self._ahead_draws, self._ahead_of = 0, what
-            if not self._ahead:
-                draws = self._ahead_draws = min(2 * self._ahead_draws or 1, _AHEAD_NUMBERS // count)
-                self._ahead = list(several(xp, distribution, self.key, start, count, dtype, draws))[::-1]
-            self._ahead_at = self.counter
-            return self._ahead.pop().copy()
 
 
 def uniform_bits(xp: Any, key: int, start: int, count: int) -> Any:
@@ -347,25 +315,6 @@ def _tried(xp: Any, key: int, start: int, offsets: Array, tries: int, dtype: DTy
     """The first normal numbers of each stretch, `tries` counters each."""
     counters = (offsets[:, None] + xp.arange(tries, dtype=np.uint64)).reshape(-1)
     return _normal_of(xp, _at(xp, key, start, counters), dtype).reshape(offsets.size, -1)
-
-
-def several(
-    xp: Any, distribution: Distribution, key: int, start: int, count: int, dtype: DType, draws: int
-) -> Array:
-    """(draws, count): row i is what `distribution` gives from the counter `i * count * RESERVED` behind
-    `start` on."""
-    groups = -(-count // group_of(dtype))
-    apart = _stretch(dtype) if distribution is truncated_normal else 1
-    firsts = xp.arange(draws, dtype=np.uint64) * np.uint64(count * RESERVED)
-    offsets = (firsts[:, None] + xp.arange(groups, dtype=np.uint64) * np.uint64(apart)).reshape(-1)
-    if distribution is truncated_normal:
-        numbers = _truncated_of(xp, key, start, offsets, dtype)
-    elif distribution is normal:
-        numbers = _normal_of(xp, _at(xp, key, start, offsets), dtype)
-    else:
-        numbers = _uniform_of(_at(xp, key, start, offsets), dtype)
-    rows: Array = numbers.reshape(draws, -1)[:, :count].astype(dtype.as_numpy_dtype, copy=False)
-    return rows
 
 
 class Stream:

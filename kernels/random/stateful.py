@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from flowengine.core import dtypes
-from flowengine.core.arrays import Array, is_numpy, to_array
+from flowengine.core.arrays import Array, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
@@ -58,10 +58,7 @@ def _draw(
     count = count_of(dims)
     if not count:
         return xp.empty(dims, dtype.as_numpy_dtype)
-    generator = node_generator(ctx, node)
-    if is_numpy(xp):
-        return generator.draw(xp, distribution, count, dtype.base).reshape(dims)
-    key, start = generator.reserve(count * philox.RESERVED)
+    key, start = node_generator(ctx, node).reserve(count * philox.RESERVED)
     return distribution(xp, key, start, count, dtype.base).reshape(dims)
 
 

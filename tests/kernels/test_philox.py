@@ -1,4 +1,4 @@
-"""The generator of random numbers itself: its counter, its distributions, and what is drawn ahead."""
+"""The generator of random numbers itself: its counter and its distributions."""
 
 from __future__ import annotations
 
@@ -62,42 +62,3 @@ def test_float_functions_are_within_a_unit_of_the_last_place(mantissas: list[int
     ):
         assert actual.dtype == np.float32
         assert (np.abs(actual - exact) <= 0.82 * np.spacing(np.abs(exact).astype(np.float32)) + 1e-12).all()
-
-
-@given(
-    st.sampled_from([philox.uniform, philox.normal, philox.truncated_normal]),
-    st.sampled_from([dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64]),
-    st.lists(st.tuples(st.integers(1, 70), st.integers(1, 9)), min_size=1, max_size=4),
-    st.sampled_from([2**128 - 5000, 2**64 - 5000, 77]),
-)
-def test_numbers_drawn_ahead_are_those_of_each_draw_alone(
-    distribution: philox.Distribution, dtype: dtypes.DType, runs: list[tuple[int, int]], place: int
-) -> None:
-    # Runs of draws of one count each; between them something else takes counters.
-    generator, reference = philox.Generator(12345, 678), philox.Generator(12345, 678)
-    for made in (generator, reference):
-        made.counter = place
-    for count, draws in runs:
-        for _ in range(draws):
-            drawn = generator.draw(np, distribution, count, dtype)
-            key, start = reference.reserve(count * philox.RESERVED)
-            alone = distribution(np, key, start, count, dtype)
-            assert drawn.dtype == alone.dtype
-            assert drawn.tobytes() == alone.tobytes()
-            drawn[:] = 0
-        for made in (generator, reference):
-            made.reserve(3)
-        assert generator.counter == reference.counter
-
-
-def test_a_generator_that_is_set_anew_forgets_what_it_drew_ahead() -> None:
-    generator = philox.Generator(1, 2)
-    begun = generator.counter
-    for _ in range(3):
-        generator.draw(np, philox.uniform, 16, dtypes.float32)
-    ahead, generator.key = generator.counter, 3
-    other = generator.draw(np, philox.uniform, 16, dtypes.float32)
-    np.testing.assert_array_equal(other, philox.uniform(np, 3, ahead, 16, dtypes.float32))
-    generator.counter = begun
-    first = generator.draw(np, philox.uniform, 16, dtypes.float32)
-    np.testing.assert_array_equal(first, philox.uniform(np, 3, begun, 16, dtypes.float32))
