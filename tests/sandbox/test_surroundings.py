@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import select
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +27,7 @@ pytestmark = pytest.mark.skipif(
 _SIGNATURE: Final = "Surroundings() -> facts: string"
 
 _OPS: Final = """
-import ctypes, json, mmap, os, resource, sys
+import ctypes, json, mmap, os, resource, socket, stat, struct, sys
 from flowengine import OpDef
 from flowengine.kernels.registry import kernel
 from flowengine.ops.load import registry
@@ -39,14 +41,21 @@ def prctl(option):
     return found.value if option == 2 else value
 
 
-def kinds():
+def peer(descriptor):
+    # Who made a pair of sockets.
+    with socket.socket(fileno=os.dup(descriptor)) as each:
+        return struct.unpack("3i", each.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+
+
+def descriptors():
     found = []
     for each in range(resource.getrlimit(resource.RLIMIT_NOFILE)[0]):
         try:
-            mode = os.fstat(each).st_mode >> 12
+            s = os.fstat(each)
         except OSError:
             continue
-        found.append(mode)
+        who = peer(each) if stat.S_ISSOCK(s.st_mode) else 0
+        found.append((s.st_mode >> 12, s.st_dev, s.st_ino, s.st_rdev, who))
     return found
 
 
@@ -72,12 +81,14 @@ def surroundings():
         **BEFORE,
         "asks_later": prctl(3),
         "limits": {each: resource.getrlimit(getattr(resource, "RLIMIT_" + each))[0] for each in names},
-        "kinds": sorted(set(kinds())),
+        "pid": os.getpid(),
+        "descriptors": descriptors(),
         "can_execute": can_execute(),
         "onednn": any(each.endswith("onednn.library") for each in sys.modules),
     }).encode()
 """
 
+_DEVICES: Final = ("/dev/null", "/dev/urandom")
 _SOCKET, _FILE, _CHARACTERS, _NOTHING, _PIPE = 0o14, 0o10, 0o2, 0, 0o1
 
 
@@ -97,6 +108,23 @@ async def _told(graph: fe.GraphBytes, **given: Any) -> dict[str, Any]:
     config = fe.Config.sandbox(**settings, imports=("surroundings",), **given)
     async with fe.Session(graph, config=config) as session:
         found: dict[str, Any] = json.loads(await session.run("told:0"))
+        passage = session.elsewhere._process.passage
+        found["shared"] = [_file(each.descriptor) for each in (passage._out, passage._into)]
+    return found
+
+
+def _file(descriptor: int) -> tuple[int, int]:
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
+
+
+def _open_here() -> set[tuple[int, int]]:
+    """The files, pipes and sockets that this process has open."""
+    found = set()
+    for each in range(resource.getrlimit(resource.RLIMIT_NOFILE)[0]):
+        with suppress(OSError):
+            if os.fstat(each).st_mode >> 12 not in (_NOTHING, _CHARACTERS):
+                found.add(_file(each))
     return found
 
 
@@ -106,6 +134,7 @@ async def test_a_process_has_nothing_of_its_host(
     monkeypatch.setenv("FLOWENGINE_SECRET", "secret")
     with (tmp_path / "open").open("w") as held:
         os.set_inheritable(held.fileno(), True)
+        shared_here = _open_here()
         told = await _told(graph)
     assert "secret" not in told["environment"].values()
     assert told["environment"].keys() <= {
@@ -125,7 +154,14 @@ async def test_a_process_has_nothing_of_its_host(
     assert told["gains_nothing"] == 1
     assert told["asks_later"] == -1
     # The pair, the shared memory, /dev/null, and what its event loop is made of: no file of the host's.
-    assert set(told["kinds"]) <= {_SOCKET, _FILE, _CHARACTERS, _NOTHING, _PIPE}
+    kinds: dict[int, list[tuple[int, ...]]] = {}
+    for kind, *rest in told["descriptors"]:
+        kinds.setdefault(kind, []).append(tuple(rest))
+    assert kinds.keys() <= {_SOCKET, _FILE, _CHARACTERS, _NOTHING, _PIPE}
+    assert {each[:2] for each in kinds[_FILE]} == set(told["shared"])
+    assert {each[2] for each in kinds[_CHARACTERS]} <= {os.stat(each).st_rdev for each in _DEVICES}
+    assert sorted(each[3] for each in kinds[_SOCKET] if each[3] != told["pid"]) == [os.getpid()]
+    assert not (shared_here & {each[:2] for each in (*kinds[_SOCKET], *kinds.get(_PIPE, ()))})
     assert told["limits"]["CORE"] == 0
     assert told["limits"]["FSIZE"] == 0
     assert told["limits"]["NOFILE"] == 512
