@@ -39,6 +39,11 @@ _FLAT: Final = Unlike("of two shapes with as many elements TensorFlow takes the 
 _NO_DILATION: Final = Unlike("TensorFlow's CPU kernel has no dilation, here it has", "sample*", "a value*")
 _NO_PLANES: Final = Unlike("TensorFlow's CPU kernel takes NHWC only, here any layout", "sample*", "a value*")
 _EMPTY_STATISTICS: Final = Unlike("of an empty batch TensorFlow leaves the statistics unwritten", "sample*")
+_NOTHING_HELD: Final = Unlike(
+    "what holds nothing is a number in TensorFlow 1.15, as here, and a vector of none in 2.21",
+    "*T=bfloat16*",
+    "output 3*",
+)
 _SECOND_IMAGE: Final = Unlike("TensorFlow is right for the first image of a batch only", "*sample*")
 _NOT_THE_OUTPUT: Final = Unlike("orig_output is not what pooling gives of orig_input", "orig_input negative*")
 _WIDE: Final = Unlike("TensorFlow computes float64 in float32", "sample T=float64*")
@@ -114,6 +119,7 @@ UNLIKE: Final[Mapping[str, Sequence[Unlike]]] = {
     ],
     "EncodeJpegVariableQuality": [Unlike("the bytes of a JPEG are its encoder's", "*", "output 0*")],
     "EnsureShape": [Unlike("TensorFlow refuses every tensor where the shape is unknown", "sample*")],
+    **dict.fromkeys(("FusedBatchNormGradV2", "FusedBatchNormGradV3"), (_NOTHING_HELD,)),
     "ImageSummary": [Unlike("the bytes of a PNG are its encoder's", "*", "output 0*")],
     "MaxPool3D": [Unlike("TensorFlow 1.15, 2.21 and oneDNN each give other values", "input not a number*")],
     "ParseSequenceExampleV2": [
@@ -142,6 +148,13 @@ UNLIKE: Final[Mapping[str, Sequence[Unlike]]] = {
         Unlike("TensorFlow's shape function refuses three dimensions, its kernel counts them", "sample*")
     ],
     "TileGrad": [Unlike("TensorFlow's kernel asks for an attribute that its op has not", "*")],
+    "UniformQuantizedConvolution": [
+        Unlike(
+            "TensorFlow reads spatial dimensions that dimension_numbers does not have",
+            "bad sample*",
+            "*one meaning*",
+        )
+    ],
 }
 
 
