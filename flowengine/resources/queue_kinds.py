@@ -190,10 +190,6 @@ class RandomShuffleQueue(Queue):
     def _give_back_some(self, taken: list[Element]) -> None:
         self._promised = 0
 
-    def _give_back(self, elements: Sequence[Element]) -> None:
-        for element in elements:
-            self._store.add(element)
-
     def _clear(self) -> None:
         self._store.clear()
         self._promised = 0

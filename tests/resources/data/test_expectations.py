@@ -11,13 +11,14 @@ import trio.testing
 
 from flowengine.core import dtypes
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
-from flowengine.core.shapes import SCALAR
+from flowengine.core.shapes import SCALAR, TensorShape
 from flowengine.resources.container import ResourceManager
 from flowengine.resources.data.choosing import AssertCardinalityDataset
 from flowengine.resources.data.dataset import INFINITE, UNKNOWN, Origin
 from flowengine.resources.data.iterator import IteratorResource
 from flowengine.resources.data.one_shot import OneShot
 from flowengine.resources.data.sources import SparseTensorSliceDataset
+from flowengine.resources.services import Services
 from tests.resources.data.test_closing import Watched, iteration, origin
 
 
@@ -89,6 +90,26 @@ def test_sparse_tensors_that_cannot_be_cut_are_refused(
 ) -> None:
     with pytest.raises(InvalidArgumentError, match=words):
         _sliced(indices, values, shape)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "words"),
+    [
+        ([SCALAR, TensorShape([2])], ""),
+        ([SCALAR], "expected 1 types but got 2"),
+        ([SCALAR, TensorShape([2]), SCALAR], "expected 3 types but got 2"),
+        ([SCALAR, TensorShape([3])], "component 1"),
+    ],
+)
+def test_elements_of_which_nothing_is_said_are_looked_at(shapes: list[TensorShape], words: str) -> None:
+    iterator = IteratorResource(Services(), (), ())
+    element = (np.int64(1), np.zeros(2))
+    types = [dtypes.int64, dtypes.float64, dtypes.float64][: len(shapes)]
+    if not words:
+        assert iterator.checked(element, types, shapes) is element
+        return
+    with pytest.raises(InvalidArgumentError, match=words):
+        iterator.checked(element, types, shapes)
 
 
 class Factory:

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 import flowengine as fe
 from flowengine.core.accounting import bytes_of
-from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.errors import CancelledError, InvalidArgumentError
 from flowengine.resources.data import working_ahead
 from flowengine.resources.data.batches import joined_beside
 from flowengine.resources.data.working_ahead import AheadIterator, AwaitedElement
+from tests.resources.data.test_closing import Watched, iteration
 
 Dataset = fe.data.Dataset
 
@@ -117,3 +118,27 @@ async def test_a_fault_of_ours_is_told_to_who_asks() -> None:
     await working_ahead.outcome_of(fails, outcome)
     with pytest.raises(fe.errors.InternalError, match="ZeroDivisionError: by nothing"):
         outcome.value()
+
+
+class _Refused(AheadIterator):
+    """Begins something where nothing can be begun any more."""
+
+    ends = True
+
+    async def begin(self, outcome: AwaitedElement) -> None:
+        if self.ends:
+            self.iteration.tasks.cancel()
+        raise CancelledError("its resource was ended")
+
+
+@pytest.mark.parametrize("ends", [True, False])
+async def test_a_task_that_is_ended_while_it_begins_something_is_no_fault(
+    ends: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with iteration() as run:
+        ahead = _Refused(run, Watched(1).iterator(run))
+        ahead.ends = ends
+        ahead.wake()
+        await trio.testing.wait_all_tasks_blocked()
+        assert run.tasks.count == 0
+    assert [each.message for each in caplog.records] == ([] if ends else ["a task of a resource has failed"])
