@@ -129,7 +129,7 @@ def load_saved_model(path: str | Path, tags: str | Collection[str] | None = None
     """The graph of a SavedModel: a folder with `saved_model.pb` or `.pbtxt`, or that file itself.
 
     tags   which graph of several: the one with just these, or else the only one that has all of them;
-           None for the only graph, or the one for serving
+           None for the only graph, the one for serving, or where there is none the one without tags
     Raises NotFoundError where there is no such file or graph, InvalidArgumentError for damaged data.
     """
     given = Path(path)
@@ -161,7 +161,12 @@ def _choose(
     graphs = list(saved.meta_graphs)
     if tags is None and len(graphs) == 1:
         return _unpack(graphs[0], directory)
-    wanted = {tags} if isinstance(tags, str) else {SERVING_TAG} if tags is None else set(tags)
+    if tags is None:
+        # A module of TF-Hub has its graph for use without tags, beside the one for training.
+        serves = any(SERVING_TAG in each.meta_info_def.tags for each in graphs)
+        has_untagged = any(not each.meta_info_def.tags for each in graphs)
+        tags = () if has_untagged and not serves else SERVING_TAG
+    wanted = {tags} if isinstance(tags, str) else set(tags)
     having = [graph for graph in graphs if wanted.issubset(graph.meta_info_def.tags)]
     chosen = [graph for graph in having if wanted == set(graph.meta_info_def.tags)] or having
     if len(chosen) != 1:

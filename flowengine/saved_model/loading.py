@@ -33,7 +33,8 @@ async def load(
     """Load a SavedModel that TensorFlow 1, TensorFlow 2 or FlowEngine has written.
 
     path     its directory, with `saved_model.pb` in it
-    tags     which graph of several: its tags, all of them; None for the only one, or the one for serving
+    tags     which graph of several: its tags, all of them; None for the only one, the one for
+             serving, or where there is none the one without tags
     config, target, resources   of the session; see `Session`. Under `Config.sandbox` the files are read by
              the process in the box alone, and the model has signatures, but no variables and functions
 

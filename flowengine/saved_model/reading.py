@@ -94,7 +94,8 @@ def read_saved_model(
 ) -> SavedGraph:
     """Read a SavedModel's graph and what belongs to it; its variables stay in their files.
 
-    tags   which graph of several: its tags, all of them; None for the only one, or the one for serving
+    tags   which graph of several: its tags, all of them; None for the only one, the one for
+           serving, or where there is none the one without tags
 
     Raises NotFoundError where there is no SavedModel or no graph with these tags, InvalidArgumentError for a
     damaged one. It reads files, so call it on a thread where an event loop must not wait.

@@ -57,7 +57,9 @@ def test_a_signature_and_a_graph_are_chosen(exported: Callable[[str], str], caps
     feed = ["--feed", 'text=["two"]']
     assert main(["run", folder, "--tag", "train", *feed, "--json"]) == 0
     assert values(capsys) == {"default": [[4, 6]]}
-    assert main(["run", folder, *feed]) == failure.UNREADABLE_GRAPH
+    assert main(["run", folder, *feed, "--json"]) == 0
+    assert values(capsys) == {"default": [[2, 3]]}
+    assert main(["run", folder, "--tag", "serve", *feed]) == failure.UNREADABLE_GRAPH
     assert "no graph with the tag 'serve'" in capsys.readouterr().err
     assert main(["run", folder, "--tag", "train", "--signature", "other"]) == failure.USAGE
     assert "--signature other: there is no such signature (there are: default)" in capsys.readouterr().err

@@ -147,6 +147,8 @@ def hub(folder: str) -> list[Any]:
                 else:
                     builder.add_meta_graph(tags, **options)
         builder.save()
+    with open(os.path.join(folder, "tfhub_module.pb"), "wb") as file:
+        file.write(b"\x08\x03")  # the format: a SavedModel
     return run_again(folder, [], [("default", {"text": ["two", "nine", "three"]})])
 
 

@@ -23,8 +23,6 @@ from flowengine.saved_model.reading import read_saved_model
 
 RECORDED = Path(__file__).parent / "recorded"
 MODELS = sorted(path.stem for path in RECORDED.glob("*.zip"))
-#: The graph of several that was recorded.
-TAGS: dict[str, Any] = {"hub": ()}
 
 
 @pytest.fixture
@@ -62,7 +60,7 @@ def check(call: dict[str, Any], outputs: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", MODELS)
 async def test_signatures_give_what_tensorflow_gave(name: str, unpacked: Callable[[str], Path]) -> None:
     folder = unpacked(name)
-    async with await fe.saved_model.load(folder, tags=TAGS.get(name)) as model:
+    async with await fe.saved_model.load(folder) as model:
         for call in calls_of(folder):
             signature = model.signatures[call["signature"]]
             outputs = await signature(**{key: as_fed(value) for key, value in call["inputs"].items()})
@@ -141,10 +139,13 @@ async def test_tags_choose_the_graph(unpacked: Callable[[str], Path]) -> None:
         assert model.saved.tags == ("train",)
         values = (await model.signatures["default"](calls_of(folder)[0]["inputs"]["text"]))["default"]
         assert values.tolist() == (2 * np.array(plain)).tolist()
+    async with await fe.saved_model.load(folder) as model:  # none is for serving: that without tags
+        assert model.saved.tags == ()
+        check(calls_of(folder)[0], await model(calls_of(folder)[0]["inputs"]["text"]))
     with pytest.raises(
         NotFoundError, match=r"no graph with the tag 'serve' \(its graphs' tags: train; \(none\)\)"
     ):
-        await fe.saved_model.load(folder)
+        await fe.saved_model.load(folder, tags="serve")
     with pytest.raises(NotFoundError, match=r"no graph with the tags 'gpu', 'train'"):
         await fe.saved_model.load(folder, tags=["train", "gpu"])
 
