@@ -12,8 +12,8 @@ from typing import Final
 
 _PAGE_BYTES: Final = resource.getpagesize()
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
-#: How many threads and processes there are at the moment, of all users: behind a stroke in the fourth place.
-_LOAD: Final = Path("/proc/loadavg")
+#: More than any of the files that are looked at.
+_TEXT_BYTES: Final = 1 << 14
 #: Threads that a process may have: libraries start one for each processor, the engine some tens.
 THREADS_MAX: Final = 512
 #: What libraries and threads map without using it.
@@ -23,10 +23,14 @@ _NEVER_WRITTEN: Final = 32 << 20
 
 
 class Gauge:
-    """Looks at one process, and fences its address space in."""
+    """Looks at one process, and fences its address space in. `close` it."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
+        # They stay open, since it is looked at so often that opening them would be most of the work.
+        self._status, self._stat = (_opened(f"/proc/{pid}/{each}") for each in ("status", "stat"))
+        #: How many threads there are of all users: behind a stroke in the fourth place.
+        self._load = _opened("/proc/loadavg")
         self._at_rest = 0
         #: Memory of its own that it has asked for; and of that, what it has not written, now and at rest.
         self._asked = 0
@@ -58,10 +62,7 @@ class Gauge:
 
     @property
     def _own_bytes(self) -> int:
-        try:
-            text = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii", errors="replace")
-        except OSError:
-            text = ""
+        text = _text(self._status)
         resident, shared, own, asked = (
             _number(text, name) << 10 for name in ("VmRSS", "RssShmem", "RssAnon", "VmData")
         )
@@ -89,11 +90,15 @@ class Gauge:
         self._widest = max(self._widest, most)
         self._bound(resource.RLIMIT_DATA, most)
         # The kernel counts the threads of all processes that the user has, and those may start more.
-        others = _running() - self.threads
-        self._bound(resource.RLIMIT_NPROC, others + THREADS_MAX)
+        running = _text(self._load).split()
+        if running:
+            others = int(running[3].partition("/")[2]) - self.threads
+            self._bound(resource.RLIMIT_NPROC, others + THREADS_MAX)
 
     def _bound(self, kind: int, most: int) -> None:
         """Set a limit that this side may raise again, and the process may not: it sets none."""
+        if self._status < 0:
+            return
         with suppress(ProcessLookupError, PermissionError):
             hard = resource.prlimit(self.pid, kind)[1]
             if hard != resource.RLIM_INFINITY:
@@ -107,12 +112,18 @@ class Gauge:
         except (OSError, IndexError):
             return 0
 
+    def close(self) -> None:
+        """Look no more: it is as if the process were gone."""
+        for each in (self._status, self._stat, self._load):
+            if each >= 0:
+                os.close(each)
+        self._status = self._stat = self._load = -1
+
     @property
     def cpu_seconds(self) -> float:
         """What all its threads have taken of the processors."""
-        try:
-            text = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii", errors="replace")
-        except OSError:
+        text = _text(self._stat)
+        if not text:
             return 0.0
         # What stands behind the name, which may hold anything.
         user, system = text.rpartition(")")[2].split()[11:13]
@@ -126,9 +137,20 @@ def _number(text: str, name: str) -> int:
     return int(rest.split(maxsplit=1)[0]) if found else 0
 
 
-def _running() -> int:
-    """Threads of all processes that there are."""
-    return int(_LOAD.read_text(encoding="ascii").split()[3].partition("/")[2])
+def _opened(path: str) -> int:
+    """A descriptor to read a file by again and again; -1 where there is none."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return -1
+
+
+def _text(descriptor: int) -> str:
+    """What stands in a file now; empty where that is gone, as with its process."""
+    try:
+        return os.pread(descriptor, _TEXT_BYTES, 0).decode("ascii", "replace")
+    except OSError:
+        return ""
 
 
 def died_of(code: int | None) -> str:

@@ -282,6 +282,7 @@ class BoxProcess:
         if self.passage is not None:
             self._gauge.shared_bytes = int
             self.passage.close()
+        self._gauge.close()
         self._ended.set()
 
     async def _watch(self) -> None:

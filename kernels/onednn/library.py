@@ -254,6 +254,10 @@ class Library:
             self._set_threads(before)
 
 
+#: As the system's loader knows it, on Linux.
+_BY_NAME: Final = "libdnnl.so.3"
+
+
 def candidates() -> Iterator[str]:
     """Where the library may be, the best first: files that are there, a name that the system knows."""
     named = os.environ.get(VARIABLE)
@@ -265,8 +269,10 @@ def candidates() -> Iterator[str]:
         path = os.path.join(folder, name)
         if os.path.exists(path):
             yield path
-    found = ctypes.util.find_library("dnnl")
-    if found:
+    if sys.platform.startswith("linux"):
+        # To search for it starts a compiler, which takes long, and may do nothing in a sandbox.
+        yield _BY_NAME
+    elif found := ctypes.util.find_library("dnnl"):
         yield found
 
 
@@ -315,7 +321,8 @@ def _search() -> Search:
         try:
             return Search(Library(path), "")
         except (OSError, LibraryError) as error:
-            reason = f"{path}: {error}"
+            if path != _BY_NAME or "No such file" not in str(error):
+                reason = f"{path}: {error}"
     return Search(None, reason)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -54,6 +55,7 @@ def taking() -> Iterator[tuple[Gauge, Take]]:
         gauge = Gauge(process.pid)
         gauge.settle(100 * _MB)
         yield gauge, take
+        gauge.close()
         process.kill()
 
 
@@ -126,6 +128,23 @@ def test_the_address_space_is_bounded(taking: tuple[Gauge, Take]) -> None:
     _, take = taking
     assert take("mapped", 1000) == "taken"
     assert take("mapped", 1000) == "refused"
+
+
+def test_a_gauge_that_is_closed_sees_nothing_and_holds_nothing(taking: tuple[Gauge, Take]) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    gauge = Gauge(taking[0].pid)
+    assert len(set(os.listdir("/proc/self/fd")) - before) == 3
+    gauge.settle(1)
+    assert gauge.cpu_seconds >= 0
+    for _ in range(2):
+        gauge.close()
+    assert set(os.listdir("/proc/self/fd")) == before
+    limits = resource.prlimit(gauge.pid, resource.RLIMIT_DATA)
+    gauge.allow(1)
+    # Its number may be another's by now.
+    assert resource.prlimit(gauge.pid, resource.RLIMIT_DATA) == limits
+    assert gauge.taken_bytes <= 0
+    assert (gauge.threads, gauge.cpu_seconds) == (0, 0)
 
 
 def test_a_process_that_is_gone_takes_nothing(taking: tuple[Gauge, Take]) -> None:

@@ -211,6 +211,32 @@ async def test_steps_beside_the_one_that_ended_the_process_are_aborted() -> None
     assert AbortedError in kinds
 
 
+#: As a machine on which oneDNN is not where it usually is, and first looked for when it is wanted.
+_WITHOUT_ONEDNN = """
+import sys; sys.path[:0] = sys.argv[2:]
+from flowengine.sandbox import child
+begin = child._begin
+def locked(orders, descriptor):
+    levels = begin(orders, descriptor)
+    sys.prefix = "/nonexistent"
+    return levels
+child._begin = locked
+child.main()
+"""
+
+
+async def test_libraries_that_are_missing_are_looked_for_without_another_program(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("flowengine.sandbox.starting._BEGIN", _WITHOUT_ONEDNN)
+    g = fe.Graph()
+    x = g.placeholder("float32", [None, None], name="x")
+    g.ops.MatMul(x, x, name="product")
+    async with fe.Session(_bytes(g), config=_config()) as session:
+        found = await session.run("product:0", {"x:0": np.ones((400, 400), np.float32)})
+    np.testing.assert_array_equal(found, np.full((400, 400), 400))
+
+
 async def test_what_is_required_and_missing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flowengine.sandbox.starting._BEGIN", _WITHOUT_LANDLOCK)
     async with fe.Session(_bytes(_counter()), config=_config()) as session:
