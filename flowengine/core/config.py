@@ -214,11 +214,6 @@ class Config:
         most_waiting = _bound(self.max_waiting_steps, "MAX_WAITING_STEPS", least=0)
         if most_waiting is not None and most_steps is None:
             raise InvalidArgumentError("max_waiting_steps needs max_steps: else no step waits to begin")
-        silence = self.silence_seconds
-        if silence is None:
-            silence = _number("SILENCE_SECONDS", 30.0)
-        if not (_is_number(silence) and 0 < silence < float("inf")):
-            raise InvalidArgumentError(f"silence_seconds is {silence!r}: it must be positive and finite")
         provider = self.kernel_provider or _text("KERNEL_PROVIDER", "auto").strip().lower() or "auto"
         if provider not in KERNEL_PROVIDERS:
             raise InvalidArgumentError(
@@ -263,7 +258,7 @@ class Config:
             allow_soft_placement=_open_flag(self.allow_soft_placement, "ALLOW_SOFT_PLACEMENT"),
             log_device_placement=_flag(self.log_device_placement, "LOG_DEVICE_PLACEMENT", default=False),
             measure_costs=_flag(self.measure_costs, "MEASURE_COSTS"),
-            silence_seconds=float(silence),
+            silence_seconds=_silence(self.silence_seconds),
             abort_on_restart=_flag(self.abort_on_restart, "ABORT_ON_RESTART", default=False),
             checked=_flag(self.checked, "CHECKED", default=False),
         )
@@ -356,42 +351,6 @@ def timeout_of(options: RunOptions) -> float | None:
     return options.timeout_seconds
 
 
-@dataclass(slots=True)
-class RunMetadata:
-    """Filled in by `Session.run(..., run_metadata=...)` when the step has ended.
-
-    wall_seconds   from the start of the step to its end
-    items          nodes of the plan, executed or found dead (loop bodies counted once)
-    heavy_items    kernels that ran on a worker thread
-    async_items    kernels that had to wait in a trio task
-    peak_bytes     most bytes of tensors alive at once; counted only under a limit or `count_allocations`
-    allocations    how many tensors were made, what was written in place or only viewed left out; likewise
-    devices        {name of a device that took part: the same for what is in its memory, variables included}
-    transfers      {"edge -> device": (how often a tensor was sent there, its bytes in all)}
-    bytes_saved    what lossy compression took off the bytes sent
-    launches       what devices with streams did, and when, if a list is given for it: of devices that can tell
-    """
-
-    wall_seconds: float = 0.0
-    items: int = 0
-    heavy_items: int = 0
-    async_items: int = 0
-    peak_bytes: int | None = None
-    allocations: int | None = None
-    devices: dict[str, int | None] = field(default_factory=dict)
-    transfers: dict[str, tuple[int, int]] = field(default_factory=dict)
-    bytes_saved: int = 0
-    launches: list[LaunchRecord] | None = None
-    details: dict[str, Any] = field(default_factory=dict)
-
-    def _repr_html_(self) -> str:
-        """A row for each thing that is known."""
-        from flowengine.core import html
-
-        named = ((each.name, getattr(self, each.name)) for each in fields(self))
-        return html.table((name, value) for name, value in named if value not in (None, {}))
-
-
 def _variable(name: str) -> str:
     return f"FLOWENGINE_{name}"
 
@@ -413,6 +372,13 @@ def _integer(name: str) -> int | None:
         return int(text)
     except ValueError:
         raise InvalidArgumentError(f"{_variable(name)} is {text!r}: it must be a whole number") from None
+
+
+def _silence(given: float | None) -> float:
+    seconds = _number("SILENCE_SECONDS", 30.0) if given is None else given
+    if not (_is_number(seconds) and 0 < seconds < float("inf")):
+        raise InvalidArgumentError(f"silence_seconds is {seconds!r}: it must be positive and finite")
+    return float(seconds)
 
 
 def _bound(given: int | None, name: str, *, least: int = 1) -> int | None:

@@ -31,9 +31,15 @@ import numpy as np
 from flowengine.core.arrays import Array, Value
 from flowengine.core.device_config import DeviceSettings
 from flowengine.core.dtypes import DType
-from flowengine.core.errors import FailedPreconditionError, InternalError, ResourceExhaustedError
+from flowengine.core.errors import (
+    FailedPreconditionError,
+    InternalError,
+    InvalidArgumentError,
+    ResourceExhaustedError,
+)
 from flowengine.devices import cuda
 from flowengine.devices.allocation import Ledger
+from flowengine.devices.lent_value import CUDA, LentValue
 from flowengine.devices.ordering import Launch, Ordering, StreamEvent
 from flowengine.devices.short_memory import allocated
 
@@ -91,7 +97,8 @@ def cards_with_cupy() -> int:
 
 
 class _KeptValue(NamedTuple):
-    """What must be kept until a copy is done: pinned memory on the way in, the array on the way out."""
+    """What must be kept until a copy is done: pinned memory on the way in, the array on the way out; or until
+    work is done: whoever lent an array."""
 
     event: StreamEvent
     value: Any
@@ -161,6 +168,8 @@ class CudaDevice:
         self._kept: list[_KeptValue] = []
         #: Memory of copies in whose arrays are gone: whoever drops the last reference does no work.
         self._given_up: deque[Any] = deque()
+        #: What lent arrays that are gone, until the work is done that may have used them.
+        self._returned: deque[Any] = deque()
 
     # -- what a device does -------------------------------------------------------------------------
 
@@ -179,7 +188,13 @@ class CudaDevice:
                 self._has_worked = True
 
     def copy_in(self, value: Value) -> Value:
-        """A value of host memory on the card; what is no array of numbers passes as it is."""
+        """A value of host memory on the card; what is no array of numbers passes as it is.
+
+        What is lent by DLPack is borrowed: work waits for what its lender has under way, and the lender keeps
+        it until all work is done that may have used it. InvalidArgumentError if it is on another card.
+        """
+        if isinstance(value, LentValue):
+            return self._borrowed(value)
         if not isinstance(value, np.ndarray | np.generic) or value.dtype.hasobject:
             return value
         with self._errors(), self._lock:
@@ -196,6 +211,23 @@ class CudaDevice:
             self._ordering.wait(COMPUTE, copied)
             weakref.finalize(made, self._given_up.append, made.data).atexit = False
             return made
+
+    def _borrowed(self, value: LentValue) -> Array:
+        """An array of CuPy over the memory of another library's."""
+        lender = value.lender
+        kind, ordinal = lender.__dlpack_device__()
+        if int(kind) not in CUDA or ordinal != self._ordinal:
+            raise InvalidArgumentError(
+                f"an array on device {ordinal} of DLPack's type {int(kind)} is fed to {self.name}, which is "
+                f"card {self._ordinal} of CUDA's type 2: copy it there first"
+            )
+        with self._errors(), self._lock, self._on(COMPUTE):
+            # The lender is told the current stream, which it makes wait for its own.
+            made = self._cupy.from_dlpack(lender)
+            value.check(made)
+            self._has_worked = True
+            weakref.finalize(made, self._returned.append, lender).atexit = False
+            return made  # type: ignore[no-any-return]
 
     def start_copy_out(self, value: Value) -> CudaCopy | None:
         """Launch the copy of a value to host memory; None for what is no array of the card."""
@@ -293,9 +325,11 @@ class CudaDevice:
 
     def _end_work(self) -> None:
         """Enter what was computed since as one piece of work."""
-        if self._has_worked:
+        if self._has_worked or self._returned:
             self._has_worked = False
-            self._launched(self._ordering.launch(COMPUTE, writes=[_WORK]), COMPUTE)
+            done = self._launched(self._ordering.launch(COMPUTE, writes=[_WORK]), COMPUTE)
+            while self._returned:
+                self._kept.append(_KeptValue(done, self._returned.popleft()))
 
     def _launched(self, launch: Launch, stream: int) -> StreamEvent:
         self._make_waits(launch, stream)

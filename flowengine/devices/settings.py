@@ -10,7 +10,7 @@ from flowengine.devices.device import Device
 
 
 @runtime_checkable
-class SettableDevice(Device, Protocol):
+class TunedDevice(Device, Protocol):
     """A device that computes with floats in more than one way.
 
     settings   set before the first kernel is made for it
@@ -22,8 +22,8 @@ class SettableDevice(Device, Protocol):
 def give_settings(devices: Iterable[Device], settings: DeviceSettings) -> None:
     """Tell devices how to compute; those that have no choice are left alone."""
     for device in devices:
-        if isinstance(device, SettableDevice):
+        if isinstance(device, TunedDevice):
             device.settings = settings
 
 
-__all__ = ["SettableDevice", "give_settings"]
+__all__ = ["TunedDevice", "give_settings"]

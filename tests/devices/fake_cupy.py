@@ -157,6 +157,10 @@ class FakeCupy:
             gpu._new_block(known, gpu._stream)
             return CardArray(known, gpu.xp, self)
 
+    def from_dlpack(self, lender: Any) -> StrictArray:
+        """The lender's array, for whose stream the current one waits."""
+        return lender.__dlpack__(stream=self.gpu._stream + 1)  # type: ignore[no-any-return]
+
     def place(self, address: int) -> _Place:
         """What an address of the card's memory points at; a finding if nothing lives there."""
         for reference, block in self.gpu._blocks.values():

@@ -20,7 +20,7 @@ import numpy as np
 
 from flowengine.core.arrays import Value
 from flowengine.devices.device import Device, ProvidedDevice, StreamDevice
-from flowengine.devices.settings import SettableDevice
+from flowengine.devices.settings import TunedDevice
 from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.graph import Node
 from flowengine.ir.names import COPY_OPS, TRANSFER_OPS
@@ -184,7 +184,7 @@ class _DeviceCalls:
         self._kernel = kernel
         self._device = device
         self._computing = device.computing if isinstance(device, StreamDevice) else nullcontext
-        if isinstance(device, SettableDevice) and device.settings.deterministic:
+        if isinstance(device, TunedDevice) and device.settings.deterministic:
             self._computing = partial(_in_one_order, self._computing)
         self._debugs = debugs
         self.function = function

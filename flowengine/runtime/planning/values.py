@@ -13,6 +13,7 @@ from flowengine.core.buffers import ALIGNED, AlignedBytes, MemoryLease, aligned
 from flowengine.core.dtypes import DType, resource, string, variant
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
+from flowengine.devices.lent_value import LentValue, is_lent
 
 #: Columns of a transposed matrix that are copied together.
 _COLUMNS: Final = 256
@@ -34,7 +35,8 @@ class FeedSpec:
     def convert(self, value: Any) -> Value:
         """The tensor value of what a caller gives: an array, a scalar, nested lists, str or bytes.
 
-        An array of the right dtype is borrowed, not copied. Raises InvalidArgumentError for what has
+        An array of the right dtype is borrowed, not copied, also one in a device's memory that has DLPack's
+        methods (`flowengine.devices.lent_value`). Raises InvalidArgumentError for what has
         another kind of number, another shape, or no shape at all.
         """
         if type(value) is np.ndarray and value.dtype == self._numpy and self.dtype is not string:
@@ -43,6 +45,8 @@ class FeedSpec:
             array = self._strings(value)
         elif self.dtype in (resource, variant):
             return value
+        elif is_lent(value):
+            return LentValue(self.name, value, self._borrowed)
         else:
             array = self._numbers(value)
         return self.checked(array)
@@ -56,6 +60,15 @@ class FeedSpec:
                 f"which has shape {self.shape}"
             )
         return array
+
+    def _borrowed(self, array: Any) -> Any:
+        """An array of a device, if it may be fed: of this very type, since nothing of it is copied."""
+        if array.dtype != self._numpy:
+            raise InvalidArgumentError(
+                f"Cannot feed an array of {array.dtype} on a device for '{self.name}', which is of "
+                f"{self.dtype.name}: convert it there first"
+            )
+        return self.checked(array)
 
     def _numbers(self, value: Any) -> Any:
         given = self._array(np.asarray, value)
@@ -187,6 +200,8 @@ class FetchSpec:
         if self._structured is not None and isinstance(value, np.generic):
             self._check(value)
             return np.asarray(value).view(self._structured)[()]
+        if isinstance(value, LentValue):
+            value.fetched()
         return value
 
     def _check(self, value: Any) -> None:

@@ -1,0 +1,71 @@
+"""What is fed as it lies in a card's memory: an array of another library, lent by DLPack and not copied.
+
+    await session.run("y:0", {"x:0": torch_tensor_on_the_card})
+
+It goes through a step as one object until a node takes it into the device's memory; the device then borrows
+it (`copy_in`). Whatever else looks at it, as a kernel on a CPU does, is told what to do instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
+
+from flowengine.core.arrays import Array
+from flowengine.core.errors import InvalidArgumentError
+
+#: DLDeviceType: memory of the host, pinned by CUDA or not, which NumPy reads.
+_HOST: Final = frozenset({1, 3})
+#: CUDA's memory, managed memory with it.
+CUDA: Final = frozenset({2, 13})
+
+
+class _AwayError(InvalidArgumentError, AttributeError):
+    """Of who looks at a value that is not there; who only asks whether there is such a thing is told no."""
+
+
+class LentValue:
+    """An array that is lent.
+
+    lender   another library's array, with `__dlpack__` and `__dlpack_device__`
+    check    looks at what was borrowed: raises InvalidArgumentError for another type or shape than is fed
+    nbytes   what a copy of it takes: nothing, for there is none
+    """
+
+    __slots__ = ("_name", "check", "lender")
+    nbytes: Final = 0
+
+    def __init__(self, name: str, lender: Any, check: Callable[[Array], Any]) -> None:
+        """`name` is that of what it is fed to."""
+        self._name = name
+        self.lender: Final = lender
+        self.check: Final = check
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise self._not_there()
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise self._not_there()
+
+    def fetched(self) -> NoReturn:
+        """Somebody fetches what was fed."""
+        raise self._not_there()
+
+    def __repr__(self) -> str:
+        return f"<LentValue for '{self._name}'>"
+
+    def _not_there(self) -> _AwayError:
+        kind, number = self.lender.__dlpack_device__()
+        return _AwayError(
+            f"'{self._name}' was fed an array in the memory of device {number} of DLPack's type {int(kind)}, "
+            "and a node that takes it computes elsewhere: place it on that device, or feed a NumPy array"
+        )
+
+
+def is_lent(value: Any) -> bool:
+    """Whether a value is an array of another library in a memory that NumPy does not read."""
+    tells = getattr(type(value), "__dlpack_device__", None)
+    return tells is not None and int(tells(value)[0]) not in _HOST
+
+
+__all__ = ["CUDA", "LentValue", "is_lent"]
