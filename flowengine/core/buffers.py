@@ -208,6 +208,17 @@ def empty(shape: Sequence[int], dtype: Any) -> Array:
     return _kept.empty(shape, dtype)
 
 
+def recycled(shape: Sequence[int], dtype: Any) -> Array:
+    """`empty` that uses smaller memory again, too: for what is made and dropped once for each image.
+
+    The C library gives back to the system what lies free at the end of its memory, and takes it again with
+    the next image: 370 pages for one of 288 x 288, 1 to 3 ms where pages are dear.
+    """
+    if math.prod(shape) * np.dtype(dtype).itemsize < ALIGNED:
+        return np.empty(shape, dtype)
+    return _kept.empty(shape, dtype)
+
+
 def keep_idle(idle_max: int) -> None:
     """Let this process keep so many idle bytes at most: where all that it takes is bounded."""
     _kept.bound(idle_max)

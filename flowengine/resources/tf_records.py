@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from flowengine.core.arrays import Array
+from flowengine.core.buffers import recycled
 from flowengine.core.crc32c import crc32c, is_multiple, mask
 from flowengine.core.errors import DataLossError, OpError, ResourceExhaustedError
 from flowengine.resources.records import Block, RecordSource, exactly, shown
@@ -141,7 +142,8 @@ def _checked(data: bytes, starts: list[int], end: int, name: bytes, offset: int)
 
 def _intact(data: bytes, starts: Array, ends: Array) -> bool:
     """Whether all checksums of these records fit; `starts` and `ends` are int64 [records]."""
-    octets = np.frombuffer(data, np.uint8, int(ends[-1])).copy()
+    octets = recycled((int(ends[-1]),), np.uint8)
+    octets[:] = np.frombuffer(data, np.uint8, len(octets))
     # The four bytes from any place on, whatever its alignment.
     words = np.ndarray((len(octets) - 3,), "<u4", octets.data, strides=(1,))
     for fields in (starts + 8, ends - 4):

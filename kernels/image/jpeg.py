@@ -14,7 +14,7 @@ import numpy as np
 
 from flowengine.core.accounting import ask_for
 from flowengine.core.arrays import Array
-from flowengine.core.buffers import empty
+from flowengine.core.buffers import recycled
 
 #: Spaces of colours that become grey or RGB; those for printing are left to Pillow.
 _SPACES: Final = frozenset({"Gray", "RGB", "YCbCr"})
@@ -61,7 +61,7 @@ def decoded(
     channels = channels or (1 if space == "Gray" else 3)
     height, width = -(-height // ratio), -(-width // ratio)
     ask_for(height * width * channels)
-    room = empty((height, width, channels), np.uint8)
+    room = recycled((height, width, channels), np.uint8)
     try:
         found: Array = library.decode_jpeg(
             data,

@@ -13,8 +13,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from flowengine.core.arrays import Array
-from flowengine.core.buffers import empty
-from flowengine.kernels.common.indices import pick
+from flowengine.core.buffers import recycled
 from flowengine.kernels.common.interpolation import linear
 from flowengine.kernels.common.parallel import cores, slices, spread
 from flowengine.kernels.image.resizing import check_modes, output_size, resize_cost
@@ -80,7 +79,7 @@ def _mixed(x: Array, tables: _Tables) -> Array:
     """Neighbours along the second of three axes mixed by the weight of the upper, float32."""
     lower, upper, weight = tables
     outer, _, inner = x.shape
-    result = empty((outer, len(lower), inner), np.float32)
+    result = recycled((outer, len(lower), inner), np.float32)
     if result.size < _LARGE or cores() == 1:
         _mix(x, lower, upper, weight, result)
         return result
@@ -100,22 +99,44 @@ def _mixed(x: Array, tables: _Tables) -> Array:
 
 
 def _mix(x: Array, lower: Array, upper: Array, weight: Array, result: Array) -> None:
-    """Some at a time, in memory that stays in the caches: what is given back has to be cleared anew."""
+    """Some at a time, so that what is mixed stays in the caches."""
+    # NumPy gathers from such memory only, and would copy all of it for each part.
+    x = _in_one_piece(x)
     outer, size, inner = result.shape
     weight = weight[:, None]
     if size * inner > _AT_ONCE:
-        several = max(1, _AT_ONCE // inner)
+        several = min(size, max(1, _AT_ONCE // inner))
+        room = _Neighbours((several, inner), x.dtype)
         for each in range(outer):
             for part in slices(size, several):
-                _mix_all(x[each], lower[part], upper[part], weight[part], 0, result[each, part])
+                room.mix(x[each], lower[part], upper[part], weight[part], 0, result[each, part])
         return
-    for part in slices(outer, _AT_ONCE // (size * inner)):
-        _mix_all(x[part], lower, upper, weight, 1, result[part])
+    several = min(outer, _AT_ONCE // (size * inner))
+    room = _Neighbours((several, size, inner), x.dtype)
+    for part in slices(outer, several):
+        room.mix(x[part], lower, upper, weight, 1, result[part])
 
 
-def _mix_all(x: Array, lower: Array, upper: Array, weight: Array, axis: int, result: Array) -> None:
-    low = pick(x, lower, axis).astype(np.float32, copy=False)
-    high = pick(x, upper, axis).astype(np.float32, copy=False)
-    np.subtract(high, low, out=result)
-    result *= weight
-    result += low
+def _in_one_piece(x: Array) -> Array:
+    if x.flags.c_contiguous:
+        return x
+    copied = recycled(x.shape, x.dtype)
+    copied[...] = x
+    return copied
+
+
+class _Neighbours:
+    """Memory for the neighbours that are mixed at once, used for one part after the other."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
+        self._low, self._high = recycled(shape, dtype), recycled(shape, dtype)
+
+    def mix(self, x: Array, lower: Array, upper: Array, weight: Array, axis: int, result: Array) -> None:
+        """Mix a part that has as many rows as there is room for, or fewer."""
+        low, high = self._low[: len(result)], self._high[: len(result)]
+        # They are inside, so that NumPy need not look again, and may write where it is told to.
+        x.take(lower, axis, low, "clip")
+        x.take(upper, axis, high, "clip")
+        np.subtract(high, low, out=result, dtype=np.float32, casting="unsafe")
+        result *= weight
+        np.add(result, low, out=result, dtype=np.float32, casting="unsafe")
