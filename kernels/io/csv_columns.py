@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from operator import methodcaller
 from typing import Any, Final
 
 import numpy as np
@@ -18,11 +17,14 @@ from flowengine.core import dtypes
 from flowengine.core.arrays import Array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.wanted import check_wanted
 from flowengine.kernels.strings.elements import to_number
 
 #: Records that are looked at together: their fields are as many objects, and one call of Python's makes them.
 _TOGETHER: Final = 1024
 _DIGITS: Final = b"0123456789,"
+#: Of so many digits every number has 64 bits.
+_DIGITS_MAX: Final = 18
 _INTEGERS: Final = re.compile(rb"-?[0-9]++(?:,-?[0-9]++)*+\Z")
 _FLOATS: Final = re.compile(
     rb"[-+]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
@@ -52,37 +54,133 @@ def columns_of(
     parts: list[list[Array]] = []
     try:
         for begin in range(0, len(texts), _TOGETHER):
+            check_wanted()
             some = texts[begin : begin + _TOGETHER]
-            columns = _split(some, delimiter, chosen, len(types), has_quotes=has_quotes)
-            parts.append(
-                [
-                    _column(column, dtype, default, na_value)
-                    for column, dtype, default in zip(columns, types, defaults, strict=True)
-                ]
-            )
+            rows = _EvenRecords(some, delimiter, chosen, len(types), has_quotes=has_quotes)
+            parts.append(_part(rows, types, defaults, na_value))
     except Uneven:
         return None
     return parts[0] if len(parts) == 1 else [np.concatenate(each) for each in zip(*parts, strict=True)]
 
 
-def _split(
-    texts: Sequence[bytes], delimiter: bytes, chosen: Sequence[int], count: int, *, has_quotes: bool
-) -> list[list[bytes]]:
-    """The fields of each column."""
-    joined = delimiter.join(texts)
-    if b"\n" in joined or b"\r" in joined or (has_quotes and b'"' in joined) or not all(texts):
-        raise Uneven
-    width = texts[0].count(delimiter) + 1
-    places = chosen or range(width)
-    if set(map(methodcaller("count", delimiter), texts)) != {width - 1}:
-        raise Uneven
-    if len(places) != count or places[-1] >= width:
-        raise Uneven
-    fields = joined.split(delimiter)
-    return [fields[place::width] for place in places]
+def _part(
+    rows: _EvenRecords, types: Sequence[DType], defaults: Sequence[Sequence[Any]], na_value: bytes
+) -> list[Array]:
+    """An array of each column of some records."""
+    found: dict[int, Array] = {}
+    if not na_value:
+        numbers = [index for index, dtype in enumerate(types) if dtype.is_integer]
+        found = rows.integers(numbers, types, defaults)
+    others = [index for index in range(len(types)) if index not in found]
+    for index, fields in zip(others, rows.fields(others), strict=True):
+        found[index] = _column(fields, types[index], defaults[index], na_value)
+    return [found[index] for index in range(len(types))]
 
 
-def _column(fields: list[bytes], dtype: DType, default: Sequence[Any], na_value: bytes) -> Array:
+class _EvenRecords:
+    """Records of one form: as many fields in each, without quotes and ends of lines.
+
+    Raises Uneven for records that are not. Fields become objects of Python only where they are asked for.
+    """
+
+    def __init__(
+        self, texts: Sequence[bytes], delimiter: bytes, chosen: Sequence[int], count: int, *, has_quotes: bool
+    ) -> None:
+        self._texts = texts
+        self._delimiter = delimiter
+        joined = b"\n".join((*texts, b""))
+        if b"\r" in joined or (has_quotes and b'"' in joined) or not all(texts):
+            raise Uneven
+        if joined.count(b"\n") != len(texts) or delimiter == b"\n":
+            raise Uneven
+        self._width = texts[0].count(delimiter) + 1
+        self._places = list(chosen) or list(range(self._width))
+        if len(self._places) != count or self._places[-1] >= self._width:
+            raise Uneven
+        self._data = np.frombuffer(joined, np.uint8)
+        self._ends = self._found_ends()
+
+    def _found_ends(self) -> Array:
+        """Where fields end: (records, fields of each)."""
+        data = self._data
+        is_end = data == self._delimiter[0]
+        is_end |= data == ord("\n")
+        ends = np.flatnonzero(is_end)
+        if len(ends) != len(self._texts) * self._width:
+            raise Uneven
+        of_rows: Array = ends.reshape(-1, self._width)
+        # As many as there are records: none of them is elsewhere.
+        if (data[of_rows[:, -1]] != ord("\n")).any():
+            raise Uneven
+        return of_rows
+
+    def fields(self, columns: Sequence[int]) -> list[list[bytes]]:
+        """The fields of each of these columns."""
+        if not columns:
+            return []
+        every = self._delimiter.join(self._texts).split(self._delimiter)
+        return [every[self._places[column] :: self._width] for column in columns]
+
+    def integers(
+        self, columns: Sequence[int], types: Sequence[DType], defaults: Sequence[Sequence[Any]]
+    ) -> dict[int, Array]:
+        """The arrays of those of these columns whose fields are all missing or decimal numbers that fit."""
+        if not columns:
+            return {}
+        starts, lengths = self._bounds([self._places[column] for column in columns])
+        values, is_number = _decimals(self._data, starts, lengths)
+        found: dict[int, Array] = {}
+        for row, column in enumerate(columns):
+            limits = np.iinfo(types[column].as_numpy_dtype)
+            if not is_number[row] or values[row].min() <= limits.min or values[row].max() >= limits.max:
+                continue
+            missing = lengths[row] == 0
+            numbers = values[row].astype(types[column].as_numpy_dtype)
+            if missing.any():
+                if not defaults[column]:
+                    raise Uneven
+                numbers[missing] = defaults[column][0]
+            found[column] = numbers
+        return found
+
+    def _bounds(self, places: Sequence[int]) -> tuple[Array, Array]:
+        """Where the fields at these places begin, and how long they are: (places, records) each."""
+        ends = self._ends
+        starts = np.empty((len(places), len(ends)), np.int64)
+        for row, place in enumerate(places):
+            if place:
+                starts[row] = ends[:, place - 1]
+            else:
+                starts[row, 0] = -1
+                starts[row, 1:] = ends[:-1, -1]
+        starts += 1
+        return starts, ends[:, places].T - starts
+
+
+def _decimals(data: Array, starts: Array, lengths: Array) -> tuple[Array, Array]:
+    """int64 (columns, records) of what is written in decimal digits, with a minus or without; 0 of nothing.
+
+    And for each column whether its fields are nothing but that, of no more digits than 64 bits hold.
+    """
+    negative = (data[starts] == ord("-")) & (lengths > 1)
+    digits = lengths - negative
+    longest = digits.max(axis=1)
+    is_number = longest <= _DIGITS_MAX
+    values = np.zeros(starts.shape, np.int64)
+    place, worth = starts + lengths, 1
+    for number in range(min(int(longest.max()), _DIGITS_MAX)):
+        place -= 1
+        digit = data.take(place, mode="clip")
+        digit -= ord("0")
+        digit *= digits > number
+        is_number &= digit.max(axis=1) <= 9
+        values += digit * np.int64(worth)
+        worth *= 10
+    np.negative(values, out=values, where=negative)
+    return values, is_number
+
+
+def _column(fields: Sequence[bytes], dtype: DType, default: Sequence[Any], na_value: bytes) -> Array:
     missing = None
     if not all(fields) or (na_value and na_value in fields):
         if not default:
@@ -103,7 +201,7 @@ def _column(fields: list[bytes], dtype: DType, default: Sequence[Any], na_value:
     return out
 
 
-def _numbers(fields: list[bytes], dtype: DType) -> Array:
+def _numbers(fields: Sequence[bytes], dtype: DType) -> Array:
     joined = b",".join(fields)
     if dtype.is_integer and (not joined.translate(None, _DIGITS) or _INTEGERS.match(joined)):
         found = np.fromstring(joined.decode(), np.int64, sep=",")
@@ -121,7 +219,7 @@ def _numbers(fields: list[bytes], dtype: DType) -> Array:
         return found.astype(dtype.as_numpy_dtype, copy=False)
 
 
-def _one_by_one(fields: list[bytes], dtype: DType) -> Array:
+def _one_by_one(fields: Sequence[bytes], dtype: DType) -> Array:
     try:
         with np.errstate(over="ignore"):
             return np.array([to_number(field, dtype, "") for field in fields], dtype.as_numpy_dtype)

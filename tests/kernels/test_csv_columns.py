@@ -53,18 +53,23 @@ def decoded(records: list[bytes], types: tuple[Any, ...], **attrs: Any) -> tuple
     st.lists(st.sampled_from(TYPES), min_size=1, max_size=3).map(tuple),
     st.lists(st.lists(FIELDS, min_size=1, max_size=3), min_size=8, max_size=12),
     st.sampled_from([b",", b";"]),
+    st.sampled_from([b"NA", b""]),
     st.booleans(),
     st.booleans(),
 )
-@example((dtypes.int64,), [["1"]] * 7 + [[str(2**63)]], b",", True, False)
-@example((dtypes.int32, dtypes.string), [["1,2", "b"]] * 9, b";", True, False)
-@example((dtypes.float32,), [["1e300"]] * 9, b",", True, True)
-@example((dtypes.string, dtypes.string), [["a", "b", "c"], ["d"]] * 4, b",", True, False)
+@example((dtypes.int64,), [["1"]] * 7 + [[str(2**63)]], b",", b"", True, False)
+@example((dtypes.int64,), [["1"]] * 7 + [[str(-(2**63))]], b",", b"", True, False)
+@example((dtypes.int32,), [["-1"]] * 7 + [[str(2**31)]], b",", b"", True, False)
+@example((dtypes.int32,), [["1"]] * 7 + [[""], ["-"]], b",", b"", True, False)
+@example((dtypes.int32, dtypes.string), [["1", "b"]] * 8 + [["", "c"]], b",", b"", True, True)
+@example((dtypes.int32, dtypes.string), [["1,2", "b"]] * 9, b";", b"NA", True, False)
+@example((dtypes.float32,), [["1e300"]] * 9, b",", b"NA", True, True)
+@example((dtypes.string, dtypes.string), [["a", "b", "c"], ["d"]] * 4, b",", b"NA", True, False)
 def test_records_together(
-    types: tuple[Any, ...], rows: list[list[str]], delimiter: bytes, quotes: bool, required: bool
+    types: tuple[Any, ...], rows: list[list[str]], delimiter: bytes, na: bytes, quotes: bool, required: bool
 ) -> None:
     records = [delimiter.decode().join(row).encode() for row in rows]
-    said = {"field_delim": delimiter, "use_quote_delim": quotes, "required": required}
+    said = {"field_delim": delimiter, "use_quote_delim": quotes, "required": required, "na_value": na}
     alone: list[tuple[Any, ...]] = []
     for record in records:
         try:
