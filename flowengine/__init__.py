@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from flowengine.core import dtypes as dtypes
     from flowengine.core import errors as errors
     from flowengine.core.config import Config as Config
-    from flowengine.core.config import RunMetadata as RunMetadata
     from flowengine.core.config import RunOptions as RunOptions
     from flowengine.core.dtypes import DType as DType
     from flowengine.core.files.access import FileAccess as FileAccess
@@ -86,6 +85,7 @@ if TYPE_CHECKING:
     from flowengine.ir.opdef import OpRegistry as OpRegistry
     from flowengine.kernels.registry import KernelRegistry as KernelRegistry
     from flowengine.resources.container import ResourceManager as ResourceManager
+    from flowengine.runtime.run_metadata import RunMetadata as RunMetadata
     from flowengine.saved_model.freezing import freeze as freeze
     from flowengine.session import Session as Session
 
@@ -110,7 +110,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "Operation": ("flowengine.graphs.tensor", "Operation"),
     "PartitionedVariable": ("flowengine.graphs.variables.partitioned", "PartitionedVariable"),
     "ResourceManager": ("flowengine.resources.container", "ResourceManager"),
-    "RunMetadata": ("flowengine.core.config", "RunMetadata"),
+    "RunMetadata": ("flowengine.runtime.run_metadata", "RunMetadata"),
     "RunOptions": ("flowengine.core.config", "RunOptions"),
     "RaggedTensor": ("flowengine.graphs.sparse", "RaggedTensor"),
     "Server": ("flowengine.cluster.server", "Server"),

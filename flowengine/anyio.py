@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from flowengine.core.config import Config, RunMetadata, RunOptions
+from flowengine.core.config import Config, RunOptions
 from flowengine.core.errors import FailedPreconditionError
 from flowengine.core.session_view import SessionView
 from flowengine.devices.device import DeviceRegistry
@@ -23,6 +23,7 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.place.costs import CostModel
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.planning.placing import Placer
+from flowengine.runtime.run_metadata import RunMetadata
 from flowengine.session import Session as _TrioSession
 from flowengine.session import SessionStatistics
 

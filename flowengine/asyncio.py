@@ -18,10 +18,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from flowengine.core import tracebacks
-from flowengine.core.config import Config, RunMetadata, RunOptions
+from flowengine.core.config import Config, RunOptions
 from flowengine.core.errors import OpError
 from flowengine.portal import PortalSession
 from flowengine.resources.container import ResourceManager
+from flowengine.runtime.run_metadata import RunMetadata
 from flowengine.session import Session as _Session
 
 if TYPE_CHECKING:

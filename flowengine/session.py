@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from flowengine.core import tracebacks
-from flowengine.core.config import Config, RunMetadata, RunOptions, timeout_of
+from flowengine.core.config import Config, RunOptions, timeout_of
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from flowengine.core.sandboxing import box_of
 from flowengine.core.session_view import SessionView
@@ -46,6 +46,7 @@ from flowengine.runtime.planning.preparing import PreparedPlan, own_values
 from flowengine.runtime.planning.requests import Requests, request_key
 from flowengine.runtime.planning.session_plans import ReadyPlan, SessionPlans
 from flowengine.runtime.planning.tiers import TieredPlan
+from flowengine.runtime.run_metadata import RunMetadata
 from flowengine.runtime.step import StepRunner
 from flowengine.transport.tensors.rendezvous import LocalRendezvous
 
@@ -442,8 +443,7 @@ class Session(SessionVariables, SessionView):
         if self._owns_resources:
             self.resources.close()
         else:
-            # What is this session's alone goes with it.
-            self.resources.clear(self._runner.owner)
+            self.resources.clear(self._runner.owner)  # what is this session's alone goes with it
         await self.resources.ended()
 
 

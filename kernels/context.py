@@ -25,11 +25,14 @@ if TYPE_CHECKING:
 class Crossing(Protocol):
     """What takes the values of a step into the memory of its device and out of it."""
 
-    def to_device(self, name: str, value: Value) -> Value:
-        """Launch the copy of a value into the device's memory. `name` is what it is counted as, if any."""
+    def to_device(self, node: str, value: Value, counted: str) -> Value:
+        """Launch the copy of a value into the device's memory, for a node.
 
-    async def to_host(self, name: str, value: Value) -> Value:
-        """A value in host memory, once it is there and nothing before it was wrong.
+        counted   what it is counted as; empty where it is not
+        """
+
+    async def to_host(self, node: str, value: Value, counted: str) -> Value:
+        """A value in host memory, once it is there and nothing before it was wrong; the rest as `to_device`.
 
         Raises what kernels have found wrong so far. Cancelled: the copy goes on, and nobody takes it.
         """

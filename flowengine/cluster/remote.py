@@ -28,7 +28,7 @@ from flowengine.cluster.handlers import SESSION_FIELDS
 from flowengine.cluster.health import connect_seconds, limits_for
 from flowengine.cluster.near import NearPeer, find
 from flowengine.cluster.spec import TLS_SCHEME
-from flowengine.core.config import Config, RunMetadata, RunOptions, timeout_of
+from flowengine.core.config import Config, RunOptions, timeout_of
 from flowengine.core.errors import (
     AbortedError,
     CancelledError,
@@ -43,6 +43,7 @@ from flowengine.ir.graph import NodeGraph
 from flowengine.runtime.planning.fetches import as_values, spread_feeds
 from flowengine.runtime.planning.long_texts import converted
 from flowengine.runtime.planning.requests import Request, Requests, request_key
+from flowengine.runtime.run_metadata import RunMetadata
 from flowengine.transport.calls.templates import CallTemplate, fixed_call
 from flowengine.transport.dialling import connect
 from flowengine.transport.peer import Peer

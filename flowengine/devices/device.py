@@ -20,6 +20,7 @@ from flowengine.core.names import DeviceName
 from flowengine.devices.allocation import Ledger
 
 if TYPE_CHECKING:
+    from flowengine.devices.launch_record import LaunchRecord
     from flowengine.devices.ordering import StreamEvent
 
 #: The task that a session without a cluster is.
@@ -110,6 +111,14 @@ class StreamDevice(Device, Protocol):
 
     def unfinished(self) -> Sequence[StreamEvent]:
         """The ends of all that was given to the device and is not known to be done."""
+
+
+@runtime_checkable
+class TimedDevice(StreamDevice, Protocol):
+    """A device that can tell when it did what it was given."""
+
+    def note(self, launches: list[LaunchRecord] | None, node: str) -> None:
+        """Have what is launched next, on this thread, noted as work of a node when it is done; None: not."""
 
 
 @runtime_checkable
@@ -329,4 +338,5 @@ __all__ = [
     "MakeDevice",
     "MortalDevice",
     "ProvidedDevice",
+    "TimedDevice",
 ]

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import trio
 
-from flowengine.core.config import RunMetadata
 from flowengine.core.errors import CancelledError, DeadlineExceededError, OpError, UnavailableError
 from flowengine.core.pieces import Pieces
 from flowengine.core.rendezvous import Rendezvous
@@ -27,7 +26,6 @@ from flowengine.passes.context import PassContext
 from flowengine.passes.cut.partition import PartitionedGraph, Transfer
 from flowengine.passes.pipeline import in_memories
 from flowengine.resources.container import ResourceManager, StepContainer
-from flowengine.runtime.counted_rendezvous import CountedRendezvous
 from flowengine.runtime.executor import Executor
 from flowengine.runtime.failures import first_of
 from flowengine.runtime.memory import MemoryMeter
@@ -38,7 +36,9 @@ from flowengine.runtime.planning.measuring import Measure
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.planning.tiers import TieredPlan, tiered
 from flowengine.runtime.receives import Group, Receives
+from flowengine.runtime.run_metadata import RunMetadata
 from flowengine.runtime.step import StepRunner
+from flowengine.runtime.streams.counted_rendezvous import CountedRendezvous
 from flowengine.runtime.streams.crossing import DeviceCrossing
 from flowengine.runtime.streams.device_resources import DeviceResources
 from flowengine.runtime.streams.losing import is_lost, loss_of
@@ -181,9 +181,7 @@ class PartitionRunner:
         started = perf_counter()
         results: list[Any] = []
         await trio.lowlevel.checkpoint()
-        step = _Step(
-            self, plan, feeds, compiles=self._compiles, counting=run_metadata is not None, joint=joint
-        )
+        step = _Step(self, plan, feeds, compiles=self._compiles, metadata=run_metadata, joint=joint)
         for executor in step.executors:
             self._runner.running.add(executor)
         self._steps.add(step)
@@ -275,7 +273,7 @@ class _Step:
         feeds: Sequence[Any],
         *,
         compiles: bool,
-        counting: bool,
+        metadata: RunMetadata | None,
         joint: JointStep | None = None,
     ) -> None:
         self._plan = plan
@@ -286,7 +284,7 @@ class _Step:
         #: How many have not come to their end.
         self._parts_left = len(plan.parts)
         rendezvous = runner.new_rendezvous() if joint is None else joint.rendezvous
-        self._counted = CountedRendezvous(rendezvous) if counting else None
+        self._counted = None if metadata is None else CountedRendezvous(rendezvous)
         self._rendezvous: Rendezvous = self._counted if self._counted is not None else rendezvous
         self._ledger = runner.new_ledger()
         self._containers: list[StepContainer] = []
@@ -310,8 +308,9 @@ class _Step:
             context = runner.context_of(device, step_id, container, self._rendezvous, chosen)
             if not is_host:
                 count = None if self._counted is None else self._counted.count
+                launches = None if metadata is None else metadata.launches
                 context.crossing = self._crossings[device.name] = DeviceCrossing(
-                    device, uses_threads=runner.uses_threads, count=count
+                    device, uses_threads=runner.uses_threads, count=count, launches=launches
                 )
             meter = None
             if self._ledger is not None:
@@ -400,7 +399,8 @@ class _Step:
             found = executor.results()
             crossing = self._crossings.get(part.device.name)
             if crossing is not None:
-                found = await crossing.results(found)
+                ports = [str(port) for _, _, port in executor.plan.fetches]
+                found = await crossing.results(found, ports)
             found.reverse()
             for index in part.fetches:
                 values[index] = found.pop()  # popped, so that the caller's list alone holds it

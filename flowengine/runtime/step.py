@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 import trio
 
-from flowengine.core.config import RunMetadata, Settings
+from flowengine.core.config import Settings
 from flowengine.core.errors import CancelledError, DeadlineExceededError
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.device import Device
@@ -22,6 +22,7 @@ from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.planning.jobs import finish_in_turns
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.planning.tiers import INLINE_NODES, TieredPlan
+from flowengine.runtime.run_metadata import RunMetadata
 from flowengine.runtime.turn_line import Ticket
 from flowengine.runtime.turns import Turns, current_turns
 

@@ -15,7 +15,7 @@ import numpy as np
 import trio
 
 from flowengine.core.bounds import Sandbox
-from flowengine.core.config import Config, RunMetadata, RunOptions, timeout_of
+from flowengine.core.config import Config, RunOptions, timeout_of
 from flowengine.core.errors import (
     AbortedError,
     FailedPreconditionError,
@@ -31,6 +31,7 @@ from flowengine.ir.graph import NodeGraph
 from flowengine.runtime.planning.fetches import spread_feeds
 from flowengine.runtime.planning.long_texts import converted
 from flowengine.runtime.planning.requests import request_key
+from flowengine.runtime.run_metadata import RunMetadata
 from flowengine.sandbox import words as w
 from flowengine.sandbox.process import BoxProcess
 from flowengine.sandbox.requests import AskedNames, BoxRequest

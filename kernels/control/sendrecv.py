@@ -17,6 +17,7 @@ import numpy as np
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.errors import FailedPreconditionError
 from flowengine.core.rendezvous import Received, Rendezvous, RendezvousKey
+from flowengine.ir.graph import Node
 from flowengine.kernels.context import Crossing, KernelContext
 from flowengine.kernels.registry import kernel
 
@@ -89,15 +90,15 @@ def widen(upper: Value) -> Value:
 
 
 @kernel("_CopyToDevice", heavy=False)
-def copy_to_device(tensor: Value, *, tensor_name: bytes, ctx: KernelContext) -> Value:
+def copy_to_device(tensor: Value, *, tensor_name: bytes, node: Node, ctx: KernelContext) -> Value:
     """The tensor in the memory of the step's device. Launched, and never waited for."""
-    return _crossing(ctx).to_device(_text(tensor_name), tensor)
+    return _crossing(ctx).to_device(node.name, tensor, _text(tensor_name))
 
 
 @kernel("_CopyToHost")
-async def copy_to_host(tensor: Value, *, tensor_name: bytes, ctx: KernelContext) -> Value:
+async def copy_to_host(tensor: Value, *, tensor_name: bytes, node: Node, ctx: KernelContext) -> Value:
     """The tensor in host memory, once it is there. Cancelled: the copy goes on, and nobody takes it."""
-    return await _crossing(ctx).to_host(_text(tensor_name), tensor)
+    return await _crossing(ctx).to_host(node.name, tensor, _text(tensor_name))
 
 
 def _crossing(ctx: KernelContext) -> Crossing:

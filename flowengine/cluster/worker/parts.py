@@ -19,11 +19,11 @@ import trio
 from flowengine.cluster.messages import WELL, Done, Standing, error_to_table
 from flowengine.cluster.worker.registered import RegisteredGraph
 from flowengine.core.arrays import Value
-from flowengine.core.config import RunMetadata
 from flowengine.core.errors import CancelledError, OpError, UnavailableError
 from flowengine.runtime.partitions import JointStep, PartitionRunner
 from flowengine.runtime.planning.tiers import TieredPlan
 from flowengine.runtime.receives import StepGroup
+from flowengine.runtime.run_metadata import RunMetadata
 from flowengine.runtime.step import StepRunner
 from flowengine.runtime.taskless import Running, TasklessSteps
 from flowengine.transport.tensors.exchange import Exchange

@@ -15,7 +15,8 @@ import trio
 
 from flowengine.core.arrays import Value
 from flowengine.core.errors import OpError
-from flowengine.devices.device import Device, IncomingValue, StreamDevice
+from flowengine.devices.device import Device, IncomingValue, StreamDevice, TimedDevice
+from flowengine.devices.launch_record import LaunchRecord
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.checks import Check
 from flowengine.runtime.planning.binding import located
@@ -42,8 +43,18 @@ class _IncomingReading(NamedTuple):
 class DeviceCrossing:
     """The copies and checks of one partition: a `kernels.context.Crossing`."""
 
-    def __init__(self, device: Device, *, uses_threads: bool, count: Count | None = None) -> None:
-        """`count` is told of each copy that has a name."""
+    def __init__(
+        self,
+        device: Device,
+        *,
+        uses_threads: bool,
+        count: Count | None = None,
+        launches: list[LaunchRecord] | None = None,
+    ) -> None:
+        """`count` is told of each copy that has a name; `launches` gets what the device has done."""
+        # Also where nobody wants to know: what another step has asked for is none of this one's.
+        self._note = device.note if isinstance(device, TimedDevice) else _not_noted
+        self._launches = launches
         self._device = device
         self._uses_threads = uses_threads
         self._count = count
@@ -51,23 +62,26 @@ class DeviceCrossing:
         #: The last nodes launched since the device was seen to have done all that is awaited.
         self._launched: deque[Node] = deque(maxlen=_NAMED)
 
-    def to_device(self, name: str, value: Value) -> Value:
-        if name and self._count is not None:
-            self._count(name, self._device.name, value)
+    def to_device(self, node: str, value: Value, counted: str) -> Value:
+        if counted and self._count is not None:
+            self._count(counted, self._device.name, value)
+        self._note(self._launches, node)
         return self._device.copy_in(value)
 
-    async def to_host(self, name: str, value: Value) -> Value:
-        if name and self._count is not None:
-            self._count(name, f"host memory of {self._device.name}", value)
-        (found,) = await self._out([value], whole=False)
+    async def to_host(self, node: str, value: Value, counted: str) -> Value:
+        if counted and self._count is not None:
+            self._count(counted, f"host memory of {self._device.name}", value)
+        (found,) = await self._out([value], [node], whole=False)
         return found
 
-    async def results(self, values: Sequence[Value]) -> list[Value]:
+    async def results(self, values: Sequence[Value], names: Sequence[str]) -> list[Value]:
         """The step's results in host memory, once all that the device was given is done.
+
+        names   what the values are fetched as
 
         Raises what kernels have found wrong. Cancelled: copies go on, and nobody takes them.
         """
-        return await self._out(values, whole=True)
+        return await self._out(values, names, whole=True)
 
     async def looked(self, function: Callable[[], Any]) -> Any:
         """What a function gives that looks at values of the device.
@@ -76,10 +90,17 @@ class DeviceCrossing:
         """
         if not self._uses_threads:
             return function()
-        return await called_beside(self._device, function)
+        name = self._launched[-1].name if self._launched else ""
+
+        def on_thread() -> Any:
+            self._note(self._launches, name)
+            return function()
+
+        return await called_beside(self._device, on_thread)
 
     def launched(self, node: Node) -> None:
         self._launched.append(node)
+        self._note(self._launches, node.name)
 
     @property
     def in_flight(self) -> Sequence[Node]:
@@ -89,6 +110,7 @@ class DeviceCrossing:
     def look_at(self, node: Node, check: Check) -> None:
         """Have a check looked at before anything leaves the step."""
         device = self._device
+        self._note(self._launches, node.name)
         copy = device.start_copy_out(check.wrong) if isinstance(device, StreamDevice) else None
         if copy is None:
             if device.copy_out(check.wrong):
@@ -104,11 +126,14 @@ class DeviceCrossing:
             word for word in self._words if not device.is_done(word.copy.event) or word.copy.value()
         ]
 
-    async def _out(self, values: Sequence[Value], *, whole: bool) -> list[Value]:
+    async def _out(self, values: Sequence[Value], names: Sequence[str], *, whole: bool) -> list[Value]:
         device = self._device
         if not isinstance(device, StreamDevice):
             return await brought_out(device, values, uses_threads=self._uses_threads)
-        copies = [device.start_copy_out(value) for value in values]
+        copies = []
+        for name, value in zip(names, values, strict=True):
+            self._note(self._launches, name)
+            copies.append(device.start_copy_out(value))
         words, self._words = self._words, []
         awaited = [copy.event for copy in copies if copy is not None]
         awaited += [word.copy.event for word in words]
@@ -133,6 +158,10 @@ class DeviceCrossing:
         else:
             error = word.check.error()
         return located(error, word.node) if isinstance(error, OpError) else error
+
+
+def _not_noted(launches: list[LaunchRecord] | None, node: str) -> None:
+    """Of a device that cannot tell."""
 
 
 def _late(error: OpError, launched: Iterable[Node]) -> OpError:

@@ -28,6 +28,7 @@ from flowengine.core.arrays import Array, Value
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import FailedPreconditionError, InternalError, UnavailableError
 from flowengine.devices.allocation import Ledger
+from flowengine.devices.launch_record import LaunchRecord
 from flowengine.devices.ordering import Ordering, StreamEvent
 from flowengine.devices.short_memory import allocated
 from flowengine.testing import cupy_names
@@ -35,7 +36,7 @@ from flowengine.testing.simulated_gpu.accesses import Access, AccessCheck, Findi
 from flowengine.testing.simulated_gpu.host_copy import HostCopy
 from flowengine.testing.simulated_gpu.module import GpuModule, LateCall, arrays_in, offset_in
 from flowengine.testing.simulated_gpu.pool import POISON, Chunk, MemoryBlock, MemoryPool
-from flowengine.testing.simulated_gpu.streams import LateStreams
+from flowengine.testing.simulated_gpu.streams import LateStreams, noted
 from flowengine.testing.strict_array import root_of
 from flowengine.testing.strict_arrays import StrictArray
 
@@ -43,6 +44,7 @@ from flowengine.testing.strict_arrays import StrictArray
 COMPUTE: Final = 0
 COPY_IN: Final = 1
 COPY_OUT: Final = 2
+_STREAMS: Final = {COMPUTE: "compute", COPY_IN: "copy in", COPY_OUT: "copy out"}
 
 
 class SimulatedGpu:
@@ -89,6 +91,8 @@ class SimulatedGpu:
         self._is_in_step = False
         #: The pieces of memory that were written in place since they were given out.
         self._updated: set[int] = set()
+        #: Of each thread: where what it launches is noted, and the node whose work it is.
+        self._noted = threading.local()
         #: A thread may wait while others launch.
         self._lock = threading.RLock()
         #: {id of an array that owns memory: (the array, its block)}
@@ -180,6 +184,10 @@ class SimulatedGpu:
         """Stand still until everything launched is done."""
         for event in self.unfinished():
             self.wait(event)
+
+    def note(self, launches: list[LaunchRecord] | None, node: str) -> None:
+        """Have what is launched next, on this thread, noted as work of a node when it is done; None: not."""
+        self._noted.sink = None if launches is None else (launches, node)
 
     def successor(self) -> SimulatedGpu:
         """Another one of this name, whose order is drawn anew. Plants and counts are not handed on."""
@@ -333,6 +341,10 @@ class SimulatedGpu:
         kind: str,
     ) -> tuple[StreamEvent, Access]:
         """Let a stream make the waits that the ordering asks for, and give it a piece of work."""
+        noting = getattr(self._noted, "sink", None)
+        if noting is not None and kind != "reuse":
+            launches, node = noting
+            work = noted(work, launches, node, name, self.name, _STREAMS.get(stream, f"stream {stream}"))
         launch = self.ordering.launch(stream, [c.number for c in reads], [c.number for c in writes])
         for event in launch.waits:
             self._wait(stream, event, kind)

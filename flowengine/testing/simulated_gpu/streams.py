@@ -5,7 +5,10 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable
+from time import perf_counter
 from typing import NamedTuple
+
+from flowengine.devices.launch_record import LaunchRecord
 
 
 class _StreamWait(NamedTuple):
@@ -79,4 +82,17 @@ class LateStreams:
         return False
 
 
-__all__ = ["LateStreams"]
+def noted(
+    work: Callable[[], None], launches: list[LaunchRecord], node: str, what: str, device: str, stream: str
+) -> Callable[[], None]:
+    """Work that notes when it was done; see `LaunchRecord` for the rest."""
+
+    def do() -> None:
+        began = perf_counter()
+        work()
+        launches.append(LaunchRecord(node, what, device, stream, began, perf_counter()))
+
+    return do
+
+
+__all__ = ["LateStreams", "noted"]

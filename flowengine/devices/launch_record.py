@@ -1,0 +1,28 @@
+"""What a device says of a piece of its work: what it was, on which stream, and when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRecord:
+    """One piece of work of a device.
+
+    node     the node whose work it is: of what is copied out for the caller, what it is fetched as; of nodes
+             that are one launch, the last one
+    what     the function that was computed, "copy in" or "copy out"
+    device   its complete name
+    stream   "compute", "copy in", "copy out", or the number of another one as "stream 3"
+    began, ended   seconds, by a clock of the device: only what lies between two of them means anything
+    """
+
+    node: str
+    what: str
+    device: str
+    stream: str
+    began: float
+    ended: float
+
+
+__all__ = ["LaunchRecord"]
