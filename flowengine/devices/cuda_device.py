@@ -24,6 +24,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -39,6 +40,7 @@ from flowengine.core.errors import (
 )
 from flowengine.devices import cuda
 from flowengine.devices.allocation import Ledger
+from flowengine.devices.cuda_copies import HELD_TYPES, CudaCopy
 from flowengine.devices.lent_value import CUDA, LentValue
 from flowengine.devices.ordering import Launch, Ordering, StreamEvent
 from flowengine.devices.short_memory import allocated
@@ -46,17 +48,6 @@ from flowengine.devices.short_memory import allocated
 COMPUTE: Final = 0
 COPY_IN: Final = 1
 COPY_OUT: Final = 2
-#: The types of CuPy's arrays.
-_TYPES: Final = frozenset(
-    f"{kind}{bits}"
-    for kind, sizes in {
-        "int": (8, 16, 32, 64),
-        "uint": (8, 16, 32, 64),
-        "float": (16, 32, 64),
-        "complex": (64, 128),
-    }.items()
-    for bits in sizes
-) | {"bool"}
 #: cudaError_t of an event that has not happened yet.
 _NOT_READY: Final = 600
 #: The work of all kernels, as a block of memory.
@@ -104,21 +95,40 @@ class _KeptValue(NamedTuple):
     value: Any
 
 
-class CudaCopy:
-    """A value on its way to host memory.
+class _CardCall:
+    """Around each kernel, so it is no generator: those take the host twice as long."""
 
-    event   when it is there
-    """
+    __slots__ = ("_allocator", "_card", "_device", "_stream")
 
-    __slots__ = ("_pinned", "event")
+    def __init__(self, device: CudaDevice) -> None:
+        self._device = device
 
-    def __init__(self, event: StreamEvent, pinned: Array) -> None:
-        self.event = event
-        self._pinned = pinned
+    def __enter__(self) -> None:
+        device = self._device
+        if device.lost:
+            raise InternalError(device.lost)
+        self._card = card = device._card
+        self._stream = device._streams[COMPUTE]
+        self._allocator = device._cupy.cuda.using_allocator(device._allocate)
+        card.__enter__()
+        try:
+            self._stream.__enter__()
+            self._allocator.__enter__()
+        except BaseException:
+            card.__exit__(None, None, None)
+            raise
 
-    def value(self) -> Value:
-        """The value, rank 0 as a scalar. Only once the event has happened."""
-        return self._pinned.copy()[()]
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        device = self._device
+        self._allocator.__exit__(None, None, None)
+        self._stream.__exit__(None, None, None)
+        self._card.__exit__(None, None, None)
+        # At the end: whoever looked meanwhile, on another thread, has not seen all of it.
+        device._has_worked = True
+        if error is not None and isinstance(error, device._cuda_errors):
+            raise device._told(error) from None
 
 
 class CudaDevice:
@@ -150,6 +160,7 @@ class CudaDevice:
         self.kept: dict[str, object] = {}
         self.lost = ""
         self._cupy = cupy
+        self._cuda_errors = (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)
         count = cupy.cuda.runtime.getDeviceCount()
         if not count:
             raise FailedPreconditionError("CuPy finds no card")
@@ -175,17 +186,11 @@ class CudaDevice:
 
     def holds(self, dtype: DType, listed: bool = False) -> bool:
         """The types of CuPy's arrays."""
-        return dtype.name in _TYPES
+        return dtype.name in HELD_TYPES
 
-    @contextmanager
-    def computing(self) -> Iterator[None]:
+    def computing(self) -> _CardCall:
         """What is computed meanwhile, on this thread, is work of this device."""
-        with self._errors(), self._on(COMPUTE):
-            try:
-                yield
-            finally:
-                # At the end: whoever looked meanwhile, on another thread, has not seen all of it.
-                self._has_worked = True
+        return _CardCall(self)
 
     def copy_in(self, value: Value) -> Value:
         """A value of host memory on the card; what is no array of numbers passes as it is.
@@ -401,22 +406,25 @@ class CudaDevice:
             raise InternalError(self.lost)
         try:
             yield
-        except (self._cupy.cuda.runtime.CUDARuntimeError, self._cupy.cuda.driver.CUDADriverError) as error:
-            told = f"{self.name}: {error}"
-            if error.status in cuda.ENDS_CONTEXT:
-                self.lost = (
-                    f"{told}: what was launched before has ended the CUDA context of this process, and all "
-                    "values on the card are lost. Start the process anew"
-                )
-                raise InternalError(self.lost) from None
-            raise InternalError(told) from None
+        except self._cuda_errors as error:
+            raise self._told(error) from None
+
+    def _told(self, error: Any) -> InternalError:
+        """An error of CuPy's as ours."""
+        told = f"{self.name}: {error}"
+        if error.status in cuda.ENDS_CONTEXT:
+            self.lost = (
+                f"{told}: what was launched before has ended the CUDA context of this process, and all "
+                "values on the card are lost. Start the process anew"
+            )
+            return InternalError(self.lost)
+        return InternalError(told)
 
 
 __all__ = [
     "COMPUTE",
     "COPY_IN",
     "COPY_OUT",
-    "CudaCopy",
     "CudaDevice",
     "cards_with_cupy",
     "cupy_module",

@@ -11,8 +11,7 @@ with what it has: an index out of range wraps around there, and what is computed
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -45,16 +44,24 @@ def refuse(wrong: Any, error: Callable[[], Exception]) -> None:
         gatherer.append(Check(wrong, error))
 
 
-@contextmanager
-def gathered() -> Iterator[list[Check]]:
-    """The checks that kernels make inside, on this thread."""
-    before = getattr(_kept, "gatherer", None)
-    found: list[Check] = []
-    _kept.gatherer = found
-    try:
-        yield found
-    finally:
-        _kept.gatherer = before
+class Gathering:
+    """Gathers the checks that kernels make inside, on this thread. It is around each: no generator."""
+
+    __slots__ = ("_before", "_found")
+
+    def __enter__(self) -> list[Check]:
+        self._before = getattr(_kept, "gatherer", None)
+        self._found: list[Check] = []
+        _kept.gatherer = self._found
+        return self._found
+
+    def __exit__(self, *_: object) -> None:
+        _kept.gatherer = self._before
 
 
-__all__ = ["Check", "gathered", "refuse"]
+def gathered() -> Gathering:
+    """The checks that kernels make inside, on this thread: `with gathered() as checks`."""
+    return Gathering()
+
+
+__all__ = ["Check", "Gathering", "gathered", "refuse"]
