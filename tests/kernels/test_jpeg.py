@@ -81,7 +81,7 @@ def test_memory_is_asked_for_before_anything_is_decoded(monkeypatch: pytest.Monk
             assert size == 37 * 45 * 3
             raise ResourceExhaustedError("full")
 
-    monkeypatch.setattr(jpeg, "empty", None)
+    monkeypatch.setattr(jpeg, "recycled", None)
     account: Any = Full()
     with pytest.raises(ResourceExhaustedError, match="full"):
         call_for(account, coding.decode_jpeg, _PICTURE, channels=3)
@@ -89,6 +89,6 @@ def test_memory_is_asked_for_before_anything_is_decoded(monkeypatch: pytest.Monk
 
 def test_too_many_pixels_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coding, "PIXELS_MAX", 37 * 45 - 1)
-    monkeypatch.setattr(jpeg, "empty", None)
+    monkeypatch.setattr(jpeg, "recycled", None)
     with pytest.raises(ResourceExhaustedError, match="45 x 37 pixels"):
         coding.decode_jpeg(_PICTURE, channels=3)
