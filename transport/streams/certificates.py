@@ -19,6 +19,7 @@ from typing import Final, TypeAlias
 
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.files.secrets import read_secret
+from flowengine.transport.streams.records import TlsRecords
 
 logger: Final = logging.getLogger("flowengine.transport")
 
@@ -121,6 +122,7 @@ class Certificates:
         # Such a context believes nobody: no authority of the system's is loaded into it, and no file of
         # secrets is written because of a variable in the environment.
         context = ssl.SSLContext(protocol)
+        context.sslobject_class = TlsRecords
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.verify_mode = ssl.CERT_REQUIRED
         context.load_verify_locations(cafile=os.fspath(self.authority))

@@ -22,14 +22,12 @@ from flowengine.core.errors import (
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.limits import HANDSHAKE_HEADER_BYTES_MAX
 from flowengine.transport.streams.certificates import Certificates
+from flowengine.transport.streams.records import RECORD_BYTES, TcpRecords
 from flowengine.transport.streams.schemes import Scheme, host_and_port, register_scheme
 from flowengine.transport.streams.tcp import TcpListener, open_listener, open_socket
 from flowengine.transport.wire.placing import place
 from flowengine.transport.wire.prefix import TLS_HANDSHAKE, TLS_REFUSAL
 
-#: Decrypted at a time: what a record of TLS holds, and no call gives more. Room for 256 KiB, cut down to what
-#: a small message takes, left holes in the memory of the process: 170 bytes a step over tasks.
-_RECEIVE_BYTES: Final = 16 * 1024
 _SEND_BYTES: Final = 256 * 1024
 
 #: From the first byte of TLS to the last of its handshake.
@@ -41,7 +39,7 @@ class TlsStream:
 
     is_authenticated = True
 
-    def __init__(self, stream: trio.SSLStream[trio.SocketStream], address: str) -> None:
+    def __init__(self, stream: trio.SSLStream[TcpRecords], address: str) -> None:
         self._stream = stream
         self._socket = stream.transport_stream.socket
         self.address = address
@@ -86,13 +84,14 @@ class TlsStream:
             raise self._failed(None)
         if not self._rest:
             try:
-                self._rest = memoryview(await self._stream.receive_some(_RECEIVE_BYTES))
+                self._rest = memoryview(await self._stream.receive_some(RECORD_BYTES))
             except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
                 raise self._failed(error) from None
             if not self._has_spoken:
                 self._first_bytes()
         count = place(buffers, self._rest)
-        self._rest = self._rest[count:]
+        # Bytes that have all been placed are not kept until others come.
+        self._rest = self._rest[count:] if count < len(self._rest) else memoryview(b"")
         self.bytes_copied += count
         return count
 
@@ -167,7 +166,7 @@ async def _secure(
     stream: trio.SocketStream, context: ssl.SSLContext, address: str, *, host: str | None
 ) -> TlsStream:
     secured = trio.SSLStream(
-        stream, context, server_hostname=host, server_side=host is None, https_compatible=True
+        TcpRecords(stream), context, server_hostname=host, server_side=host is None, https_compatible=True
     )
     try:
         with trio.fail_after(_HANDSHAKE_SECONDS):
@@ -196,7 +195,7 @@ class TlsListener:
         stream = await self._listener.accept_stream()
         name = stream.socket.getpeername()
         context = self._certificates.listening()
-        secured = trio.SSLStream(stream, context, server_side=True, https_compatible=True)
+        secured = trio.SSLStream(TcpRecords(stream), context, server_side=True, https_compatible=True)
         # The handshake runs with the first bytes, in the task that reads them: a silent client
         # holds up nobody else, and the connection's own time limit covers it.
         return TlsStream(secured, f"tls://{name[0]}:{name[1]}")

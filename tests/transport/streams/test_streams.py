@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
+import tracemalloc
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import ExitStack
 from functools import partial
@@ -234,6 +235,47 @@ async def test_tls_keeps_its_promises(authority: Callable[[str], Certificates]) 
         return near, ends[0]
 
     await check_byte_stream(tls_pair)
+
+
+async def test_what_comes_under_tls_takes_as_much_as_it_is_long(
+    authority: Callable[[str], Certificates],
+) -> None:
+    """Room for a whole record, cut down to a few bytes each time, leaves holes in the memory of a process."""
+    certificates = authority("ours")
+    listener = await listen_streams("tls://127.0.0.1:0", certificates)
+    message, room = bytes(100), memoryview(bytearray(100))
+
+    async def answer() -> None:
+        far = await listener.accept()
+        place = memoryview(bytearray(100))
+        try:
+            while count := await far.receive_into([place]):
+                await far.send_some([place[:count]])
+        finally:
+            far.close()
+
+    async def ask(near: ByteStream, times: int) -> None:
+        for _ in range(times):
+            await near.send_some([message])
+            assert await near.receive_into([room]) == 100
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(answer)
+        near = await connect_stream(listener.address, certificates)
+        await ask(near, 5)
+        tracemalloc.start()
+        try:
+            await ask(near, 5)
+            before = tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
+            await ask(near, 20)
+            peak = tracemalloc.get_traced_memory()[1] - before
+        finally:
+            tracemalloc.stop()
+        nursery.cancel_scope.cancel()
+    near.close()
+    listener.close()
+    assert peak < 12 * 1024
 
 
 async def test_a_foreign_certificate_is_refused_on_either_side(
