@@ -289,7 +289,7 @@ class Session(SessionVariables, SessionView):
             else:
                 results = await self._runner.run(tiers.interpreted, feeds, timeout, run_metadata, waited)
         elif isinstance(tiers, PartitionedPlan):
-            results, hot = await self.partitions.run(tiers, feeds, timeout, run_metadata, waited=waited)
+            results, hot = await self.partitions.run(tiers, feeds, timeout, run_metadata, options, waited)
             for part in hot:
                 await self._runner.compile_in_turns(part)
         else:

@@ -28,7 +28,7 @@ from flowengine.cluster.handlers import SESSION_FIELDS
 from flowengine.cluster.health import connect_seconds, limits_for
 from flowengine.cluster.near import NearPeer, find
 from flowengine.cluster.spec import TLS_SCHEME
-from flowengine.core.config import Config, RunOptions, timeout_of
+from flowengine.core.config import Config, RunOptions, remote_timeout_of
 from flowengine.core.errors import (
     AbortedError,
     CancelledError,
@@ -231,7 +231,7 @@ class RemoteSession:
                 message = m.Run(
                     session=link.session,
                     prepared=prepared.number,
-                    timeout_seconds=None if options is None else timeout_of(options),
+                    timeout_seconds=None if options is None else remote_timeout_of(options),
                     wants_metadata=run_metadata is not None,
                 )
                 reply = await link.peer.call(m.RUN, message.to_wire(), feeds)

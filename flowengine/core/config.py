@@ -327,12 +327,17 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """Settings of one step. `timeout_seconds`: DeadlineExceededError when the step has not ended by then.
+    """Settings of one step.
+
+    timeout_seconds   DeadlineExceededError when the step has not ended by then
+    keep_on_device    fetched values stay in the memory of the device that has computed them, as its arrays:
+                      read them, do not write into them. Not at a target, and not in a sandbox
 
     Raises InvalidArgumentError for a timeout that is no number, or not positive.
     """
 
     timeout_seconds: float | None = None
+    keep_on_device: bool = False
 
     def __post_init__(self) -> None:
         timeout = self.timeout_seconds
@@ -340,6 +345,17 @@ class RunOptions:
             raise InvalidArgumentError(
                 f"timeout_seconds is {timeout!r}: it must be a positive number of seconds, or None for none"
             )
+
+
+def remote_timeout_of(options: RunOptions) -> float | None:
+    """As `timeout_of` where another process runs steps; InvalidArgumentError if values are to stay there."""
+    timeout = timeout_of(options)
+    if options.keep_on_device:
+        raise InvalidArgumentError(
+            "keep_on_device: the step runs in another process, whose arrays cannot be handed out here: fetch "
+            "without it"
+        )
+    return timeout
 
 
 def timeout_of(options: RunOptions) -> float | None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import trio
 
+from flowengine.core.config import RunOptions
 from flowengine.core.errors import CancelledError, DeadlineExceededError, OpError, UnavailableError
 from flowengine.core.pieces import Pieces
 from flowengine.core.rendezvous import Rendezvous
@@ -170,29 +171,29 @@ class PartitionRunner:
         feeds: Sequence[Any],
         timeout_seconds: float | None = None,
         run_metadata: RunMetadata | None = None,
-        joint: JointStep | None = None,
+        options: RunOptions | None = None,
         waited: float = 0.0,
+        joint: JointStep | None = None,
     ) -> tuple[list[Any], list[TieredPlan]]:
         """The fetched values of one step, and the plans that have become hot.
 
-        joint    the step, where other processes take part in it; else it is one of its own
-        As `StepRunner.run` for everything else.
+        options  say whether values stay on their devices; joint: the step, where other processes take part in
+                 it, else it is one of its own. As `StepRunner.run` for everything else.
         """
-        started = perf_counter()
-        results: list[Any] = []
+        started, results = perf_counter(), list[Any]()
+        stay = options is not None and options.keep_on_device
         await trio.lowlevel.checkpoint()
         step = _Step(self, plan, feeds, compiles=self._compiles, metadata=run_metadata, joint=joint)
-        for executor in step.executors:
-            self._runner.running.add(executor)
+        self._runner.running.update(step.executors)
         self._steps.add(step)
         try:
             if timeout_seconds is None:
                 await step.run()
-                results = await step.results()
+                results = await step.results(stay)
             else:
                 with trio.move_on_after(timeout_seconds - waited) as scope:
                     await step.run()
-                    results = await step.results()
+                    results = await step.results(stay)
                 if scope.cancelled_caught:
                     raise DeadlineExceededError(f"the step did not end within {timeout_seconds:g} s")
         except OpError:
@@ -203,8 +204,7 @@ class PartitionRunner:
         finally:
             self._steps.discard(step)
             step.close()
-            for executor in step.executors:
-                self._runner.running.discard(executor)
+            self._runner.running.difference_update(step.executors)
             for call in tuple(self._runner.ended):
                 call()
             if run_metadata is not None:
@@ -392,15 +392,15 @@ class _Step:
         elif error is not first:
             first.add_note(f"also: {type(error).__name__}: {error}")
 
-    async def results(self) -> list[Any]:
-        """The fetched values in host memory; waits for devices with streams of their own."""
+    async def results(self, stay: bool) -> list[Any]:
+        """The fetched values in host memory, or where they are; waits for devices with streams."""
         values: list[Any] = [None] * self._plan.fetches
         for part, executor in zip(self._plan.parts, self.executors, strict=True):
             found = executor.results()
             crossing = self._crossings.get(part.device.name)
             if crossing is not None:
                 ports = [str(port) for _, _, port in executor.plan.fetches]
-                found = await crossing.results(found, ports)
+                found = await crossing.results(found, ports, stay=stay)
             found.reverse()
             for index in part.fetches:
                 values[index] = found.pop()  # popped, so that the caller's list alone holds it

@@ -15,7 +15,7 @@ import numpy as np
 import trio
 
 from flowengine.core.bounds import Sandbox
-from flowengine.core.config import Config, RunOptions, timeout_of
+from flowengine.core.config import Config, RunOptions, remote_timeout_of
 from flowengine.core.errors import (
     AbortedError,
     FailedPreconditionError,
@@ -148,7 +148,7 @@ class BoxSession:
         options: RunOptions | None,
         run_metadata: RunMetadata | None,
     ) -> Any:
-        timeout = None if options is None else timeout_of(options)
+        timeout = None if options is None else remote_timeout_of(options)
         seconds = self._box.seconds if timeout is None else min(timeout, self._box.seconds)
         process = await self._open()
         step = object()

@@ -86,7 +86,7 @@ def trained(name: str, batch: int, narrow: int, steps: int, options: set[str]) -
         if place == "cuda":
             torch.cuda.synchronize()
         taken.append(perf_counter() - started)
-    return {"first": taken[0], "step": median(taken[len(taken) // 2 :]), "loss": float(value)}
+    return {"first": taken[0], "step": median(taken[len(taken) // 2 :]), "loss": float(value.detach())}
 
 
 def main(words: list[str]) -> None:

@@ -57,6 +57,8 @@ async def test_a_step_over_three_tasks(tmp_path: Path) -> None:
         target = servers["/job:worker/task:0"].target + query
         async with fe.Session(g, target=target) as session:
             await session.run([], targets=["init"])
+            with pytest.raises(fe.errors.InvalidArgumentError, match="keep_on_device: the step runs in"):
+                await session.run("a:0", {"x:0": [1.0]}, options=fe.RunOptions(keep_on_device=True))
             for _ in range(3):
                 y, a_value = await session.run(["y:0", "a:0"], {"x:0": np.array([1, 2], np.float32)})
                 assert y == 9

@@ -222,7 +222,9 @@ class _CardModule:
         arguments = image.arguments[name]
         assert len(values) == len(arguments), f"{name} takes {len(arguments)} arguments, not {len(values)}"
         late, known = [int(value) for value in values], [int(value) for value in values]
-        reads, writes, kept = [], [], []
+        reads: list[Any] = []
+        writes: list[Any] = []
+        kept = []
         with gpu._lock:
             for number, argument in enumerate(arguments):
                 if not argument.is_address or not late[number]:
@@ -250,7 +252,8 @@ class _CardModule:
         The last two columns are the gradient's address and a size.
         """
         table = place.known.copy()
-        changed, read = [], []
+        changed: list[Any] = []
+        read: list[Any] = []
         for row in table:
             for column in range(len(row) - 1):
                 there = self._fake.place(int(row[column]))

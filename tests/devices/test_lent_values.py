@@ -130,3 +130,53 @@ def test_arrays_of_the_host_are_not_far() -> None:
     assert not is_lent([1.0])
     assert not is_lent(Tensor(FakeCupy(1), np.ones(3), kind=3))
     assert is_lent(Tensor(FakeCupy(1), np.ones(3)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_fetched_values_stay_on_the_card_and_never_change(seed: int) -> None:
+    g, x, y = graph()
+    fake = FakeCupy(seed)
+    stays = fe.RunOptions(keep_on_device=True)
+    variable = g.variable(np.zeros(3, np.float32), name="v")
+    more = variable.assign_add(np.ones(3, np.float32))
+    value = np.ones((1, 3), np.float32)
+    async with opened(g, fake) as session:
+        await session.initialise()
+        kept = []
+        for number in range(3):
+            copies = len(fake.gpu.copies["out"])
+            (there, held), _ = await session.run([[y, variable.value()], more], {x: value}, options=stays)
+            assert isinstance(there, StrictArray)
+            assert len(fake.gpu.copies["out"]) == copies
+            kept.append(held)
+            # What was kept can be fed again, and looked at by whoever has it.
+            again = await session.run(y, {x: Lent(there)})
+            np.testing.assert_allclose(again, np.exp(2 * np.exp(2 * value)), rtol=1e-6)
+            del number
+        before = [array.get().tolist() for array in kept]
+        await session.run(more)
+        assert [array.get().tolist() for array in kept] == before
+    fake.gpu.check()
+
+
+class Lent:
+    """What CuPy's arrays have for DLPack."""
+
+    def __init__(self, array: StrictArray) -> None:
+        self._array = array
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+    def __dlpack__(self, stream: int) -> StrictArray:
+        assert stream
+        return StrictArray(self._array._data.view(), self._array._module)
+
+
+async def test_fetches_of_a_cpu_are_there_already() -> None:
+    g, x, y = graph()
+    async with fe.Session(g) as session:
+        found = await session.run(
+            y, {x: np.zeros((1, 3), np.float32)}, options=fe.RunOptions(keep_on_device=True)
+        )
+        assert found.tolist() == [[1, 1, 1]]

@@ -187,7 +187,7 @@ class PartRun:
                 parts.began(number, group)
                 joint = JointStep(number, rendezvous, group)
                 results, hot = await parts.partitions.run(
-                    graph.plan, graph.spread(feeds), None, self._metadata, joint
+                    graph.plan, graph.spread(feeds), None, self._metadata, joint=joint
                 )
                 error = None
         except Exception as raised:

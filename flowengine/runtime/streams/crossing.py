@@ -74,14 +74,20 @@ class DeviceCrossing:
         (found,) = await self._out([value], [node], whole=False)
         return found
 
-    async def results(self, values: Sequence[Value], names: Sequence[str]) -> list[Value]:
+    async def results(
+        self, values: Sequence[Value], names: Sequence[str], *, stay: bool = False
+    ) -> list[Value]:
         """The step's results in host memory, once all that the device was given is done.
 
         names   what the values are fetched as
+        stay    leave them in the device's memory
 
         Raises what kernels have found wrong. Cancelled: copies go on, and nobody takes them.
         """
-        return await self._out(values, names, whole=True)
+        if not stay:
+            return await self._out(values, names, whole=True)
+        await self._out((), (), whole=True)
+        return list(values)
 
     async def looked(self, function: Callable[[], Any]) -> Any:
         """What a function gives that looks at values of the device.
