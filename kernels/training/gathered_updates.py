@@ -162,7 +162,7 @@ def _are(arrays: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> bool:
     )
 
 
-@kernel("_GatheredUpdates", device=None)
+@kernel("_GatheredUpdates")
 def gathered_updates(
     variables: tuple[Any, ...], numbers: tuple[Any, ...], gradients: tuple[Any, ...], *, node: Node
 ) -> Any:
@@ -170,7 +170,7 @@ def gathered_updates(
     return node.attrs["program"].run(variables, numbers, gradients)
 
 
-@kernel("_GatheredResourceUpdates", device=None)
+@kernel("_GatheredResourceUpdates")
 def gathered_resource_updates(
     variables: tuple[Any, ...], numbers: tuple[Any, ...], gradients: tuple[Any, ...], *, node: Node
 ) -> None:
