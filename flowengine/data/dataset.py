@@ -16,6 +16,7 @@ from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.data.elements import Elements
 from flowengine.data.functions import GraphFunction
 from flowengine.data.origins import array_of, origin_of, paths_of, state_of, type_of, zero_of
+from flowengine.resources.calling import StepCalls
 from flowengine.resources.container import ResourceManager
 from flowengine.resources.data.batches import BatchDataset, PaddedBatchDataset, UnbatchDataset
 from flowengine.resources.data.caching import CacheDataset
@@ -50,7 +51,7 @@ from flowengine.resources.data.windows import SlidingWindowDataset
 Values: TypeAlias = Any
 
 
-class DatasetFunction:
+class DatasetFunction(StepCalls):
     """A function of values that makes a dataset of each element. See `Dataset.flat_map`.
 
     types, shapes   of the elements of what it makes

@@ -3,23 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from flowengine.core.arrays import Value
 from flowengine.core.dtypes import DType
-from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.shapes import TensorShape
 from flowengine.functions.rows import rows_of
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 from flowengine.ir.functions import FunctionBody
 from flowengine.ir.graph import OutputPort
+from flowengine.resources.calling import CallOutcome
 from flowengine.resources.container import ResourceManager
+from flowengine.runtime.planning.calling import Step, WholeCalls
+from flowengine.runtime.planning.fetches import as_values
+from flowengine.runtime.planning.preparing import PreparedPlan, own_values
+from flowengine.runtime.planning.tiers import TieredPlan
 from flowengine.session import Session
 
 
+class _FunctionSession(Session):
+    """A session of the graph of one function."""
+
+    def prepared(self, fetches: Sequence[OutputPort], feeds: Sequence[OutputPort]) -> PreparedPlan:
+        """The plan of all calls."""
+        wanted = as_values(self.graph, [*map(str, fetches)])
+        return self._planning.prepare(wanted, [*map(str, feeds)], ())
+
+    def whole_calls(self, prepared: PreparedPlan) -> WholeCalls:
+        """What makes the calls of a plan as a whole, once that can be."""
+
+        def take(arguments: Sequence[Value]) -> list[Any]:
+            _check_count(prepared, arguments)
+            return [spec.convert(value) for spec, value in zip(prepared.feeds, arguments, strict=True)]
+
+        def give(results: list[Any]) -> tuple[Value, ...]:
+            return tuple(own_values(prepared, results))
+
+        return WholeCalls(self._runner, take, give)
+
+    async def step(self, prepared: PreparedPlan, calls: WholeCalls, arguments: Sequence[Value]) -> Any:
+        """A call as a step."""
+        _check_count(prepared, arguments)
+        results = await self._step(prepared, arguments, None, None)
+        if isinstance(prepared.plan, TieredPlan):
+            await calls.learn(prepared.plan)
+        return results
+
+    def tell_plainly(self, error: OpError) -> OpError:
+        """The error of a call, as the error of a step."""
+        self._tell_plainly(error)
+        return error
+
+
+def _check_count(prepared: PreparedPlan, arguments: Sequence[Value]) -> None:
+    if len(arguments) != len(prepared.feeds):
+        raise InvalidArgumentError(f"this function takes {len(prepared.feeds)} values, not {len(arguments)}")
+
+
 class GraphCall:
-    """A graph with what is fed and what is fetched; each call is a step of it."""
+    """A graph with what is fed and what is fetched; each call is a step of it, or one of a run."""
 
     def __init__(
         self, name: str, graph: Graph, feeds: Sequence[OutputPort], fetches: Sequence[OutputPort]
@@ -27,15 +72,39 @@ class GraphCall:
         self.name = name
         self._graph = graph
         self._feeds, self._fetches = tuple(feeds), tuple(fetches)
-        self._call: Any = None
+        self._session: _FunctionSession | None = None
+
+    def _opened(self) -> tuple[WholeCalls, Step]:
+        """What makes calls, and the step that one is by itself."""
+        session = self._session
+        if session is None:
+            # Its variables, if it has any, live as long as the dataset.
+            session = self._session = _FunctionSession(self._graph, resources=ResourceManager())
+            self._prepared = session.prepared(self._fetches, self._feeds)
+            self._calls = session.whole_calls(self._prepared)
+        session.resources.bind_to_current_run()
+        return self._calls, partial(session.step, self._prepared, self._calls)
+
+    @property
+    def run_length(self) -> int:
+        """See `NamedFunction.run_length`."""
+        return 1 if self._session is None else self._calls.run_length
 
     async def __call__(self, arguments: Sequence[Value], sequences: ResourceManager) -> tuple[Value, ...]:
         """The results for these arguments; raises the step's error."""
-        if self._call is None:
-            # Its variables, if it has any, live as long as the dataset.
-            session = Session(self._graph, resources=ResourceManager())
-            self._call = session.make_callable([*map(str, self._fetches)], [*map(str, self._feeds)])
-        return tuple(await self._call(*arguments))
+        (outcome,) = await self.outcomes((arguments,), sequences)
+        return outcome.value()
+
+    async def outcomes(
+        self, calls: Sequence[Sequence[Value]], sequences: ResourceManager
+    ) -> list[CallOutcome]:
+        """See `NamedFunction.outcomes`."""
+        whole, step = self._opened()
+        outcomes = await whole.outcomes(step, calls, None)
+        for outcome in outcomes:
+            if outcome.error is not None and self._session is not None:
+                self._session.tell_plainly(outcome.error)
+        return outcomes
 
     def of_rows(self, count: int) -> GraphCall | None:
         """See `NamedFunction.of_rows`."""

@@ -2,17 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
+from flowengine.core.accounting import bytes_at_most
 from flowengine.core.arrays import Value
+from flowengine.core.errors import OpError
 from flowengine.ir.attrs import FuncAttr
 from flowengine.resources.container import ResourceManager
 
 #: Whether the calls that a task makes run beside calls of other tasks, so that each is worth a thread of its
 #: own where alone it would not be.
 BESIDE_OTHERS: Final[ContextVar[bool]] = ContextVar("flowengine calls beside others", default=False)
+
+
+class CallOutcome(NamedTuple):
+    """What one call gave.
+
+    results   none where it failed
+    error     None where it did not
+    bytes     of the results
+    """
+
+    results: tuple[Value, ...]
+    error: OpError | None
+    bytes: int
+
+    def value(self) -> tuple[Value, ...]:
+        """The results, or the error raised."""
+        if self.error is not None:
+            raise self.error
+        return self.results
+
+
+async def each_by_itself(
+    call: Callable[[Sequence[Value]], Awaitable[Sequence[Value]]], calls: Sequence[Sequence[Value]]
+) -> list[CallOutcome]:
+    """What calls give that are made one after the other; the error of one is its outcome."""
+    outcomes: list[CallOutcome] = []
+    for arguments in calls:
+        try:
+            results = tuple(await call(arguments))
+        except OpError as error:
+            outcomes.append(CallOutcome((), error, 0))
+        else:
+            outcomes.append(CallOutcome(results, None, sum(map(bytes_at_most, results))))
+    return outcomes
 
 
 class NamedFunction(Protocol):
@@ -32,11 +69,41 @@ class NamedFunction(Protocol):
         the step's error. Cancelled, it leaves the effects of nodes that had completed.
         """
 
+    @property
+    def run_length(self) -> int:
+        """How many calls are best made as one run; 1 where each is a step of its own."""
+
+    async def outcomes(
+        self, calls: Sequence[Sequence[Value]], sequences: ResourceManager
+    ) -> list[CallOutcome]:
+        """What several calls give, made one after the other, in order. See `__call__`.
+
+        calls   the arguments of each
+
+        What goes wrong with a call is its outcome; the others go on. Cancelled, the rest is not made.
+        """
+
     def of_rows(self, count: int) -> NamedFunction | None:
         """The function of many rows: its first `count` arguments and its results have one more first axis.
 
         None where the function is not known to say the same of each row by itself.
         """
+
+
+class StepCalls(ABC):
+    """A function whose calls are made one by one, as steps are. See `NamedFunction`."""
+
+    run_length = 1
+
+    @abstractmethod
+    async def __call__(self, arguments: Sequence[Value], sequences: ResourceManager) -> tuple[Value, ...]:
+        """The results for these arguments."""
+
+    async def outcomes(
+        self, calls: Sequence[Sequence[Value]], sequences: ResourceManager
+    ) -> list[CallOutcome]:
+        """What several calls give, made one after the other."""
+        return await each_by_itself(lambda arguments: self(arguments, sequences), calls)
 
 
 class FunctionCaller(Protocol):
@@ -56,4 +123,4 @@ class FunctionCaller(Protocol):
         """What calls the functions of another library, in steps of the same session."""
 
 
-__all__ = ["BESIDE_OTHERS", "FunctionCaller", "NamedFunction"]
+__all__ = ["BESIDE_OTHERS", "CallOutcome", "FunctionCaller", "NamedFunction", "StepCalls", "each_by_itself"]

@@ -190,9 +190,9 @@ class SequenceBody:
 
 
 class OneRegion:
-    """A plan that is one region, ready to be called with the values of its feeds.
+    """A plan that is one region, or one kernel, ready to be called with the values of its feeds.
 
-    item   the region, for the names in errors
+    item   the region or kernel, for the names in errors
     """
 
     __slots__ = ("_arguments", "_constants", "_fills", "_places", "item")
@@ -206,12 +206,12 @@ class OneRegion:
         places: Sequence[int],
     ) -> None:
         self.item = item
-        #: The region's arguments, with those that are constants in place.
+        #: The item's arguments, with those that are constants in place.
         self._arguments = list(arguments)
         #: (position among the arguments, feed that goes there)
         self._fills = tuple(fills)
         self._constants = tuple(constants)
-        #: For each result where it lies in the region's outputs, the feeds and the constants, in a row.
+        #: For each result where it lies in the item's outputs, the feeds and the constants, in a row.
         self._places = tuple(places)
 
     @classmethod
@@ -220,6 +220,11 @@ class OneRegion:
         item = plan.items[0] if len(plan.items) == 1 else None
         if item is None or item.kind != Kind.REGION or item.region.is_generator:
             return None
+        return cls.of_item(plan, item)
+
+    @classmethod
+    def of_item(cls, plan: Plan, item: Item) -> OneRegion | None:
+        """The plan, whose one item this is; None where that is not all there is to it."""
         if item.has_rare_edges or item.dereference or plan.constants:
             return None
         root = plan.root
@@ -260,7 +265,10 @@ class OneRegion:
         item = self.item
         if item.mutates and caller.follow(item, iteration, arguments) is not None:
             return None
-        outputs = caller.call_region(item, iteration, arguments, times)
+        if item.kind == Kind.REGION:
+            outputs = caller.call_region(item, iteration, arguments, times)
+        else:
+            outputs = caller.call(item, iteration, arguments)
         if item.single:
             pool = (outputs, *values, *self._constants)
         elif outputs is None:

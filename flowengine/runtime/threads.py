@@ -84,10 +84,16 @@ class Inbox:
         self._reader, self._writer = socket.socketpair()
         self._reader.setblocking(False)
         self._writer.setblocking(False)
+        #: A wake-up is under way: what comes meanwhile is found with the rest.
+        self._is_woken = False
 
     def put(self, doing: Callable[[], None]) -> None:
         """Have something done on the event loop's thread. Called on a worker thread."""
         self._waiting.append(doing)
+        # Looked at when it is in there: whoever has said since that none is under way empties the box after.
+        if self._is_woken:
+            return
+        self._is_woken = True
         try:
             self._writer.send(b"\0")
         except (BlockingIOError, OSError):
@@ -103,6 +109,7 @@ class Inbox:
                     self._reader.recv(4096)
                 except BlockingIOError:
                     continue
+                self._is_woken = False
                 while self._waiting:
                     self._waiting.popleft()()
         finally:

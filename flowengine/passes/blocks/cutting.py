@@ -39,6 +39,9 @@ REGION_LIMITS: Final = BodyLimits(1200, 1000.0)
 #: One that can be, but holds on to all that its layers give until it is over.
 SEQUENCE_LIMITS: Final = BodyLimits(1 << 30, 100_000.0)
 
+#: One that a thread runs which has nothing else to do: whoever waits for it can be cancelled, it cannot.
+WHOLE_LIMITS: Final = BodyLimits(1200, float("inf"))
+
 
 def cut(block: Sequence[Unit], costs: Mapping[str, float], limits: BodyLimits) -> list[list[Unit]]:
     """The pieces of a block, whose units are in topological order.
@@ -80,4 +83,4 @@ def predicates(unit: Unit) -> set[OutputPort]:
     return found
 
 
-__all__ = ["REGION_LIMITS", "SEQUENCE_LIMITS", "BodyLimits", "cut"]
+__all__ = ["REGION_LIMITS", "SEQUENCE_LIMITS", "WHOLE_LIMITS", "BodyLimits", "cut"]

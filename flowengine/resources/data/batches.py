@@ -24,7 +24,7 @@ def batch_of(elements: Sequence[Element], types: Sequence[DType]) -> Element:
     columns: list[Value] = []
     for index, column in enumerate(zip(*elements, strict=True)):
         shape = shape_of(column[0])
-        if any(map(shape.__ne__, map(shape_of, column))):
+        if not _are_scalars(column) and any(map(shape.__ne__, map(shape_of, column))):
             number, other = next(
                 (place, shape_of(each)) for place, each in enumerate(column) if shape_of(each) != shape
             )
@@ -34,6 +34,12 @@ def batch_of(elements: Sequence[Element], types: Sequence[DType]) -> Element:
             )
         columns.append(stack(list(column), types[index], shape))
     return tuple(columns)
+
+
+def _are_scalars(column: Sequence[Value]) -> bool:
+    """Whether these are texts, or numbers of one type, by themselves; quickly told."""
+    kinds = set(map(type, column))
+    return len(kinds) == 1 and issubclass(kinds.pop(), bytes | np.generic)
 
 
 def _sizes(shape: Value, what: str) -> list[int]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.errors import InvalidArgumentError, OutOfRangeError
-from flowengine.resources.calling import NamedFunction
+from flowengine.resources.calling import CallOutcome, NamedFunction
 from flowengine.resources.data.dataset import UNKNOWN, DataIterator, DatasetValue, Iteration, Origin
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.data.rows import BatchSettings, RowsDataset, batch_from
@@ -29,6 +29,17 @@ class Captured:
         """The results for these arguments."""
         function = self.function
         return await function((*arguments, *self.values), iteration.sequences_of(function.name))
+
+    @property
+    def run_length(self) -> int:
+        """How many calls are best made as one run."""
+        return self.function.run_length
+
+    async def outcomes(self, iteration: Iteration, elements: Sequence[Sequence[Value]]) -> list[CallOutcome]:
+        """What calls with these arguments give, in order."""
+        function = self.function
+        calls = [(*element, *self.values) for element in elements]
+        return await function.outcomes(calls, iteration.sequences_of(function.name))
 
     def of_rows(self, count: int) -> Captured | None:
         """The same of many rows in its first `count` arguments; None where it is not of such a kind."""

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import trio
 
 from flowengine.core.arrays import Value
-from flowengine.core.errors import InvalidArgumentError, OpError, OutOfRangeError
-from flowengine.resources.calling import BESIDE_OTHERS
-from flowengine.resources.data.dataset import UNKNOWN, DataIterator, Iteration, Origin, scalar
+from flowengine.core.errors import InternalError, InvalidArgumentError, OpError, OutOfRangeError
+from flowengine.resources.calling import BESIDE_OTHERS, CallOutcome, each_by_itself
+from flowengine.resources.data.dataset import (
+    UNKNOWN,
+    DataIterator,
+    Iteration,
+    Origin,
+    scalar,
+)
 from flowengine.resources.data.functional import FunctionDataset, end_of_function, mapped_element
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.data.rows import BatchSettings, RowsDataset, batch_from
@@ -20,6 +28,7 @@ from flowengine.resources.data.working_ahead import (
     PREFETCH_TUNED,
     AheadIterator,
     AwaitedElement,
+    Signal,
     outcome_of,
 )
 from flowengine.resources.elements import Element
@@ -72,9 +81,12 @@ class PrefetchIterator(AheadIterator):
 
 
 class ParallelDataset(FunctionDataset):
-    """A dataset whose function is called for up to `parallel` elements at the same time."""
+    """A dataset whose function is called for up to `parallel` elements at the same time.
 
-    __slots__ = ("parallel",)
+    is_tuned   whether that number was left to us
+    """
+
+    __slots__ = ("is_tuned", "parallel")
 
     def __init__(
         self,
@@ -86,6 +98,7 @@ class ParallelDataset(FunctionDataset):
     ) -> None:
         super().__init__(origin, input_dataset, other_arguments, attr)
         self.parallel = parallel_calls(num_parallel_calls)
+        self.is_tuned = is_tuned(num_parallel_calls)
 
 
 def parallel_calls(value: Value) -> int:
@@ -94,6 +107,11 @@ def parallel_calls(value: Value) -> int:
     if calls < 1 and calls != AUTOTUNE:
         raise InvalidArgumentError("num_parallel_calls must be greater than zero.")
     return PARALLEL_TUNED if calls == AUTOTUNE else calls
+
+
+def is_tuned(value: Value) -> bool:
+    """Whether the number of calls at a time is left to us."""
+    return scalar(value, "num_parallel_calls") == AUTOTUNE
 
 
 class ParallelMapDataset(ParallelDataset):
@@ -119,24 +137,42 @@ class ParallelMapDataset(ParallelDataset):
         return self.source.cardinality() if self.origin.attrs.get("preserve_cardinality") else UNKNOWN
 
 
+class _ThreadCalls:
+    """Calls a function of Python on threads. See `ElementCalls`."""
+
+    __slots__ = ("_make",)
+
+    #: How long it takes is not known.
+    run_length = 1
+
+    def __init__(self, make: Callable[[Element], Element]) -> None:
+        self._make = make
+
+    async def __call__(self, iteration: Iteration, element: Sequence[Value]) -> Element:
+        """What is made of an element. Cancelled, it waits for the thread."""
+        return await trio.to_thread.run_sync(self._make, tuple(element))
+
+    async def outcomes(self, iteration: Iteration, elements: Sequence[Sequence[Value]]) -> list[CallOutcome]:
+        """What is made of several."""
+        return await each_by_itself(partial(self.__call__, iteration), elements)
+
+
 class ThreadMapDataset(DerivedDataset):
     """What a function of Python makes of each element on a thread, in their order, several at a time."""
 
-    __slots__ = ("make", "parallel")
+    __slots__ = ("call", "parallel")
+
+    is_tuned = False
 
     def __init__(
         self, origin: Origin, input_dataset: Any, make: Callable[[Element], Element], parallel: int
     ) -> None:
         super().__init__(origin, input_dataset)
-        self.make = make
+        self.call = _ThreadCalls(make)
         self.parallel = parallel
 
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _ParallelMapIterator(iteration, self)
-
-    async def call(self, iteration: Iteration, element: Element) -> Element:
-        """What is made of an element. Cancelled, it waits for the thread."""
-        return await trio.to_thread.run_sync(self.make, element)
 
     def cardinality(self) -> int:
         return self.source.cardinality()
@@ -147,32 +183,92 @@ _Mapped: TypeAlias = "ParallelMapDataset | MapAndBatchDataset | RowsDataset | Th
 
 
 class _ParallelMapIterator(AheadIterator):
-    __slots__ = ("_dataset",)
+    """A line of elements, which tasks map in runs.
+
+    An element that has come stands in `_due` until a task takes it, with those behind it that are there: a
+    run has as many as its function is best called for at a time, and fewer where the input is slow.
+    """
+
+    __slots__ = ("_dataset", "_due", "_has_come", "_idle", "_mapping")
 
     def __init__(self, iteration: Iteration, mapped: _Mapped) -> None:
         super().__init__(iteration, mapped.source.iterator(iteration))
         self._dataset = mapped
+        self._due: deque[tuple[Element, AwaitedElement]] = deque()
+        self._has_come = Signal()
+        #: Tasks that map, and those of them that wait for an element.
+        self._mapping = self._idle = 0
 
     def limit(self) -> int:
-        return self._dataset.parallel
+        made = self._dataset
+        return made.parallel * made.call.run_length if made.is_tuned else made.parallel
+
+    def _run_length(self) -> int:
+        """How many elements a task takes: so many that there are enough for the others."""
+        made = self._dataset
+        length = made.call.run_length
+        return length if made.is_tuned else max(1, min(length, made.parallel // PARALLEL_TUNED))
 
     async def begin(self, outcome: AwaitedElement) -> None:
         element = await next_input(self, outcome)
         if element is not None:
-            self.start(lambda: self._call(element, outcome), "parallel map")
+            self._due.append((element, outcome))
+            self._has_come.fire()
+            # One that is idle takes one element, or more where it is best called for several.
+            if len(self._due) > self._idle and self._mapping < self._dataset.parallel:
+                self._mapping += 1
+                self.start(self._map, "parallel map")
 
-    async def _call(self, element: Element, outcome: AwaitedElement) -> None:
-        BESIDE_OTHERS.set(self.limit() > 1)
-        await outcome_of(lambda: self._mapped(element), outcome)
-        self.finished(outcome)
+    def ended(self) -> None:
+        super().ended()
+        self._has_come.fire()
 
-    async def _mapped(self, element: Element) -> Element | None:
+    async def _map(self) -> None:
+        """The task: map what is due."""
+        BESIDE_OTHERS.set(self._dataset.parallel > 1)
+        while True:
+            while not self._due:
+                if self._is_ended:
+                    return
+                self._idle += 1
+                try:
+                    await self._has_come.wait()
+                finally:
+                    self._idle -= 1
+            run = [self._due.popleft() for _ in range(min(self._run_length(), len(self._due)))]
+            await self._map_run([element for element, _ in run], [outcome for _, outcome in run])
+
+    async def _map_run(self, elements: list[Element], outcomes: list[AwaitedElement]) -> None:
         try:
-            return await self._dataset.call(self.iteration, element)
-        except OutOfRangeError as error:
-            end_of_function(self._dataset, error)
-            self.ended()
-            return None
+            found = await self._dataset.call.outcomes(self.iteration, elements)
+        except OpError as error:
+            found = [CallOutcome((), error, 0)] * len(outcomes)
+        except Exception as error:
+            # A fault of ours: whoever waits for the elements is to hear of it.
+            fault = InternalError(f"{type(error).__name__}: {error}")
+            found = [CallOutcome((), fault, 0)] * len(outcomes)
+        for each, outcome in zip(found, outcomes, strict=True):
+            self._settle(each, outcome)
+
+    def _settle(self, found: CallOutcome | None, outcome: AwaitedElement) -> None:
+        """What a call gave is known. An OutOfRangeError is the end, as in a run of the function."""
+        size = 0
+        if found is None:
+            outcome.set(None)
+        elif found.error is None:
+            outcome.set(found.results)
+            size = found.bytes
+        elif isinstance(found.error, OutOfRangeError):
+            try:
+                end_of_function(self._dataset, found.error)
+            except InvalidArgumentError as error:
+                outcome.fail(error)
+            else:
+                self.ended()
+                outcome.set(None)
+        else:
+            outcome.fail(found.error)
+        self.finished(outcome, size)
 
 
 async def next_input(ahead: AheadIterator, outcome: AwaitedElement) -> Element | None:
@@ -193,7 +289,7 @@ async def next_input(ahead: AheadIterator, outcome: AwaitedElement) -> Element |
 class MapAndBatchDataset(FunctionDataset):
     """Batches of what a function makes of elements, several at a time."""
 
-    __slots__ = ("batch_size", "drop_remainder", "parallel")
+    __slots__ = ("batch_size", "drop_remainder", "is_tuned", "parallel")
 
     def __init__(
         self,
@@ -209,6 +305,7 @@ class MapAndBatchDataset(FunctionDataset):
         if self.batch_size <= 0:
             raise InvalidArgumentError("batch_size must be greater than zero.")
         self.parallel = parallel_calls(num_parallel_calls)
+        self.is_tuned = is_tuned(num_parallel_calls)
         self.drop_remainder = bool(drop_remainder)
 
     def iterator(self, iteration: Iteration) -> DataIterator:
@@ -234,6 +331,10 @@ class _MapAndBatchIterator(_ParallelMapIterator):
     ) -> None:
         super().__init__(iteration, mapped)
         self._batched = batched
+
+    def limit(self) -> int:
+        # While a batch is put together, there is something to do for the next one.
+        return max(super().limit(), self._batched.batch_size) if self._dataset.is_tuned else super().limit()
 
     def next_nowait(self) -> Any:
         return DataIterator.next_nowait(self)

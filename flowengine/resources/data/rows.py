@@ -11,20 +11,35 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 
+from flowengine.core.accounting import bytes_at_most
 from flowengine.core.arrays import Value
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import OpError
+from flowengine.resources.calling import CallOutcome
 from flowengine.resources.data.batches import BatchDataset, batch_of, joined_beside
 from flowengine.resources.data.dataset import DatasetValue, Iteration, Origin, shape_of
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.elements import Element, rows_of
 
-#: Calls a function in the name of an iteration.
-Call: TypeAlias = Callable[[Iteration, Sequence[Value]], Awaitable[Element]]
+
+class ElementCalls(Protocol):
+    """Calls a function in the name of an iteration."""
+
+    @property
+    def run_length(self) -> int:
+        """How many calls are best made as one run."""
+
+    async def __call__(self, iteration: Iteration, element: Sequence[Value], /) -> Element | None:
+        """What one call gives, None for the end of all; raises its error."""
+
+    async def outcomes(
+        self, iteration: Iteration, elements: Sequence[Sequence[Value]], /
+    ) -> Sequence[CallOutcome | None]:
+        """What several calls give, in order, made one after the other; None for the end of all."""
 
 
 class BatchSettings(Protocol):
@@ -45,12 +60,15 @@ class RowsDataset(DerivedDataset):
 
     __slots__ = ("call", "parallel")
 
+    #: How many calls are made at a time does not depend on how long one takes.
+    is_tuned = False
+
     def __init__(
         self,
         origin: Origin,
         source: DatasetValue,
         batched: BatchSettings,
-        calls: tuple[Call, Call],
+        calls: tuple[ElementCalls, ElementCalls],
         parallel: int = 1,
     ) -> None:
         attrs = {"output_types": source.types, "output_shapes": ()}
@@ -90,25 +108,40 @@ class _RowsCall:
 
     __slots__ = ("_all", "_batched", "_one")
 
-    def __init__(self, one: Call, all_rows: Call, batched: BatchSettings) -> None:
+    #: A batch is enough to do for a thread.
+    run_length = 1
+
+    def __init__(self, one: ElementCalls, all_rows: ElementCalls, batched: BatchSettings) -> None:
         self._one = one
         self._all = all_rows
         self._batched = batched
 
     async def __call__(self, iteration: Iteration, columns: Sequence[Value]) -> Element | None:
         """A batch, None for the remainder if that is to be dropped; what is wrong with it is told even so."""
-        found = await self._called(iteration, columns)
-        batched = self._batched
-        return None if batched.drop_remainder and len(columns[0]) < batched.batch_size else found
+        (outcome,) = await self.outcomes(iteration, [columns])
+        return None if outcome is None else outcome.value()
 
-    async def _called(self, iteration: Iteration, columns: Sequence[Value]) -> Element:
+    async def outcomes(
+        self, iteration: Iteration, elements: Sequence[Sequence[Value]]
+    ) -> list[CallOutcome | None]:
+        """What comes of several batches; None for the remainder if that is to be dropped."""
+        found: list[CallOutcome | None] = []
+        for columns in elements:
+            outcome = await self._called(iteration, columns)
+            batched = self._batched
+            is_dropped = batched.drop_remainder and len(columns[0]) < batched.batch_size
+            found.append(None if is_dropped and outcome.error is None else outcome)
+        return found
+
+    async def _called(self, iteration: Iteration, columns: Sequence[Value]) -> CallOutcome:
         count = shape_of(columns[0])[0]
+        (outcome,) = await self._all.outcomes(iteration, [columns])
+        results = () if outcome is None else outcome.results
+        if outcome is not None and results and all(shape_of(each)[:1] == (count,) for each in results):
+            return outcome
         try:
-            results = await self._all(iteration, columns)
-        except OpError:
-            results = ()
-        if results and all(shape_of(each)[:1] == (count,) for each in results):
-            return results
-        return batch_of(
-            [await self._one(iteration, row) for row in rows_of(tuple(columns))], self._batched.types
-        )
+            rows = [await self._one(iteration, row) or () for row in rows_of(tuple(columns))]
+            batch = batch_of(rows, self._batched.types)
+        except OpError as error:
+            return CallOutcome((), error, 0)
+        return CallOutcome(batch, None, sum(map(bytes_at_most, batch)))

@@ -162,21 +162,23 @@ class AheadIterator(DataIterator):
             self.under_way += 1
             try:
                 await self.begin(outcome)
-            except CancelledError:
-                if not self.iteration.tasks.is_cancelled:
-                    raise
-                return  # ended while it was at it: nobody waits any more
-            finally:
+            except BaseException as error:
                 self.changed.fire()
+                if isinstance(error, CancelledError) and self.iteration.tasks.is_cancelled:
+                    return  # ended while it was at it: nobody waits any more
+                raise
 
     def _has_room(self) -> bool:
         count = len(self.line)
         return count < self.limit() and (self.held < BYTES_AHEAD_MAX or not count)
 
-    def finished(self, outcome: AwaitedElement) -> None:
-        """An outcome is there."""
+    def finished(self, outcome: AwaitedElement, size: int | None = None) -> None:
+        """An outcome is there.
+
+        size   its bytes, from whoever has counted them
+        """
         self.under_way -= 1
-        outcome.bytes = self.size_of(outcome)
+        outcome.bytes = self.size_of(outcome) if size is None else size
         self.held += outcome.bytes
         self.changed.fire()
 

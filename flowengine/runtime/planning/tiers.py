@@ -18,7 +18,7 @@ from flowengine.core.errors import OpError
 from flowengine.core.pieces import Pieces, Piecework, at_once
 from flowengine.ir.graph import NodeGraph, OutputPort
 from flowengine.kernels.registry import KernelRegistry
-from flowengine.passes.blocks.cutting import REGION_LIMITS
+from flowengine.passes.blocks.cutting import REGION_LIMITS, WHOLE_LIMITS
 from flowengine.passes.context import HotContext, PassContext
 from flowengine.passes.pipeline import heating
 from flowengine.runtime.planning.binding import Functions
@@ -192,6 +192,16 @@ class TieredPlan:
         plan = yield from _planning(graph, self._context, self._kernels, self._functions, hot.moved)
         plan.unfused = self._graph
         self._hand_down(plan, hot.costs)
+        return plan
+
+    def making_whole(self) -> Pieces[Plan]:
+        """The plan with all in one region that can be, however long that takes: for threads of their own."""
+        hot = HotContext(self._context, limits=WHOLE_LIMITS)
+        graph = yield from heating(self._graph, hot)
+        if graph is self._graph:
+            return self.interpreted
+        plan = yield from _planning(graph, self._context, self._kernels, self._functions, hot.moved)
+        plan.unfused = self._graph
         return plan
 
     def _hand_down(self, plan: Plan, costs: Mapping[str, float]) -> None:
