@@ -1,0 +1,29 @@
+"""Renewing takes in every client that has a certificate, and leaves what no client has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flowengine.cluster.founding import found_cluster
+from flowengine.cluster.local import free_ports
+from flowengine.cluster.spec import ClusterSpec
+
+pytest.importorskip("cryptography")
+
+from flowengine.cluster.authority import renew_certificates
+
+
+def test_clients_that_are_there_are_renewed_and_former_tasks_are_not(tmp_path: Path) -> None:
+    addresses = {"worker": [f"127.0.0.1:{free_ports(1)[0]}"]}
+    spec = ClusterSpec.from_toml(found_cluster(tmp_path / "c", addresses, name="renewed", tls=True))
+    folder = Path(spec.tls)
+    renew_certificates(folder, spec, ["second"])
+    (folder / "worker-7.pem").write_text("of a task that the cluster has no more")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    renewed = renew_certificates(folder, spec)
+    after = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert {path.name for path in renewed} == {"client.pem", "second.pem", "worker-0.pem"}
+    assert {name for name, text in after.items() if text != before[name]} == {path.name for path in renewed}
+    assert after.keys() == before.keys()
