@@ -52,15 +52,16 @@ NOT_ON_A_DEVICE: Final = {
         DrawBoundingBoxes DrawBoundingBoxesV2 ExtractGlimpse ExtractGlimpseV2
         UnicodeScript
     """,
-    "the entries of a sparse tensor are looked at, and TensorFlow 1 has kernels for CPUs only": """
-        DenseBincount DenseCountSparseOutput DenseToDenseSetOperation DenseToSparseSetOperation EditDistance
+    "the entries of a sparse tensor are looked at; TensorFlow has kernels for CPUs only": """
+        DenseCountSparseOutput DenseToDenseSetOperation DenseToSparseSetOperation EditDistance
         RaggedBincount RaggedCountSparseOutput SetSize SparseAdd SparseAddGrad SparseBincount
-        SparseCrossHashed
-        SparseCountSparseOutput
-        SparseConcat SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul SparseFillEmptyRows
-        SparseFillEmptyRowsGrad SparseReduceMax SparseReduceMaxSparse SparseReduceSum SparseReduceSumSparse
-        SparseReorder SparseReshape SparseSlice SparseSliceGrad SparseSoftmax SparseSparseMaximum
-        SparseSparseMinimum SparseSplit SparseToSparseSetOperation
+        SparseCrossHashed SparseCountSparseOutput SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul
+        SparseReduceMax SparseReduceMaxSparse SparseReduceSum SparseReduceSumSparse SparseSoftmax
+        SparseSparseMaximum SparseSparseMinimum SparseToSparseSetOperation
+    """,
+    "entries of sparse tensors, or counts, are looked at; TensorFlow 1 has no kernel for GPUs, 2 has": """
+        DenseBincount SparseConcat SparseFillEmptyRows SparseFillEmptyRowsGrad SparseReorder SparseReshape
+        SparseSlice SparseSliceGrad SparseSplit
     """,
     "how long the rows of a ragged tensor are has to be seen; TensorFlow has no kernel for GPUs either": """
         RaggedFillEmptyRows RaggedFillEmptyRowsGrad RaggedGather RaggedRange RaggedTensorToSparse
