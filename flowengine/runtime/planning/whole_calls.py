@@ -38,8 +38,8 @@ from flowengine.runtime.threads import POOL, Job, current_inbox
 from flowengine.runtime.waiting import Sleeper
 
 #: A run takes about so long: the way to a thread and back, 0.1 to 0.2 ms where threads wait for Python's
-#: lock, is a twentieth of it.
-RUN_SECONDS: Final = 0.004
+#: lock, is a thirtieth of it. Of 8 ms images gained a little more; kernels of steps would wait longer.
+RUN_SECONDS: Final = 0.006
 #: More calls than this gain nothing, and hold more elements back.
 RUN_CALLS_MAX: Final = 32
 
