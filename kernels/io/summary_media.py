@@ -68,18 +68,20 @@ def image_summary(tag: Value, tensor: Array, max_images: int, bad_color: Array) 
 
 
 def _stretched(image: Array, bad_color: Array) -> Array:
-    """(H, W, C) uint8"""
-    x = image.astype(np.float64 if image.dtype == np.float64 else np.float32)
-    finite = np.isfinite(x).all(axis=-1)
-    seen = x[finite]
-    low, high = (float(seen.min()), float(seen.max())) if seen.size else (0.0, 0.0)
-    if low < 0:
-        largest = max(abs(low), abs(high))
-        scale, offset = 0.0 if largest < _RANGE_MIN else 127.0 / largest, 128.0
-    else:
-        scale, offset = 0.0 if high < _RANGE_MIN else 255.0 / high, 0.0
+    """(H, W, C) uint8: the range is float32, whatever the pixels are; the rest is computed in their type."""
+    finite = np.isfinite(image).all(axis=-1)
+    seen = image[finite]
+    with np.errstate(all="ignore"):
+        ends = seen.astype(np.float32)
+    low, high = (ends.min(), ends.max()) if ends.size else (np.float32(0), np.float32(0))
+    width, offset = (127, 128) if low < 0 else (255, 0)
+    largest = max(abs(low), abs(high))
+    scale = np.float32(0) if largest < _RANGE_MIN else np.float32(width) / largest
+    kind = image.dtype.type
     result = np.empty(image.shape, np.uint8)
-    result[finite] = (seen * x.dtype.type(scale) + x.dtype.type(offset)).astype(np.uint8)
+    with np.errstate(all="ignore"):
+        # A scale that the type does not hold is infinite.
+        result[finite] = (seen * kind(scale) + kind(offset)).astype(np.uint8)
     result[~finite] = bad_color
     return result
 

@@ -1,5 +1,7 @@
 """Outputs that an op's definition leaves open in part, with the open part taken away.
 
+How the pixels of an image are packed is its encoder's choice: what is compared are the pixels.
+
 A singular or an eigenvector may be multiplied by any number of absolute value 1, and those of a null space
 replaced by others that span it; the eigenvalues of a matrix that is not symmetric come in any order. What
 is left after `settled` is the same for every right answer, single values given.
@@ -7,10 +9,13 @@ is left after `settled` is the same for every right answer, single values given.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+
+from flowengine.ir.wire import fields
 
 Settle = Callable[[Sequence[Any]], Sequence[Any]]
 #: Elements whose absolute values differ by less are taken for equals when the largest is chosen.
@@ -66,6 +71,36 @@ def _general(values: Sequence[Any]) -> Sequence[Any]:
     return [sorted_e, columns * _phases(columns)]
 
 
+def _pixels(encoded: bytes) -> list[Any]:
+    """What an image shows: its shape and its pixels."""
+    from PIL import Image
+
+    image = np.asarray(Image.open(io.BytesIO(encoded)))
+    return [image.shape, image.tobytes()]
+
+
+def _images(values: Sequence[Any]) -> Sequence[Any]:
+    """Encoded images, and what each shows."""
+    encoded = np.asarray(values[0], object).reshape(-1).tolist()
+    return [_objects([part for image in encoded for part in _pixels(image)])]
+
+
+def _pictures(values: Sequence[Any]) -> Sequence[Any]:
+    """A Summary of images: of each its tag and sizes, and what it shows."""
+    found: list[Any] = []
+    for _, _, entry in fields(np.asarray(values[0], object).item()):
+        told = {number: value for number, _, value in fields(entry)}
+        image = {number: value for number, _, value in fields(told[4])}
+        found += [bytes(told[1]), image[1], image[2], image[3], *_pixels(bytes(image[4]))]
+    return [_objects(found)]
+
+
+def _objects(items: Sequence[Any]) -> Any:
+    array = np.empty(len(items), object)
+    array[:] = items
+    return array
+
+
 _SETTLES: Final[Mapping[str, Settle]] = {
     "SelfAdjointEigV2": _symmetric,
     "BatchSelfAdjointEigV2": _symmetric,
@@ -74,6 +109,8 @@ _SETTLES: Final[Mapping[str, Settle]] = {
     "Svd": _singular,
     "BatchSvd": _singular,
     "Eig": _general,
+    "EncodeJpegVariableQuality": _images,
+    "ImageSummary": _pictures,
 }
 
 

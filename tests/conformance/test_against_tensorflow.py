@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from flowengine.ir.wire import bytes_field
 from tests.conformance import against_tensorflow
 from tests.conformance.against_tensorflow import (
     Outcome,
@@ -232,6 +234,28 @@ def test_what_an_op_leaves_open_is_no_difference() -> None:
     ):
         np.testing.assert_allclose(first, second, atol=1e-12)
     assert settled("MatMul", [e]) == [e]
+
+
+def test_of_encoded_images_the_pixels_are_compared() -> None:
+    image = pytest.importorskip("PIL.Image", reason="Pillow (the extra `image`) is not installed")
+    pixels = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
+
+    def encoded(shown: Any, level: int) -> bytes:
+        buffer = io.BytesIO()
+        image.fromarray(shown).save(buffer, "PNG", compress_level=level)
+        return buffer.getvalue()
+
+    def summary(shown: Any, level: int) -> bytes:
+        sizes = b"\x08\x04\x10\x04\x18\x03"
+        picture = sizes + bytes_field(4, encoded(shown, level))
+        return bytes_field(1, bytes_field(1, b"t/image") + bytes_field(4, picture))
+
+    for op, made in (("EncodeJpegVariableQuality", encoded), ("ImageSummary", summary)):
+        (first,), (same,), (other,) = (
+            settled(op, [made(shown, level)]) for shown, level in ((pixels, 9), (pixels, 0), (pixels + 1, 9))
+        )
+        assert first.tolist() == same.tolist()
+        assert first.tolist() != other.tolist()
 
 
 def test_an_unknown_op_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
