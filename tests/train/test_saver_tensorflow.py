@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -179,3 +180,34 @@ async def test_a_graph_that_was_built_here_goes_on_there(tmp_path: Path) -> None
     theirs = json.loads(in_tensorflow("train_in_tensorflow.py", tmp_path, "3").splitlines()[-1])
     assert theirs == losses[3:]
     assert fe.train.latest_checkpoint(str(tmp_path)) == str(tmp_path / "model.ckpt-6")
+
+
+async def test_queue_runners_loops_and_branches_cross_over(tmp_path: Path) -> None:
+    """4 steps there, 4 more there and here alike, and 4 there from what was saved here."""
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+
+    def steps_in_tensorflow(folder: Path) -> Any:
+        return json.loads(in_tensorflow("queue_in_tensorflow.py", folder, "4").splitlines()[-1])
+
+    _, _, listed = steps_in_tensorflow(theirs)
+    assert listed == [1, 1, 2]
+    shutil.copytree(theirs, ours)
+    losses, slope, _ = steps_in_tensorflow(theirs)
+    state = fe.train.get_checkpoint_state(str(ours))
+    assert state is not None
+    meta_graph = ours / f"{Path(state.latest).name}.meta"
+    graph = fe.Graph.load(meta_graph)
+    saver = fe.train.Saver.from_meta_graph(meta_graph)
+    async with fe.Session(graph) as session:
+        await saver.restore(session, meta_graph.with_suffix(""))
+        async with fe.train.QueueRunners(session) as coordinator:
+            found = [float(await session.run("loss:0", targets=["train"])) for _ in range(4)]
+            (derived,) = fe.gradients([graph.tensor("loss:0")], [graph.tensor("w:0")])
+            np.testing.assert_allclose([*found, await session.run(derived)], [*losses, slope], rtol=1e-5)
+            coordinator.request_stop()
+        await saver.save(session, ours / "model", global_step="global_step")
+    assert fe.train.latest_checkpoint(str(ours)) == str(ours / "model-8")
+    wanted, wanted_slope, _ = steps_in_tensorflow(theirs)
+    found, slope, listed = steps_in_tensorflow(ours)
+    np.testing.assert_allclose([*found, slope], [*wanted, wanted_slope], rtol=1e-5)
+    assert listed == [1, 1, 2]
