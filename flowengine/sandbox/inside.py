@@ -30,7 +30,7 @@ from flowengine.runtime.planning.requests import Requests
 from flowengine.sandbox import confine
 from flowengine.sandbox import words as w
 from flowengine.sandbox.allowed import AllowedKernels, AllowedOps
-from flowengine.sandbox.orders import NO_MEMORY, BoxOrders, said
+from flowengine.sandbox.orders import HANDSHAKE_SECONDS, NO_MEMORY, BoxOrders, said
 from flowengine.sandbox.passage import PASSED_MIN, Passage, copying, may_pass
 from flowengine.sandbox.segments import Segment
 from flowengine.sandbox.signatures import told
@@ -40,6 +40,7 @@ from flowengine.saved_model.reading import read_saved_model
 from flowengine.session import Session
 from flowengine.transport.calls.service import Answer, IncomingCall, Reply, Service
 from flowengine.transport.connection import Connection
+from flowengine.transport.limits import Limits
 from flowengine.transport.peer import Peer
 from flowengine.transport.streams.pair import PairStream
 from flowengine.transport.wire.identity import Identity, new_incarnation
@@ -48,6 +49,10 @@ from flowengine.transport.wire.states import Side
 _CLUSTER: Final = "sandbox"
 #: A graph that makes the first step's libraries and threads before calls are closed.
 _WARM_ELEMENTS: Final = 64
+#: The same so large that a provider's library is loaded for it.
+_LARGE_ELEMENTS: Final = 256
+#: What only some kernels need: some 20 MB, which near a bound would be too much.
+_LIBRARIES: Final = ("scipy.fft", "scipy.linalg", "scipy.sparse", "scipy.special")
 #: Idle memory that is kept for large results: the host counts it, and ends what takes 64 MB too much.
 _IDLE_BYTES: Final = 8 << 20
 
@@ -237,10 +242,10 @@ def _bottom(value: Any) -> Any:
     return value
 
 
-async def _warm_up(config: Config) -> None:
+async def _warm_up(config: Config, elements: int) -> None:
     """Run a step of every kind of library: its threads, and what it reads from the system, come now."""
     graph = Graph()
-    a = graph.constant(np.ones((_WARM_ELEMENTS, _WARM_ELEMENTS), np.float32))
+    a = graph.constant(np.ones((elements, elements), np.float32))
     product = graph.ops.MatMul(a=a, b=a)
     async with Session(graph, config=config) as session:
         await session.run(product)
@@ -253,9 +258,12 @@ async def _serve(orders: BoxOrders, levels: Mapping[str, str], channel: socket.s
     config = Config(**orders.settings, file_access=access)
     for module in orders.imports:
         importlib.import_module(module)
-    if not orders.exec_memory:
+    if orders.warms or not orders.exec_memory:
         list(kernel_registry(config.resolved().kernel_provider))
-    await _warm_up(config)
+    await _warm_up(config, _LARGE_ELEMENTS if orders.warms else _WARM_ELEMENTS)
+    if orders.warms:
+        for module in _LIBRARIES:
+            importlib.import_module(module)
     try:
         confine.limit_sizes(orders.write_bytes)
         if confine.SECCOMP in levels:
@@ -273,7 +281,12 @@ async def _serve(orders: BoxOrders, levels: Mapping[str, str], channel: socket.s
     identity = Identity(_CLUSTER, _CLUSTER, "box", new_incarnation())
     now = trio.current_time()
     connection = Connection(
-        Side.LISTENER, identity, address=stream.address, now=now, is_channel_authenticated=True
+        Side.LISTENER,
+        identity,
+        address=stream.address,
+        now=now,
+        limits=Limits(handshake_seconds=HANDSHAKE_SECONDS),
+        is_channel_authenticated=True,
     )
     async with trio.open_nursery() as nursery:
         allowed = AllowedOps(reads=bool(orders.read), writes=bool(orders.write))

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+#: What either side may take to shake hands: on a busy machine more than a stranger on a network is given.
+HANDSHAKE_SECONDS: Final = 30.0
 #: The longest word of a process that has locked itself in.
 WORD_BYTES_MAX: Final = 4096
 #: The exit code of a process that was refused memory where it could not go on without.
@@ -29,6 +31,7 @@ class BoxOrders:
     modules        the folders in which Python looks for modules
     settings       fields of `Config` that differ from the defaults
     segments       [descriptor, bytes] of the memory that the host writes, and of what it reads; or none
+    warms          whether all kernels and the libraries behind them are brought in before it is measured
     idle_bytes     what is kept of their written pages that hold nothing, in each
     others         as in `Sandbox`
     """
@@ -45,6 +48,7 @@ class BoxOrders:
     settings: dict[str, Any] = field(default_factory=dict)
     segments: list[list[int]] = field(default_factory=list)
     idle_bytes: int = 0
+    warms: bool = False
 
     def to_line(self) -> bytes:
         """The orders as they are sent."""
@@ -67,4 +71,4 @@ def said(levels: Mapping[str, str], error: str = "") -> bytes:
     return json.dumps({"levels": dict(levels), "error": error[:1000]}).encode()[: WORD_BYTES_MAX - 1] + b"\n"
 
 
-__all__ = ["NO_MEMORY", "WORD_BYTES_MAX", "BoxOrders", "said"]
+__all__ = ["HANDSHAKE_SECONDS", "NO_MEMORY", "WORD_BYTES_MAX", "BoxOrders", "said"]

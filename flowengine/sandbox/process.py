@@ -28,7 +28,7 @@ from flowengine.core.errors import (
 from flowengine.sandbox import words as w
 from flowengine.sandbox.gauge import THREADS_MAX, Gauge, died_of
 from flowengine.sandbox.groups import MemoryGroup
-from flowengine.sandbox.orders import NO_MEMORY
+from flowengine.sandbox.orders import HANDSHAKE_SECONDS, NO_MEMORY
 from flowengine.sandbox.passage import Passage, copying, may_pass
 from flowengine.sandbox.requests import BoxRequest
 from flowengine.transport.calls.service import Reply
@@ -230,7 +230,7 @@ class BoxProcess:
         """Drive the connection and watch the process, until one of them is over."""
         box = self._box
         most = box.memory_bytes + _SPARE_BYTES
-        limits = Limits(message_bytes_max=most, incoming_bytes_max=most)
+        limits = Limits(message_bytes_max=most, incoming_bytes_max=most, handshake_seconds=HANDSHAKE_SECONDS)
         identity = Identity("host", "sandbox", "host", self.incarnation)
         connection = Connection(
             Side.DIALLER,
@@ -243,12 +243,13 @@ class BoxProcess:
         self.peer = peer = Peer(stream, connection)
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._watch)
                 await nursery.start(peer.run)
                 self._gauge.settle(box.memory_bytes)
                 if self._group is not None:
                     self._group.bound(most)
                 self._allow()
+                # Only now: before it has settled, all that it has would count as the graph's.
+                nursery.start_soon(self._watch)
                 task_status.started()
                 await self._wait_exit(peer)
                 nursery.cancel_scope.cancel()

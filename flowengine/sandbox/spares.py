@@ -107,7 +107,7 @@ class SpareBoxes:
 
     async def _keep(self, spare: _Spare) -> None:
         try:
-            spare.process = process = await start(spare.kind.config, spare.kind.box)
+            spare.process = process = await start(spare.kind.config, spare.kind.box, warms=True)
             with spare.waiting:
                 await process.wait_ended()
         except (OpError, OSError):

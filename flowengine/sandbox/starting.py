@@ -48,7 +48,7 @@ _ENVIRONMENT: Final = {
 _BEGIN: Final = "import sys; sys.path[:0] = sys.argv[2:]; from flowengine.sandbox.child import main; main()"
 
 
-def _orders(config: Config, box: Sandbox, segments: list[list[int]]) -> BoxOrders:
+def _orders(config: Config, box: Sandbox, segments: list[list[int]], *, warms: bool) -> BoxOrders:
     own = Path(flowengine.__file__).resolve().parent
     packages = [str(own), *(str(each.resolve()) for each in own.iterdir() if each.is_symlink())]
     modules = [str(Path(each).resolve()) for each in sys.path if each]
@@ -74,6 +74,7 @@ def _orders(config: Config, box: Sandbox, segments: list[list[int]]) -> BoxOrder
         settings=settings,
         segments=segments,
         idle_bytes=idle_bytes(box.memory_bytes),
+        warms=warms,
     )
 
 
@@ -92,9 +93,11 @@ def _made_segments(box: Sandbox) -> list[Segment]:
     return found
 
 
-async def start(config: Config, box: Sandbox) -> BoxProcess:
+async def start(config: Config, box: Sandbox, *, warms: bool = False) -> BoxProcess:
     """Start a process and wait until it has locked itself in.
 
+    warms   whether it brings in libraries that only some graphs need, which takes a second; else they come
+            when they are wanted, and count among what a step takes
     Raises FailedPreconditionError where a level is missing on this machine, UnavailableError where the
     process does not come up. It is driven by a system task of the run, until `kill`.
     """
@@ -127,7 +130,7 @@ async def start(config: Config, box: Sandbox) -> BoxProcess:
     try:
         ours.setblocking(False)
         found.levels = await _first_word(
-            ours, _orders(config, box, [[each.descriptor, each.size] for each in segments])
+            ours, _orders(config, box, [[each.descriptor, each.size] for each in segments], warms=warms)
         )
     except BaseException:
         ours.close()

@@ -13,6 +13,7 @@ import flowengine as fe
 from flowengine.core.errors import OpError, ResourceExhaustedError
 from flowengine.runtime.planning.values import FetchSpec
 from flowengine.sandbox import confine
+from flowengine.sandbox.gauge import Gauge
 
 pytestmark = pytest.mark.skipif(
     bool(confine.missing()), reason=f"this machine has no whole box: {confine.missing()}"
@@ -113,6 +114,33 @@ async def test_what_a_variable_is_given_later_is_not_seen_in_what_was_fetched() 
             assert value.shape == (_COUNT,)
             assert (value == expected).all()
         assert (before == 3).all()
+
+
+async def test_a_small_bound_is_none_for_what_a_process_begins_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    at: list[tuple[bool, bool]] = []
+    allow, settle = Gauge.allow, Gauge.settle
+    settled: set[Gauge] = set()
+
+    def allowed(self: Gauge, room: int, least: int = 0) -> None:
+        at.append((self in settled, room > 0))
+        allow(self, room, least)
+
+    def settling(self: Gauge, memory_bytes: int) -> None:
+        settle(self, memory_bytes)
+        settled.add(self)
+
+    monkeypatch.setattr(Gauge, "allow", allowed)
+    monkeypatch.setattr(Gauge, "settle", settling)
+    g = fe.Graph()
+    g.constant(1.0, name="one")
+    async with fe.Session(_bytes(g), config=_config(memory_bytes=1_000_000)) as session:
+        assert await session.run("one:0") == 1
+    # Nothing is refused to a process while it gets ready, however little its graph may take.
+    assert at
+    assert at[0] == (True, True)
+    assert all(is_settled for is_settled, _ in at)
 
 
 @pytest.fixture

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import trio
@@ -39,8 +40,8 @@ class _Starts:
         made: BoxProcess = await self._making(config, box)
         return made
 
-    async def _background(self, config: Config, box: Sandbox) -> BoxProcess:
-        made: BoxProcess = await self._making(config, box)
+    async def _background(self, config: Config, box: Sandbox, *, warms: bool) -> BoxProcess:
+        made: BoxProcess = await self._making(config, box, warms=warms)
         self.made.append(made)
         self._done.set()
         return made
@@ -127,6 +128,42 @@ async def test_a_process_that_nobody_wants_is_ended_after_a_while(monkeypatch: p
     assert spares.current_spares()._spares == []
 
 
+_MODULES: Final = """
+import sys
+from flowengine import OpDef
+from flowengine.kernels.registry import kernel
+from flowengine.ops.load import registry
+
+registry().register(OpDef.parse("Brought() -> names: string", "stateful"))
+
+
+@kernel("Brought")
+def brought():
+    return " ".join(sys.modules).encode()
+"""
+
+
+@needs_box
+async def test_one_that_waits_has_brought_in_what_only_some_graphs_need(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "brought_in.py").write_text(_MODULES)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    ops = fe.OpRegistry()
+    ops.register(fe.OpDef.parse("Brought() -> names: string", "stateful"))
+    g = fe.Graph(registry=ops)
+    getattr(g.ops, "Brought")(name="names")  # noqa: B009 (no stub knows it)
+    data = fe.GraphBytes(g.to_graph_def().SerializeToString())
+    starts, has = _Starts(monkeypatch), list[bool]()
+    for _ in range(2):
+        async with fe.Session(data, config=_config(imports=("brought_in",))) as each:
+            names = (await each.run("names:0")).split()
+            has.append(b"scipy.linalg" in names and b"flowengine.kernels.nn.convolution" in names)
+            await starts.next()
+    # The first process is there as early as it can be, and brings in what it is asked for.
+    assert has == [False, True]
+
+
 @needs_box
 async def test_one_that_has_died_while_it_waited_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     starts = _Starts(monkeypatch)
@@ -143,7 +180,7 @@ async def test_one_that_has_died_while_it_waited_is_not_taken(monkeypatch: pytes
 
 
 async def test_what_cannot_be_started_beside_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def failing(config: Config, box: Sandbox) -> BoxProcess:
+    async def failing(config: Config, box: Sandbox, *, warms: bool) -> BoxProcess:
         raise UnavailableError("none") if box.seconds == 20 else OSError("no more descriptors")
 
     _Starts(monkeypatch, failing)
