@@ -152,6 +152,9 @@ UNLIKE: Final[Mapping[str, Sequence[Unlike]]] = {
         Unlike("TensorFlow's shape function refuses three dimensions, its kernel counts them", "sample*")
     ],
     "TileGrad": [Unlike("TensorFlow's kernel asks for an attribute that its op has not", "*")],
+    "UnsortedSegmentSum": [
+        Unlike("TensorFlow reads the number of segments in the 16 bits of the ids", "sample*", "a value*")
+    ],
     "UniformQuantizedConvolution": [
         Unlike(
             "TensorFlow reads spatial dimensions that dimension_numbers does not have",
