@@ -50,6 +50,7 @@ ALLOWED = {
         "flowengine.transport.server",
         "flowengine.transport.streams.inproc",
         "flowengine.transport.streams.keeping",
+        "flowengine.transport.streams.records",
         "flowengine.transport.streams.tcp",
         "flowengine.transport.streams.tls",
         "flowengine.transport.tensors.rendezvous",

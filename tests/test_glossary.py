@@ -34,7 +34,7 @@ PLAIN: Final = frozenset(
         # What is said of a noun.
         *("config", "context", "count", "counter", "def", "default", "key", "kind", "limit", "line", "mark"),
         *("metadata", "name", "option", "reason", "setting", "side", "size", "spec"),
-        *("statistic", "time", "type", "value"),
+        *("statistic", "time", "value"),
         # What happens to a noun, as a noun.
         *("allocation", "answer", "arrival", "cancellation", "close", "condition", "dequeue"),
         *("enqueue", "environment", "failure", "gain", "goodbye", "invoke", "membership", "opening"),

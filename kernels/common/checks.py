@@ -44,7 +44,7 @@ def refuse(wrong: Any, error: Callable[[], Exception]) -> None:
         gatherer.append(Check(wrong, error))
 
 
-class Gathering:
+class CheckGathering:
     """Gathers the checks that kernels make inside, on this thread. It is around each: no generator."""
 
     __slots__ = ("_before", "_found")
@@ -59,9 +59,9 @@ class Gathering:
         _kept.gatherer = self._before
 
 
-def gathered() -> Gathering:
+def gathered() -> CheckGathering:
     """The checks that kernels make inside, on this thread: `with gathered() as checks`."""
-    return Gathering()
+    return CheckGathering()
 
 
-__all__ = ["Check", "Gathering", "gathered", "refuse"]
+__all__ = ["Check", "CheckGathering", "gathered", "refuse"]

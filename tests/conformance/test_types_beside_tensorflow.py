@@ -29,7 +29,7 @@ def test_a_type_is_taken_by_op_and_kernel(op: str, types: Mapping[str, str], tak
 
 
 def test_ops_and_attributes_that_are_not_here_count_for_nothing() -> None:
-    theirs = {
+    theirs: dict[str, list[Mapping[str, Sequence[str]]]] = {
         "MatMul": [{"T": ["float"], "no_such_attribute": ["string"]}, {"T": ["string", "half"]}],
         "NoSuchOp": [{"T": ["float"]}],
         "NoOp": [{}],

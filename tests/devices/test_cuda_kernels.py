@@ -134,9 +134,9 @@ async def test_all_steps_of_an_optimizer_are_one_launch(
 ) -> None:
     monkeypatch.setattr(tiers, "HOT_RUNS", HOT)
     values = {}
+    fake, copied = FakeCupy(3), 0
     for near in (True, False):
         graph, variables, train = many_variables(fe.optimizers.Adam(0.05), resources)
-        fake = FakeCupy(3)
         async with fe.Session(graph) if near else opened(graph, fake) as session:
             await session.initialise()
             for _ in range(4):
@@ -161,7 +161,7 @@ async def test_two_names_of_one_variable_are_changed_one_after_another(
     begin = g.ops.Assign(nodes[0], np.zeros(2, np.float32))
     rate = g.constant(np.float32(1))
     steps = [
-        g.ops.ApplyGradientDescent(node, rate, g.constant(np.float32([1 + i, 0]))).op
+        g.ops.ApplyGradientDescent(node, rate, g.constant(np.array([1 + i, 0], np.float32))).op
         for i, node in enumerate(nodes)
     ]
     async with opened(g, FakeCupy(1)) as session:

@@ -9,9 +9,9 @@ import pytest
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir import make, names, traits
+from flowengine.ir.duties.outward import CallsPython, TouchesFiles
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.ir.opdef import OpDef
-from flowengine.ir.duties.outward import CallsPython, TouchesFiles
 from flowengine.ir.traits import (
     Broadcasts,
     Checks,

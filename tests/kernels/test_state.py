@@ -117,7 +117,7 @@ def test_temporary_variables(ctx: KernelContext) -> None:
     ctx.step_container.clear()
 
 
-def test_handles_before_the_first_assignment(ctx: KernelContext) -> None:
+async def test_handles_before_the_first_assignment(ctx: KernelContext) -> None:
     variable = _handle(ctx)
     assert not resource_variables.var_is_initialized_op(variable)
     with pytest.raises(FailedPreconditionError, match="Error while reading resource variable v"):
@@ -127,8 +127,8 @@ def test_handles_before_the_first_assignment(ctx: KernelContext) -> None:
     with pytest.raises(NotFoundError):
         resource_variables.variable_shape(variable, out_type=dtypes.int32)
     with pytest.raises(NotFoundError):
-        resource_variables.destroy_resource_op(variable, ctx=ctx, ignore_lookup_error=False)
-    resource_variables.destroy_resource_op(variable, ctx=ctx, ignore_lookup_error=True)
+        await resource_variables.destroy_resource_op(variable, ctx=ctx, ignore_lookup_error=False)
+    await resource_variables.destroy_resource_op(variable, ctx=ctx, ignore_lookup_error=True)
 
 
 def test_handle_updates(ctx: KernelContext) -> None:
@@ -146,7 +146,7 @@ def test_handle_updates(ctx: KernelContext) -> None:
     assert variable.value_shape == (3,)
 
 
-def test_handles_of_another_type(ctx: KernelContext) -> None:
+async def test_handles_of_another_type(ctx: KernelContext) -> None:
     variable = _handle(ctx)
     variable.assign(_floats(1, 2))
     with pytest.raises(
@@ -155,7 +155,7 @@ def test_handles_of_another_type(ctx: KernelContext) -> None:
         resource_variables.read_variable_op(variable, dtype=dtypes.int32)
     with pytest.raises(InvalidArgumentError, match="assign variable with wrong dtype"):
         resource_variables.assign_variable_op(variable, np.zeros(2, np.int32), dtype=dtypes.int32)
-    resource_variables.destroy_resource_op(variable, ctx=ctx, ignore_lookup_error=False)
+    await resource_variables.destroy_resource_op(variable, ctx=ctx, ignore_lookup_error=False)
     resource_variables.assign_variable_op(variable, np.zeros(2, np.int32), dtype=dtypes.int32)
     assert variable.dtype is dtypes.int32
     with pytest.raises(InvalidArgumentError, match="handle of a variable is wanted, not a list"):

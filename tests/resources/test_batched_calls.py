@@ -19,11 +19,12 @@ from flowengine.core.errors import (
     UnavailableError,
 )
 from flowengine.resources.batching.calls import BatcherOptions, CallBatcher, FunctionCall
+from flowengine.resources.calling import StepCalls
 from flowengine.resources.container import ResourceManager
 from flowengine.resources.services import Services
 
 
-class Recorded:
+class Recorded(StepCalls):
     """A function that notes what it is called with, takes a while, and gives ten times its rows."""
 
     name = "recorded"
