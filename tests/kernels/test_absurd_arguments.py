@@ -55,7 +55,7 @@ def test_clipped_windows_hold_the_same_elements(size: int, window: int, stride: 
         return
     clipped = whole.clipped()
     assert clipped.out == whole.out
-    assert clipped.window[0] <= max(2 * size, 1) or clipped.window == whole.window
+    assert clipped.window[0] <= max(2 * size, 1)
 
     def held(geometry: Windows) -> list[range]:
         begins = [i * geometry.strides[0] - geometry.before[0] for i in range(geometry.out[0])]
