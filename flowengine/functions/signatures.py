@@ -28,10 +28,13 @@ class FunctionTypes(NamedTuple):
     gives: tuple[DType, ...] | None
 
 
-def types_of(body: FunctionBody) -> FunctionTypes:
-    """What a body takes and gives."""
+def types_of(body: FunctionBody) -> FunctionTypes | None:
+    """What a body takes and gives; None where the types of a result are those of an op that nobody knows."""
+    nodes = body.graph.nodes
+    if any(port.slot >= len(nodes[port.node].output_types) for port in body.results):
+        return None
     takes, gives = (
-        tuple([body.graph.nodes[port.node].output_types[port.slot].base for port in ports])
+        tuple([nodes[port.node].output_types[port.slot].base for port in ports])
         for ports in (body.arguments, body.results)
     )
     return FunctionTypes(takes, gives)
@@ -61,8 +64,10 @@ def named_by(node: Node) -> list[tuple[FuncAttr, FunctionTypes]]:
     return [(each, types) for each in (attrs["branches"] if op in CASE_OPS else (attrs["f"],))]
 
 
-def misfit(name: str, found: FunctionTypes, wanted: FunctionTypes) -> str | None:
-    """How a function does not fit its call, in words; None where it does."""
+def misfit(name: str, found: FunctionTypes | None, wanted: FunctionTypes) -> str | None:
+    """How a function does not fit its call, in words; None where it does, or nothing is known of it."""
+    if found is None:
+        return None
     assert found.gives is not None
     if found.takes != wanted.takes:
         return f"function '{name}' takes {_told(found.takes)}, and is given {_told(wanted.takes)}"

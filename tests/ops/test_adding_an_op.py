@@ -21,7 +21,9 @@ COPIED: Final = (
     "docs/ops.md",
     "pyproject.toml",
     "tests/conftest.py",
+    "tests/devices",
     "tests/generate",
+    "tests/kernels/cuda",
     "tests/oprecords",
     "tests/ops/test_families.py",
 )

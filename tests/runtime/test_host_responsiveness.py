@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 TASK_STEP_MILLISECONDS_MAX = 10.0
+#: What takes about as long on a machine of today, for slower ones: so many numbers made into text.
+TASK_STEP_NUMBERS_MAX = 120_000
 
 PROGRAM = """
 import gc, json, time
@@ -47,6 +49,15 @@ class Stopwatch(trio.abc.Instrument):
         if took > self.longest:
             self.longest, self.name = took, task.name
 
+def pace(count):
+    best = float("inf")
+    for _ in range(5):
+        began = time.thread_time()
+        for number in range(count):
+            str(number)
+        best = min(best, time.thread_time() - began)
+    return best
+
 async def main():
     x = np.eye(2048, dtype=np.float32)
     feeds = {"x:0": x, "count:0": 10_000}
@@ -68,7 +79,7 @@ async def main():
             trio.lowlevel.remove_instrument(stopwatch)
             nursery.cancel_scope.cancel()
         assert product[0, 0] == 1 and 0 < a < 0.5
-    print(json.dumps({"longest_ms": stopwatch.longest * 1e3, "task": stopwatch.name, "ticks": ticks}))
+    print(json.dumps({"longest_ms": stopwatch.longest * 1e3, "task": stopwatch.name, "ticks": ticks, "pace_ms": pace(COUNT) * 1e3}))
 
 trio.run(main)
 """
@@ -78,9 +89,14 @@ trio.run(main)
 def test_no_trio_task_step_takes_ten_milliseconds_of_processor_time(root: Path) -> None:
     """Products of 2048 x 2048 run on worker threads; a loop of 10,000 iterations yields every 2 ms."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], cwd=root, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", PROGRAM.replace("COUNT", str(TASK_STEP_NUMBERS_MAX))],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
-    assert seen["longest_ms"] < TASK_STEP_MILLISECONDS_MAX, seen
+    assert seen["longest_ms"] < max(TASK_STEP_MILLISECONDS_MAX, seen["pace_ms"]), seen
     assert seen["ticks"] >= 10, seen

@@ -88,8 +88,8 @@ class FunctionTable:
         plans = self._plans.get((*function_key(function), None))
         return at_once(self.planning(function)) if plans is None else plans
 
-    def types_of(self, function: FuncAttr) -> FunctionTypes:
-        """What a function takes and gives that has been planned."""
+    def types_of(self, function: FuncAttr) -> FunctionTypes | None:
+        """What a function takes and gives that has been planned; see `signatures.types_of`."""
         return self._types[(*function_key(function), None)]
 
     def rows_of(self, function: FuncAttr, count: int) -> FunctionBody | None:

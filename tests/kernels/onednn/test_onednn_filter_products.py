@@ -17,6 +17,7 @@ from flowengine.kernels.onednn.layers.filter_products import filter_product, is_
 from flowengine.kernels.onednn.layers.shapes import Sliding
 from flowengine.kernels.onednn.library import LibraryError, search
 from flowengine.kernels.onednn.programs.joint import JointProgram
+from tests.kernels.onednn.processor import needs_products
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
 
@@ -50,6 +51,7 @@ def test_any_shape(sizes: tuple[int, int, int], inward: int, outward: int, alone
     check((*sizes, inward), outward, alone=alone)
 
 
+@needs_products
 @pytest.mark.parametrize(
     ("size", "inward", "outward"),
     [

@@ -9,6 +9,7 @@ import pytest
 
 import flowengine as fe
 from flowengine.kernels.onednn.library import search
+from tests.kernels.onednn.processor import needs_products
 from tests.kernels.onednn.rig import ENOUGH, ONE, Rig, constant, numbers
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
@@ -67,6 +68,7 @@ def test_constants_beside_a_variable() -> None:
     rig.check(**{**values, "mean": values["mean"] + 1})
 
 
+@needs_products
 def test_few_rows_are_a_product_in_the_joint() -> None:
     graph = fe.Graph()
     ops = graph.ops
