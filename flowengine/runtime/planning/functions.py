@@ -65,7 +65,7 @@ class FunctionTable:
         self.caller: FunctionCaller | None = None
         self._plans: dict[Any, TieredPlan] = {}
         #: What each of them takes and gives.
-        self._types: dict[Any, FunctionTypes] = {}
+        self._types: dict[Any, FunctionTypes | None] = {}
         #: What is being planned.
         self._under_way: set[Any] = set()
 
