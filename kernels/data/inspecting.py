@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from flowengine.core import dtypes
-from flowengine.core.accounting import bytes_of
+from flowengine.core.accounting import ask_for, bytes_of
 from flowengine.core.arrays import Value, describe, scalar_element, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
@@ -29,12 +29,14 @@ class CompressedElement:
     """An element of a dataset, compressed; never changed.
 
     types   of its components
+    size    the bytes that `data` becomes
     """
 
-    __slots__ = ("data", "types")
+    __slots__ = ("data", "size", "types")
 
-    def __init__(self, data: bytes, types: Sequence[DType]) -> None:
+    def __init__(self, data: bytes, size: int, types: Sequence[DType]) -> None:
         self.data = data
+        self.size = size
         self.types = tuple(types)
 
     def held_values(self) -> tuple[bytes]:
@@ -51,21 +53,29 @@ def _compressing_cost(*inputs: Any) -> float:
 def compress_element(components: tuple[Value, ...], *, input_types: Sequence[DType]) -> CompressedElement:
     """The components (any number of tensors) as one variant of rank 0, compressed.
 
-    Raises InvalidArgumentError for a component that is no tensor of numbers or strings.
+    Raises InvalidArgumentError for a component that is no tensor of numbers or strings, and
+    ResourceExhaustedError where the step may not take what stands beside them meanwhile.
     """
+    # As a message, as its text, and compressed, which may be as long.
+    ask_for(3 * sum(map(bytes_of, components)))
     proto = VariantTensorDataProto()
     for number, (value, dtype) in enumerate(zip(components, input_types, strict=True)):
         if dtype in (dtypes.variant, dtypes.resource):
             raise InvalidArgumentError(f"component {number} is of type {dtype.name}, which is not compressed")
         proto.tensors.append(encode_tensor(to_array(value), dtype))
-    return CompressedElement(zlib.compress(proto.SerializeToString(), 1), input_types)
+    text = proto.SerializeToString()
+    proto.Clear()
+    return CompressedElement(zlib.compress(text, 1), len(text), input_types)
 
 
 @kernel("UncompressElement", fresh=True, heavy=lambda compressed, **_: bytes_of(compressed) / 20)
 def uncompress_element(
     compressed: Any, *, output_types: Sequence[DType], output_shapes: Sequence[TensorShape]
 ) -> Any:
-    """The components again; InvalidArgumentError where they are not what the node declares."""
+    """The components again; InvalidArgumentError where they are not what the node declares.
+
+    ResourceExhaustedError where they are more than the step may still take, before they are there.
+    """
     value = compressed
     if isinstance(value, np.ndarray) and not value.ndim and value.dtype.hasobject:
         value = value.item()
@@ -73,6 +83,7 @@ def uncompress_element(
         raise InvalidArgumentError(
             f"Tensor does not contain a compressed element, but {describe(compressed)}"
         )
+    ask_for(3 * value.size)  # as text, as a message, and as tensors
     proto = VariantTensorDataProto.FromString(zlib.decompress(value.data))
     found = [scalar_element(decode_tensor(each)) for each in proto.tensors]
     check_types(value.types, output_types, output_shapes, [TensorShape(shape_of(each)) for each in found])

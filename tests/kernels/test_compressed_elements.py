@@ -71,3 +71,16 @@ async def test_what_is_declared_must_be_there() -> None:
 def test_it_takes_what_is_left_of_it() -> None:
     made = compress_element((np.zeros(100_000, np.float32),), input_types=[fe.dtypes.float32])
     assert bytes_of(made) < 10_000
+
+
+async def test_what_stands_beside_it_is_asked_for() -> None:
+    graph = fe.Graph()
+    zeros = graph.ops.Fill(np.array([5_000_000], np.int32), np.int32(0))
+    compressed = graph.ops.CompressElement([zeros])
+    back = graph.ops.UncompressElement(compressed, output_types=["int32"], output_shapes=[[None]])
+    async with fe.Session(graph, config=fe.Config(memory_limit_bytes=70_000_000)) as session:
+        with pytest.raises(fe.errors.ResourceExhaustedError) as error:
+            await session.run(list(back))
+        assert error.value.node_name == "CompressElement"
+    async with fe.Session(graph, config=fe.Config(memory_limit_bytes=90_000_000)) as session:
+        assert (await session.run(list(back)))[0].shape == (5_000_000,)

@@ -16,6 +16,7 @@ _CORPUS = {
     "calls-absurd_window": "value",
     "calls-body_of_another_loop": "InvalidArgumentError",
     "calls-codes_of_another_type": "InvalidArgumentError",
+    "calls-compressed_element": "ResourceExhaustedError",
     "calls-decompressed": "ResourceExhaustedError",
     "calls-doubled_text": "ResourceExhaustedError",
     "calls-elements_of_another_type": "InvalidArgumentError",
