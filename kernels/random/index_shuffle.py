@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from flowengine.core.accounting import ask_for
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets
 from flowengine.kernels.registry import kernel
 from flowengine.resources.data.by_number.order import shuffled_index
 
+#: What the key of a round takes, and its place in the list of them.
+_KEY_BYTES: Final = 40
 
-@kernel("RandomIndexShuffle", device="CPU", fresh=True)
+
+def _cost(*_: Any) -> float:
+    """Microseconds: the rounds of a new order are gone through for all numbers of 16 bits."""
+    return 10_000.0
+
+
+@kernel("RandomIndexShuffle", device="CPU", fresh=True, heavy=_cost)
 def random_index_shuffle(index: Array, seed: Array, max_index: Array, *, rounds: int) -> Any:
     """Where each index, of those up to max_index, stands in the order of its seed.
 
@@ -21,7 +30,8 @@ def random_index_shuffle(index: Array, seed: Array, max_index: Array, *, rounds:
     seed        (3,) or (N, 3): those of one order
     max_index   () or (N,)
 
-    For a CPU: TensorFlow has no kernel for GPUs.
+    Any number of `rounds` is gone through, as long as the step wants it: ResourceExhaustedError where their
+    keys are more than it may take. For a CPU: TensorFlow has no kernel for GPUs.
     """
     if rounds < 4 or rounds % 2:
         raise InvalidArgumentError(f"rounds must be even and at least 4, but is {rounds}")
@@ -45,6 +55,7 @@ def random_index_shuffle(index: Array, seed: Array, max_index: Array, *, rounds:
     for each, bound in zip(indices, bounds, strict=True):
         if not 0 <= each <= bound:
             raise InvalidArgumentError(f"index {each} is not between 0 and max_index, {bound}")
+    ask_for(_KEY_BYTES * rounds)
     places = [
         shuffled_index(each, tuple(numbers), bound, rounds)
         for each, numbers, bound in zip(indices, seeds, bounds, strict=True)

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, OpError, OutOfRangeError
+from flowengine.core import wanted
+from flowengine.core.errors import (
+    CancelledError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OpError,
+    OutOfRangeError,
+)
 from flowengine.resources.data.by_number.order import shuffled_index
 from flowengine.resources.data.by_number.shuffled import GlobalShuffleDataset
 from flowengine.resources.data.dataset import DatasetValue, Iteration
@@ -33,6 +40,20 @@ def test_places_in_a_long_order_are_inside_and_differ(greatest: int, seed: tuple
     found = [shuffled_index(index, seed, greatest, 4) for index in indices]
     assert len(set(found)) == len(indices)
     assert 0 <= min(found) <= max(found) <= greatest
+
+
+class _GivenUp:
+    is_given_up = True
+
+
+@pytest.mark.parametrize("greatest", [5, 2**20])
+def test_nobody_goes_through_many_rounds_for_a_step_that_is_over(greatest: int) -> None:
+    wanted.begin(_GivenUp())
+    try:
+        with pytest.raises(CancelledError):
+            shuffled_index(1, (1, 2, 3), greatest, 2**31)
+    finally:
+        wanted.begin(None)
 
 
 #: Their functions number rows that are not there, or others than those that come.

@@ -24,6 +24,7 @@ _CORPUS = {
     "calls-empty_matrices_inverted": "value",
     "calls-empty_matrices_multiplied": "value",
     "calls-exponential_pattern": "value",
+    "calls-many_rounds": "ResourceExhaustedError",
     "calls-no_rows_of_many_columns": "ResourceExhaustedError",
     "calls-padded_number": "ResourceExhaustedError",
     "calls-rows_of_nothing_as_window": "InvalidArgumentError",

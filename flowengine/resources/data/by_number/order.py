@@ -15,10 +15,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from flowengine.core.wanted import check_wanted
+
 _BITS_MIN: Final = 16
 #: Constants of Simon's keys.
 _ROUND: Final = 0xFFFFFFFC
 _SEQUENCE: Final = 0x7369F885192C0EF5
+#: So many rounds are gone through between two looks whether anybody still wants the place.
+_STRIDE: Final = 1024
 
 
 def _keys(seed: tuple[int, ...], word: int, rounds: int) -> list[int]:
@@ -26,7 +30,9 @@ def _keys(seed: tuple[int, ...], word: int, rounds: int) -> list[int]:
     mask = (1 << word) - 1
     keys = [s & 0xFFFFFFFF & mask for s in seed]
     sequence = _SEQUENCE & mask
-    for _ in range(3, rounds):
+    for number in range(3, rounds):
+        if not number % _STRIDE:
+            check_wanted()
         last = keys[-1]
         turned = (last >> 3 | last << word - 3) ^ (last >> 4 | last << word - 4)
         keys.append((_ROUND ^ (sequence & 1) ^ keys[-3] ^ turned) & mask)
@@ -38,7 +44,10 @@ def _permuted(value: Any, keys: list[int], word: int) -> Any:
     """An integer, or an array of them, after all rounds."""
     mask = (1 << word) - 1
     left, right = value >> word, value & mask
-    for first, second in zip(keys[::2], keys[1::2], strict=True):
+    for number in range(0, len(keys), 2):
+        if not number % _STRIDE:
+            check_wanted()
+        first, second = keys[number : number + 2]
         left = left ^ _mixed(right, word, mask) ^ first
         right = right ^ _mixed(left, word, mask) ^ second
     return left << word | right
@@ -64,6 +73,8 @@ def shuffled_index(index: int, seed: tuple[int, ...], greatest: int, rounds: int
     seed       three numbers, of which 32 bits each count
     greatest   the greatest index, less than 2**64
     rounds     even, at least 4
+
+    Raises CancelledError where nobody wants it any more.
     """
     if not greatest:
         return 0
