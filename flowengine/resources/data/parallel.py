@@ -235,10 +235,12 @@ class _ParallelMapIterator(AheadIterator):
                     await self._has_come.wait()
                 finally:
                     self._idle -= 1
-            run = [self._due.popleft() for _ in range(min(self._run_length(), len(self._due)))]
-            await self._map_run([element for element, _ in run], [outcome for _, outcome in run])
+            # While it waits for more, no name here holds what it has mapped.
+            await self._map_run(min(self._run_length(), len(self._due)))
 
-    async def _map_run(self, elements: list[Element], outcomes: list[AwaitedElement]) -> None:
+    async def _map_run(self, count: int) -> None:
+        run = [self._due.popleft() for _ in range(count)]
+        elements, outcomes = [element for element, _ in run], [outcome for _, outcome in run]
         try:
             found = await self._dataset.call.outcomes(self.iteration, elements)
         except OpError as error:

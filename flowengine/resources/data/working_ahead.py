@@ -157,16 +157,20 @@ class AheadIterator(DataIterator):
             if self.pausing or not self._has_room():
                 await self.changed.wait()
                 continue
-            outcome = AwaitedElement()
-            self.line.append(outcome)
-            self.under_way += 1
             try:
-                await self.begin(outcome)
+                await self.begin(self._next_outcome())
             except BaseException as error:
                 self.changed.fire()
                 if isinstance(error, CancelledError) and self.iteration.tasks.is_cancelled:
                     return  # ended while it was at it: nobody waits any more
                 raise
+
+    def _next_outcome(self) -> AwaitedElement:
+        """One more at the end of the line. The task keeps no name for it: it may wait long for the next."""
+        outcome = AwaitedElement()
+        self.line.append(outcome)
+        self.under_way += 1
+        return outcome
 
     def _has_room(self) -> bool:
         count = len(self.line)
