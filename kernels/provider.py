@@ -13,12 +13,14 @@ from what every process sees alike: ops, attributes, known shapes and the config
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, runtime_checkable
 
+from flowengine.core.dtypes import DType
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
+from flowengine.ir.opdef import OpDef
 
 if TYPE_CHECKING:
     from flowengine.devices.device import Device
@@ -95,6 +97,42 @@ class Provider:
     claims: tuple[Claim, ...]
     arrange: Callable[[NodeGraph], NodeGraph] | None = None
     kernels: Callable[[Device], KernelRegistry] | None = None
+
+
+def outside(members: Sequence[Node]) -> tuple[OutputPort, ...]:
+    """What members take from others, each once, in the order in which it is needed."""
+    own = {node.name for node in members}
+    return tuple(dict.fromkeys(p for node in members for p in node.inputs if p.node not in own))
+
+
+def claimed_node(
+    op_def: OpDef, members: Sequence[Node], inputs: tuple[OutputPort, ...], program: object
+) -> Node:
+    """A node that gives what the last of the members gives, under its name, with a program."""
+    root = members[-1]
+    # As the takers declare them: a variable's value, where its reference comes in.
+    types = {port: dtype for node in members for port, dtype in _typed_inputs(node)}
+    return Node(
+        name=root.name,
+        op=op_def.name,
+        inputs=inputs,
+        control_inputs=tuple(dict.fromkeys(c for node in members for c in node.control_inputs)),
+        attrs={
+            "Tin": tuple(types[port] for port in inputs),
+            "T": root.output_types[0],
+            "program": program,
+        },
+        device=root.device,
+        op_def=op_def,
+        output_types=root.output_types[:1],
+        creation_site=root.creation_site,
+    )
+
+
+def _typed_inputs(node: Node) -> Iterator[tuple[OutputPort, DType]]:
+    assert node.op_def is not None
+    types = [dtype for arg in node.op_def.inputs for dtype in arg.types(node.attrs)]
+    return zip(node.inputs, types, strict=True)
 
 
 def located(error: OpError, node: Node) -> OpError:

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final, Protocol
 from flowengine.devices.device import Device
 from flowengine.ir import traverse
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
-from flowengine.kernels.provider import Claim, ClaimContext
+from flowengine.kernels.provider import Claim, ClaimContext, claimed_node, outside
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.ops.internal import FUSED_ELEMENTWISE
 
@@ -165,8 +165,7 @@ class _LaunchGroups:
 
     def fused(self, members: Sequence[Node], device: Device) -> Node:
         """The node that stands for a group, under the name of its last."""
-        own = {node.name for node in members}
-        inputs = tuple(dict.fromkeys(p for node in members for p in node.inputs if p.node not in own))
+        inputs = outside(members)
         places = {port: i for i, port in enumerate(inputs)}
         steps = []
         for node in members:
@@ -174,27 +173,8 @@ class _LaunchGroups:
             assert kernel is not None
             steps.append(LaunchedStep(node, kernel, tuple(places[port] for port in node.inputs)))
             places[OutputPort(node.name, 0)] = len(inputs) + len(steps) - 1
-        types = {
-            port: dtype
-            for node in members
-            for port, dtype in zip(node.inputs, node.input_types(), strict=True)
-        }
-        root = members[-1]
-        return Node(
-            name=root.name,
-            op=FUSED_ELEMENTWISE.name,
-            inputs=inputs,
-            control_inputs=tuple(dict.fromkeys(c for node in members for c in node.control_inputs)),
-            attrs={
-                "Tin": tuple(types[port] for port in inputs),
-                "T": root.output_types[0],
-                "program": LaunchedChain(steps, self._launcher.launching(device, steps)),
-            },
-            device=root.device,
-            op_def=FUSED_ELEMENTWISE,
-            output_types=root.output_types[:1],
-            creation_site=root.creation_site,
-        )
+        program = LaunchedChain(steps, self._launcher.launching(device, steps))
+        return claimed_node(FUSED_ELEMENTWISE, members, inputs, program)
 
 
 __all__ = ["ChainLauncher", "LaunchedChain", "LaunchedStep", "launch_claim"]

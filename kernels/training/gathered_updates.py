@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import operator
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, ClassVar, Final
@@ -35,10 +36,46 @@ _ARRAYS: Final = {np.ndarray}
 _PATIENCE_MAX: Final = 1024
 
 
-class GatheredUpdates:
-    """One update for each of several variables, by the same numbers."""
+class UpdatesAtOnce(ABC):
+    """One update for each of several variables, by the same numbers: all at once, or else one by one."""
 
     is_one_pass: ClassVar[bool] = False
+
+    def __init__(
+        self, nodes: Sequence[Node], functions: Sequence[Callable[..., Any]], update: DenseUpdate
+    ) -> None:
+        """functions: what computes each node by itself."""
+        self._nodes = tuple(nodes)
+        self._functions = tuple(functions)
+        self._update = update
+
+    def __repr__(self) -> str:
+        return f"{len(self._nodes)} {self._nodes[0].op}"
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the nodes that it stands for."""
+        return frozenset(node.name for node in self._nodes)
+
+    def run(self, variables: Sequence[Any], numbers: Sequence[Any], gradients: Sequence[Any]) -> Any:
+        """The variables, changed; first all of them are given, then for each slot that of each."""
+        count = len(self._nodes)
+        if not self.together(variables, numbers, gradients):
+            for place, (node, function) in enumerate(zip(self._nodes, self._functions, strict=True)):
+                values = self._update.inputs(numbers, gradients[place])
+                try:
+                    function(*variables[place::count], *values)
+                except OpError as error:
+                    raise located(error, node) from None
+        return tuple(variables[:count])
+
+    @abstractmethod
+    def together(self, variables: Sequence[Any], numbers: Sequence[Any], gradients: Sequence[Any]) -> bool:
+        """Change them at once; False, nothing being changed, where each has to be looked at."""
+
+
+class GatheredUpdates(UpdatesAtOnce):
+    """Updates whose variables are rows of one array, and change by one call of the rule."""
 
     def __init__(
         self,
@@ -53,9 +90,8 @@ class GatheredUpdates:
         attrs      what the rule is told besides numbers
         shapes     of the variables
         """
-        self._nodes = tuple(nodes)
-        self._functions = tuple(functions)
-        self._update, self._attrs = update, attrs
+        super().__init__(nodes, functions, update)
+        self._attrs = attrs
         self._shapes = tuple(shapes)
         self._size = sum(map(math.prod, shapes))
         #: What holds the variables from one run to the next; only who may write to them looks into it.
@@ -63,28 +99,7 @@ class GatheredUpdates:
         #: Runs until there is such a table: more each time that one had to be given up.
         self._wait = self._left = 1
 
-    def __repr__(self) -> str:
-        return f"{len(self._nodes)} {self._nodes[0].op}"
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The names of the nodes that it stands for."""
-        return frozenset(node.name for node in self._nodes)
-
-    def run(self, variables: Sequence[Any], numbers: Sequence[Any], gradients: Sequence[Any]) -> Any:
-        """The variables, changed; first all of them are given, then for each slot that of each."""
-        count = len(self._nodes)
-        if not self._together(variables, numbers, gradients):
-            for place, (node, function) in enumerate(zip(self._nodes, self._functions, strict=True)):
-                values = self._update.inputs(numbers, gradients[place])
-                try:
-                    function(*variables[place::count], *values)
-                except OpError as error:
-                    raise located(error, node) from None
-        return tuple(variables[:count])
-
-    def _together(self, variables: Sequence[Any], numbers: Sequence[Any], gradients: Sequence[Any]) -> bool:
-        """Change them at once; False, nothing being changed, where each has to be looked at."""
+    def together(self, variables: Sequence[Any], numbers: Sequence[Any], gradients: Sequence[Any]) -> bool:
         try:
             keywords = numbers_by_name(self._update.numbers, numbers, _FLOAT32)
             arrays = [variable.mutable() for variable in variables]

@@ -298,14 +298,14 @@ def test_an_error_is_of_the_step_that_it_is_in() -> None:
 
 @pytest.mark.parametrize("op", ["ApplyRMSProp", "ResourceApplyRMSProp"])
 async def test_a_hot_step_changes_what_a_cold_one_changes(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    together = GatheredUpdates._together
+    together = GatheredUpdates.together
     used: list[bool] = []
 
     def spy(self: GatheredUpdates, *given: Any) -> bool:
         used.append(together(self, *given))
         return used[-1]
 
-    monkeypatch.setattr(GatheredUpdates, "_together", spy)
+    monkeypatch.setattr(GatheredUpdates, "together", spy)
     training = Training(op)
     graph = training.graph
     seen = {}

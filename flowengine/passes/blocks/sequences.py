@@ -26,8 +26,8 @@ from flowengine.ir.rewire import with_groups
 from flowengine.ir.traits import HandsOn, NetworkLayer
 from flowengine.ir.traverse import forward_sources
 from flowengine.kernels.common.pieces import tells
-from flowengine.kernels.numpy.claims.chains import outside
 from flowengine.kernels.numpy.sequences import Sequence, SequenceStep
+from flowengine.kernels.provider import outside
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.ops.internal import FUSED_SEQUENCE
 from flowengine.passes.blocks.cutting import SEQUENCE_LIMITS

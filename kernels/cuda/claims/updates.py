@@ -8,53 +8,33 @@ Which updates may be one is as on the CPU (`kernels/numpy/claims/gather_updates.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
-from flowengine.core.errors import OpError
 from flowengine.devices.cuda_device import CudaDevice
 from flowengine.ir.graph import Node, NodeGraph
 from flowengine.kernels.cuda.overrides.updates import CardUpdates
 from flowengine.kernels.cuda.serving import FLOATS, is_compiled_here
 from flowengine.kernels.cuda.session_launcher import modules_of
 from flowengine.kernels.numpy.claims.gather_updates import UpdateGroup, UpdateLimits, gathered
-from flowengine.kernels.provider import ClaimContext, located
+from flowengine.kernels.provider import ClaimContext
 from flowengine.kernels.training.apply import dense_updates
+from flowengine.kernels.training.gathered_updates import UpdatesAtOnce
 
 _LIMITS: Final = UpdateLimits(members_min=2, elements_max=None, types=frozenset(FLOATS))
 
 
-class CardGatheredUpdates:
-    """One update for each of several variables, by the same numbers."""
-
-    is_one_pass: ClassVar[bool] = False
+class CardGatheredUpdates(UpdatesAtOnce):
+    """Updates that are one launch."""
 
     def __init__(
-        self, nodes: Sequence[Node], updates: CardUpdates, functions: Sequence[Callable[..., Any]]
+        self, nodes: Sequence[Node], functions: Sequence[Callable[..., Any]], updates: CardUpdates
     ) -> None:
         """functions: what computes each node by itself, where all cannot be one."""
-        self._nodes = tuple(nodes)
+        super().__init__(nodes, functions, dense_updates()[nodes[0].op])
         self._updates = updates
-        self._functions = tuple(functions)
 
-    def __repr__(self) -> str:
-        return f"{len(self._nodes)} {self._nodes[0].op}"
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The names of the nodes that it stands for."""
-        return frozenset(node.name for node in self._nodes)
-
-    def run(self, variables: Sequence[Any], numbers: Sequence[Any], gradients: Sequence[Any]) -> Any:
-        """The variables, changed; first all of them are given, then for each slot that of each."""
-        count = len(self._nodes)
-        if not self._updates.run(variables, numbers, gradients):
-            update = dense_updates()[self._nodes[0].op]
-            for place, (node, function) in enumerate(zip(self._nodes, self._functions, strict=True)):
-                try:
-                    function(*variables[place::count], *update.inputs(numbers, gradients[place]))
-                except OpError as error:
-                    raise located(error, node) from None
-        return tuple(variables[:count])
+    def together(self, variables: Sequence[Any], numbers: Sequence[Any], gradients: Sequence[Any]) -> bool:
+        return self._updates.run(variables, numbers, gradients)
 
 
 def gather_card_updates(graph: NodeGraph, context: ClaimContext) -> NodeGraph:
@@ -72,7 +52,7 @@ def gather_card_updates(graph: NodeGraph, context: ClaimContext) -> NodeGraph:
                 return None
             functions.append(kernel.over(device.xp).bind(node))
         root = group.members[-1]
-        return CardGatheredUpdates(group.members, CardUpdates(launcher, root.op, root.attrs), functions)
+        return CardGatheredUpdates(group.members, functions, CardUpdates(launcher, root.op, root.attrs))
 
     return gathered(graph, context, _LIMITS, program)
 

@@ -15,13 +15,12 @@ from typing import Final
 
 import numpy as np
 
-from flowengine.core.dtypes import DType, resource
+from flowengine.core.dtypes import resource
 from flowengine.ir import traverse
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
-from flowengine.ir.opdef import OpDef
 from flowengine.ir.traits import GivesVariable, HandsOn, Reads, ValueOf
 from flowengine.kernels.numpy.fused import Chain, ChainStep
-from flowengine.kernels.provider import ClaimContext
+from flowengine.kernels.provider import ClaimContext, claimed_node, outside
 from flowengine.kernels.registry import Kernel
 from flowengine.ops.internal import FUSED_ELEMENTWISE
 
@@ -199,39 +198,4 @@ class ChainGroups:
         inputs = outside(members)
         steps = self.steps(members, {port: i for i, port in enumerate(inputs)})
         chain = Chain(steps, members[-1].output_types[0].as_numpy_dtype)
-        return self.node(FUSED_ELEMENTWISE, members, inputs, chain)
-
-    def node(
-        self, op_def: OpDef, members: Sequence[Node], inputs: tuple[OutputPort, ...], program: object
-    ) -> Node:
-        """A node for the members, with a program instead of attributes."""
-        root = members[-1]
-        # As the takers declare them: a variable's value, where its reference comes in.
-        types = {port: dtype for node in members for port, dtype in _typed_inputs(node)}
-        return Node(
-            name=root.name,
-            op=op_def.name,
-            inputs=inputs,
-            control_inputs=tuple(dict.fromkeys(c for node in members for c in node.control_inputs)),
-            attrs={
-                "Tin": tuple(types[port] for port in inputs),
-                "T": root.output_types[0],
-                "program": program,
-            },
-            device=root.device,
-            op_def=op_def,
-            output_types=root.output_types[:1],
-            creation_site=root.creation_site,
-        )
-
-
-def outside(members: Sequence[Node]) -> tuple[OutputPort, ...]:
-    """What members take from others, each once, in the order in which it is needed."""
-    own = {node.name for node in members}
-    return tuple(dict.fromkeys(p for node in members for p in node.inputs if p.node not in own))
-
-
-def _typed_inputs(node: Node) -> Iterator[tuple[OutputPort, DType]]:
-    assert node.op_def is not None
-    types = [dtype for arg in node.op_def.inputs for dtype in arg.types(node.attrs)]
-    return zip(node.inputs, types, strict=True)
+        return claimed_node(FUSED_ELEMENTWISE, members, inputs, chain)

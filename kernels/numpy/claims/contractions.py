@@ -17,9 +17,9 @@ from typing import Final
 from flowengine.core.errors import OpError
 from flowengine.ir import traverse
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
-from flowengine.kernels.numpy.claims.chains import ChainGroups, outside
+from flowengine.kernels.numpy.claims.chains import ChainGroups
 from flowengine.kernels.numpy.fused import Chain, ChainStep, Contraction, Follower
-from flowengine.kernels.provider import LARGE_MICROSECONDS, ClaimContext
+from flowengine.kernels.provider import LARGE_MICROSECONDS, ClaimContext, claimed_node, outside
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.internal import FUSED_CONTRACTION
 
@@ -142,7 +142,7 @@ def _fused(
     absorbs = _absorb(program, steps, members, groups, inputs)
     if not absorbs and not any(node.name in heavy for node in members):
         return None  # in a region of small nodes they cost less
-    return groups.node(FUSED_CONTRACTION, [*products, *members], inputs, program)
+    return claimed_node(FUSED_CONTRACTION, [*products, *members], inputs, program)
 
 
 def _program(
