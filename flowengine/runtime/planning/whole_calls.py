@@ -9,6 +9,7 @@ of calls, one after the other: one way there and one back.
     run     c1, c2, c3 on one thread    what went wrong with c2 is kept in its place
 
 A run is in the session's list of steps. Whoever is cancelled leaves it: it stops before the next call.
+Why there are two ways to call a function: docs/decisions/0021-whole-calls.md.
 """
 
 from __future__ import annotations
