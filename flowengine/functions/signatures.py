@@ -43,8 +43,8 @@ def types_of(body: FunctionBody) -> FunctionTypes | None:
 def named_by(node: Node) -> list[tuple[FuncAttr, FunctionTypes]]:
     """The functions that a call names, each with what it has to take and to give.
 
-    In the order of the node's attributes: then and else, the branches, condition and body. None for what is
-    no call, and for a function used as an op, which has the types of that op.
+    In the order of the node's attributes: then and else, the branches, condition and body. The list is empty
+    for what is no call, and for a function used as an op, which has the types of that op.
     """
     op, attrs = node.op, node.attrs
     if op in WHILE_OPS:
