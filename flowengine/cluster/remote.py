@@ -40,6 +40,7 @@ from flowengine.core.errors import (
 )
 from flowengine.core.recent import Recent
 from flowengine.ir.graph import NodeGraph
+from flowengine.runtime.failures import leaves_of
 from flowengine.runtime.planning.fetches import as_values, spread_feeds
 from flowengine.runtime.planning.long_texts import converted
 from flowengine.runtime.planning.requests import Request, Requests, request_key
@@ -350,7 +351,7 @@ class RemoteSession:
                     )
                 )
             except* Exception as group:
-                outcome.append(_first_of(group))
+                outcome.extend(each for each in leaves_of(group) if isinstance(each, Exception))
             finally:
                 opened.set()
 
@@ -382,14 +383,6 @@ class RemoteSession:
                 await link.peer.call(m.CLOSE_SESSION, m.SessionNumber(link.session).to_wire())
             await link.peer.aclose("the session was closed")
         link.scope.cancel()
-
-
-def _first_of(error: BaseException) -> Exception:
-    """The first exception of nested groups."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, Exception)
-    return error
 
 
 def _fill(metadata: RunMetadata, tables: Any, seconds: float) -> None:

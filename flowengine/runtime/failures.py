@@ -103,18 +103,23 @@ def _describe_all(inputs: Sequence[Any]) -> list[str]:
     return result
 
 
-def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The exception that matters most in a group: an interrupt before anything else."""
-    leaves: list[BaseException] = []
-    stack: list[BaseException] = [group]
-    while stack:
-        error = stack.pop()
-        if isinstance(error, BaseExceptionGroup):
-            stack.extend(error.exceptions)
-        else:
-            leaves.append(error)
-    leaves.sort(key=lambda e: (isinstance(e, trio.Cancelled), isinstance(e, Exception)))
-    return leaves[0]
+def leaves_of(error: BaseException) -> Iterator[BaseException]:
+    """The exceptions of nested groups in the order in which they were raised; what is no group itself."""
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from leaves_of(each)
+    else:
+        yield error
+
+
+def first_of(group: BaseException) -> BaseException:
+    """What matters most in a group: an interrupt before an error, an error before a cancellation.
+
+    Among equals the first raised: the others tend to come from it.
+    """
+    return min(
+        leaves_of(group), key=lambda each: (isinstance(each, trio.Cancelled), isinstance(each, Exception))
+    )
 
 
 # -- a step in which nothing can go on ----------------------------------------------------------------

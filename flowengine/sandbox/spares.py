@@ -7,6 +7,7 @@ with equal settings and bounds and with the same files and folders behind the na
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from flowengine.core.config import Config
 from flowengine.core.errors import OpError
 from flowengine.sandbox.process import BoxProcess
 from flowengine.sandbox.starting import start
+
+logger: Final = logging.getLogger("flowengine.sandbox")
 
 #: How long a process is kept when the last session is closed that could have taken it: it takes memory, some
 #: 100 MB, and who opens a session more rarely does not mind to wait half a second.
@@ -110,8 +113,9 @@ class SpareBoxes:
             spare.process = process = await start(spare.kind.config, spare.kind.box, warms=True)
             with spare.waiting:
                 await process.wait_ended()
-        except (OpError, OSError):
-            pass  # whoever needs a process will hear why there is none
+        except (OpError, OSError) as error:
+            # Whoever needs a process will hear so as well.
+            logger.warning("there is no spare sandbox: %s", error)
         finally:
             if spare in self._spares:
                 self._spares.remove(spare)

@@ -21,6 +21,7 @@ from flowengine.core.bounds import Sandbox
 from flowengine.core.config import Config
 from flowengine.core.errors import FailedPreconditionError, OpError, UnavailableError
 from flowengine.core.text import printable
+from flowengine.runtime.failures import leaves_of
 from flowengine.sandbox.orders import WORD_BYTES_MAX, BoxOrders
 from flowengine.sandbox.passage import Passage, idle_bytes
 from flowengine.sandbox.process import BoxProcess
@@ -147,7 +148,7 @@ async def start(config: Config, box: Sandbox, *, warms: bool = False) -> BoxProc
                 await nursery.start(found.drive, PairStream(ours, "sandbox", lends=False))
                 opened.set()
         except* OpError as group:
-            failed.extend(each for each in group.exceptions if isinstance(each, OpError))
+            failed.extend(each for each in leaves_of(group) if isinstance(each, OpError))
         finally:
             opened.set()
 

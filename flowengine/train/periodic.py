@@ -16,6 +16,7 @@ from typing import Any
 import trio
 
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.runtime.failures import first_of
 from flowengine.session import Session
 from flowengine.train.saver import Saver
 from flowengine.train.snapshot import Snapshot
@@ -142,18 +143,4 @@ async def save_every(
             if final:
                 await saves.finish()
     except BaseExceptionGroup as group:
-        raise _first(group) from None
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error that the others come from: any but a cancellation, if there is one."""
-    leaves: list[BaseException] = []
-    waiting: list[BaseException] = [group]
-    while waiting:
-        error = waiting.pop(0)
-        if isinstance(error, BaseExceptionGroup):
-            waiting = [*error.exceptions, *waiting]
-        else:
-            leaves.append(error)
-    own = [error for error in leaves if not isinstance(error, trio.Cancelled)]
-    return own[0] if own else leaves[0]
+        raise first_of(group) from None

@@ -179,7 +179,9 @@ async def test_one_that_has_died_while_it_waited_is_not_taken(monkeypatch: pytes
         assert one.incarnation != waits.incarnation
 
 
-async def test_what_cannot_be_started_beside_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_cannot_be_started_beside_is_no_error_and_is_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     async def failing(config: Config, box: Sandbox, *, warms: bool) -> BoxProcess:
         raise UnavailableError("none") if box.seconds == 20 else OSError("no more descriptors")
 
@@ -192,3 +194,7 @@ async def test_what_cannot_be_started_beside_is_no_error(monkeypatch: pytest.Mon
         assert shelf.take(config, box) is None
         await trio.testing.wait_all_tasks_blocked()
         assert shelf._spares == []
+    assert caplog.messages == [
+        "there is no spare sandbox: none",
+        "there is no spare sandbox: no more descriptors",
+    ]
