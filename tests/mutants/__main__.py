@@ -20,15 +20,12 @@ from pathlib import Path
 
 from tests.mutants.again import judge_again
 from tests.mutants.clones import ROOT, cloned, environment, git
-from tests.mutants.covering import Coverage, read
+from tests.mutants.covering import Coverage, kept, read
 from tests.mutants.drawing import Mutant, changed_source, draw, places
 from tests.mutants.judging import import_libraries, judge
 from tests.mutants.rooms import ROOMS
 from tests.mutants.rows import read as read_rows
 from tests.mutants.rows import reason, show
-
-#: Tests of one mutant take no longer than this in all, by what they took without it; the fastest first.
-_TESTS_SECONDS = 60.0
 
 
 def _covered(folder: Path, clone: Path, room: str, commit: str) -> Coverage:
@@ -42,13 +39,7 @@ def _covered(folder: Path, clone: Path, room: str, commit: str) -> Coverage:
 
 def _chosen(coverage: Coverage, mutant: Mutant) -> tuple[list[str], float]:
     """The tests to run, and how long the longest of them took."""
-    names: list[str] = []
-    total = 0.0
-    for name in coverage.of(mutant.file, mutant.line):
-        total += coverage.seconds.get(name, 0.0)
-        if names and total > _TESTS_SECONDS:
-            break
-        names.append(name)
+    names = kept(coverage.of(mutant.file, mutant.line), coverage.seconds)
     return names, max((coverage.seconds.get(name, 0.0) for name in names), default=0.0)
 
 
@@ -91,13 +82,13 @@ def main() -> None:
         given.seed,
         None if given.all else given.count,
     )
-    kept = given.folder / f"{name}-{commit[:12]}.jsonl"
+    written = given.folder / f"{name}-{commit[:12]}.jsonl"
     end = time.monotonic() + 60 * given.minutes
-    rows = [row for row in read_rows(kept) if row["verdict"] != "late"]
+    rows = [row for row in read_rows(written) if row["verdict"] != "late"]
     done = {row["key"] for row in rows}
     import_libraries()
     _check(clone, coverage, drawn)
-    with kept.open("a") as file:
+    with written.open("a") as file:
         for mutant in drawn:
             if mutant.key in done:
                 continue

@@ -1,39 +1,66 @@
-"""Which tests run which lines of a room, and how long each takes: taken once for a commit."""
+"""Which tests run which lines of a room, and how long each takes: taken once for a commit.
+
+Each set of parameters is a test of its own: an op's record is asked about the op's kernel, not all records.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from tests.mutants.rooms import Room
 
+#: Of the tests of a line so many seconds are kept, in the order of `in_turn`.
+KEPT_SECONDS: Final = 60.0
+
 
 @dataclass(frozen=True)
 class Coverage:
-    """tests: {file: {line: tests that ran it}}; seconds: {test: how long it took}, parameters joined."""
+    """tests: {file: {line: tests that ran it}}; seconds: {test: how long it took}."""
 
     tests: dict[str, dict[int, list[str]]]
     seconds: dict[str, float]
 
     def of(self, file: str, line: int) -> list[str]:
-        """The tests that ran a line, the fastest first; of a line that runs at import, all of the file."""
+        """The tests that ran a line, in turn; of a line that runs at import, all of the file."""
         lines = self.tests.get(file, {})
         names = lines.get(line, [])
         if line in lines and not names:
             names = sorted({name for each in lines.values() for name in each})
-        return sorted(names, key=lambda name: (self.seconds.get(name, 0.0), name))
+        return in_turn(names, self.seconds)
 
 
-def function_of(nodeid: str) -> str:
-    """A test without its parameters."""
-    return nodeid.partition("[")[0]
+def in_turn(names: Iterable[str], seconds: Mapping[str, float]) -> list[str]:
+    """The fastest of each test function, then the second of each, and so on; the faster first of equals.
+
+    So a function of a thousand quick parameters does not keep the others from their turn.
+    """
+    before: dict[str, int] = {}
+    ranked: list[tuple[int, int, str]] = []
+    for name in sorted(names, key=lambda each: (seconds.get(each, 0.0), each)):
+        function = name.partition("[")[0]
+        rank = before[function] = before.get(function, -1) + 1
+        ranked.append((rank, len(ranked), name))
+    return [name for _, _, name in sorted(ranked)]
+
+
+def kept(names: Iterable[str], seconds: Mapping[str, float]) -> list[str]:
+    """The first of them, as far as `KEPT_SECONDS` reach, and at least one if there is one."""
+    found: list[str] = []
+    total = 0.0
+    for name in in_turn(names, seconds):
+        total += seconds.get(name, 0.0)
+        if found and total > KEPT_SECONDS:
+            break
+        found.append(name)
+    return found
 
 
 class _Contexts:
@@ -46,16 +73,15 @@ class _Contexts:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        self.coverage.switch_context(function_of(item.nodeid))
+        self.coverage.switch_context(item.nodeid)
         result = yield
         self.coverage.switch_context("")
         return result
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        name = function_of(report.nodeid)
-        self.seconds[name] = self.seconds.get(name, 0.0) + report.duration
+        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
         if report.failed:
-            self.failed.add(name)
+            self.failed.add(report.nodeid)
 
 
 def take(root: Path, room: Room, target: Path) -> None:
@@ -73,25 +99,32 @@ def take(root: Path, room: Room, target: Path) -> None:
     pytest.main(["-q", "-p", "no:cacheprovider", "-m", "not nightly", *room.tests], plugins=[plugin])
     measured.stop()
     measured.save()
+    # Tests that fail without a change judge nothing.
+    seconds = {name: took for name, took in plugin.seconds.items() if name not in plugin.failed}
+    names = {name: number for number, name in enumerate(seconds)}
+    chosen: dict[frozenset[str], list[int]] = {}
     found = measured.get_data()
-    tests: dict[str, dict[int, list[str]]] = {}
+    tests: dict[str, dict[int, list[int]]] = {}
     for path in found.measured_files():
         name = os.path.relpath(os.path.realpath(path), root)
         if name not in files:
             continue
         lines = tests.setdefault(name, {})
         for line, contexts in found.contexts_by_lineno(path).items():
-            chosen = sorted({each for each in contexts if each and each not in plugin.failed})
-            lines[line] = sorted({*lines.get(line, []), *chosen})
-    # Tests that fail without a change judge nothing.
-    seconds = {name: took for name, took in plugin.seconds.items() if name not in plugin.failed}
-    target.write_text(json.dumps({"tests": tests, "seconds": seconds, "failed": sorted(plugin.failed)}))
+            passed = frozenset(each for each in contexts if each in names)
+            if passed not in chosen:
+                chosen[passed] = [names[each] for each in kept(passed, seconds)]
+            lines[line] = chosen[passed]
+    table = {"names": list(names), "tests": tests, "seconds": seconds, "failed": sorted(plugin.failed)}
+    target.write_text(json.dumps(table))
 
 
 def read(path: Path) -> Coverage:
     table = json.loads(path.read_text())
+    names = table["names"]
     tests = {
-        name: {int(line): names for line, names in lines.items()} for name, lines in table["tests"].items()
+        name: {int(line): [names[each] for each in numbers] for line, numbers in lines.items()}
+        for name, lines in table["tests"].items()
     }
     return Coverage(tests, table["seconds"])
 

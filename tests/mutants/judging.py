@@ -47,29 +47,43 @@ def import_libraries() -> None:
 
 
 class _Progress:
-    """A plug-in: says into a pipe which test begins."""
+    """A plug-in: takes the tests that are asked for, in their order, and says into a pipe which begins.
 
-    def __init__(self, descriptor: int) -> None:
+    Thousands of names as arguments would take pytest longer to find than to run.
+    """
+
+    def __init__(self, tests: list[str], descriptor: int) -> None:
+        self._places = {name: place for place, name in enumerate(tests)}
         self._descriptor = descriptor
 
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        found = [(place, item) for item in items if (place := self._place(item.nodeid)) is not None]
+        items[:] = [item for _, item in sorted(found, key=lambda each: each[0])]
+
+    def _place(self, nodeid: str) -> int | None:
+        """Where a test stands that is named, or its function, or its file."""
+        names = (nodeid, nodeid.partition("[")[0], nodeid.partition("::")[0])
+        return next((self._places[name] for name in names if name in self._places), None)
+
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        os.write(self._descriptor, nodeid.partition("[")[0].encode() + b"\n")
+        os.write(self._descriptor, nodeid.encode() + b"\n")
 
 
 def judge(clone: Path, file: str, changed: str, tests: list[str], longest: float) -> tuple[Verdict, float]:
     """Whether a test fails with the file changed, and how long it took in s; the file is put back.
 
+    tests     names of tests, with their parameters or for all of them, or of whole files
     longest   what the longest of the tests took, in s
 
-    A mutant with which one test does not end in time is "timeout" only where the unchanged program is done
-    with that test in time now; on a machine that is too busy even for that it is "late", which says nothing
-    and is judged again.
+    "killed" and "timeout" are said only where the unchanged program passes, right after it and in the same
+    time, the test that failed or did not end; where it does not, as on a machine that is too busy, it is
+    "late", which says nothing and is judged again.
     """
     verdict, took, last = _judge(clone, file, changed, tests, longest)
-    if verdict == "timeout" and changed != (clone / file).read_text():
-        again = [last] if last else tests
-        without, more, _ = _judge(clone, file, (clone / file).read_text(), again, longest)
-        return ("timeout" if without == "survived" else "late"), took + more
+    original = (clone / file).read_text()
+    if verdict != "survived" and changed != original:
+        without, more, _ = _judge(clone, file, original, [last] if last else tests[:1], longest)
+        return (verdict if without == "survived" else "late"), took + more
     return verdict, took
 
 
@@ -109,7 +123,8 @@ def _run(clone: Path, tests: list[str], progress: int) -> None:
         sys.path.insert(0, str(clone))
         # Processes that a test starts run the changed program, too.
         os.environ |= {"PYTHONPATH": str(clone), "PYTHONDONTWRITEBYTECODE": "1"}
-        code = int(pytest.main([*_ARGUMENTS, *tests], plugins=[_Progress(progress)]))
+        files = dict.fromkeys(name.partition("::")[0] for name in tests)
+        code = int(pytest.main([*_ARGUMENTS, *files], plugins=[_Progress(tests, progress)]))
     finally:
         os._exit(0 if code in (0, 5) else 1)
 
@@ -119,13 +134,12 @@ def _wait(child: int, progress: int, seconds: float) -> tuple[Verdict, str]:
     end = time.monotonic() + seconds
     told = b""
     while True:
-        with contextlib.suppress(BlockingIOError):
-            more = os.read(progress, 1 << 16)
-            if more:
-                told = (told + more)[-(1 << 16) :]
-                end = time.monotonic() + seconds
-        last = told.split(b"\n")[-2].decode() if b"\n" in told else ""
+        # Asked before the pipe is read: what a child said that has ended is all there.
         found, status = os.waitpid(child, os.WNOHANG)
+        while more := _said(progress):
+            told = (told + more)[-(1 << 16) :]
+            end = time.monotonic() + seconds
+        last = told.split(b"\n")[-2].decode() if b"\n" in told else ""
         if found:
             _end(child)  # what the tests started
             return ("survived" if os.waitstatus_to_exitcode(status) == 0 else "killed"), last
@@ -134,6 +148,13 @@ def _wait(child: int, progress: int, seconds: float) -> tuple[Verdict, str]:
             os.waitpid(child, 0)
             return "timeout", last
         time.sleep(0.01)
+
+
+def _said(progress: int) -> bytes:
+    """What is in the pipe; nothing where that is nothing."""
+    with contextlib.suppress(BlockingIOError):
+        return os.read(progress, 1 << 16)
+    return b""
 
 
 def _end(group: int) -> None:

@@ -14,7 +14,7 @@ pytest.importorskip(
 from cosmic_ray.mutating import mutate_code
 
 from tests.mutants import judging, rows
-from tests.mutants.covering import Coverage
+from tests.mutants.covering import Coverage, in_turn, kept, read
 from tests.mutants.drawing import changed_source, draw, places
 from tests.mutants.operators import OURS
 from tests.mutants.reasons import REASONS, parsed
@@ -69,6 +69,22 @@ def test_the_fastest_tests_come_first() -> None:
     assert coverage.of("m.py", 1) == ["other", "quick", "slow"]
 
 
+def test_many_quick_parameters_keep_no_other_test_from_its_turn() -> None:
+    seconds = {"f[1]": 0.1, "f[2]": 0.2, "f[3]": 0.3, "g": 1.0, "h[1]": 2.0, "h[2]": 100.0}
+    assert in_turn(seconds, seconds) == ["f[1]", "g", "h[1]", "f[2]", "h[2]", "f[3]"]
+    # No more of them than take a minute, but one in any case.
+    assert kept(seconds, seconds) == ["f[1]", "g", "h[1]", "f[2]"]
+    assert kept(["h[2]"], seconds) == ["h[2]"]
+    assert kept([], seconds) == []
+
+
+def test_coverage_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    (tmp_path / "table").write_text(
+        '{"names": ["a", "b[1]"], "seconds": {"a": 1.0}, "failed": [], "tests": {"m.py": {"3": [1, 0]}}}'
+    )
+    assert read(tmp_path / "table") == Coverage({"m.py": {3: ["b[1]", "a"]}}, {"a": 1.0})
+
+
 def test_a_mutant_that_is_the_same_program_has_its_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,13 +117,21 @@ def test_rows_come_back_and_those_that_are_left_are_told(tmp_path: Path) -> None
 
 _PROGRAM = "def doubled(x):\n    while x < 0:\n        x = 0\n    return 2 * x\n"
 _TESTS = """
+import pytest
 from program import doubled
 
 def test_quick():
     assert doubled(2) == 4
 
-def test_negative():
-    assert doubled(-3) == 0
+@pytest.mark.parametrize("x", [-3, -1])
+def test_negative(x):
+    assert doubled(x) == 0
+
+def test_that_is_red():
+    assert doubled(1) == 3
+
+def test_that_is_not_asked():
+    assert False
 """
 
 
@@ -117,6 +141,7 @@ def test_negative():
         (("2 * x", "3 * x"), "killed"),
         (("x = 0", "x = x"), "timeout"),
         (("x < 0", "x <= -1"), "survived"),
+        (("x < 0", "x < -1"), "killed"),
         (("2 * x", "2 * x + oops"), "killed"),
     ],
 )
@@ -130,3 +155,17 @@ def test_a_change_is_judged_by_tests_in_a_child(
     found, _ = judging.judge(tmp_path, "program.py", _PROGRAM.replace(*change), tests, 0.0)
     assert found == verdict
     assert (tmp_path / "program.py").read_text() == _PROGRAM
+
+
+def test_a_test_that_fails_without_the_change_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(_PROGRAM)
+    (tmp_path / "test_program.py").write_text(_TESTS)
+    changed = _PROGRAM.replace("x < 0", "x < -1")
+    for tests, verdict in (
+        (["test_program.py::test_that_is_red"], "late"),
+        (["test_program.py::test_negative[-3]"], "survived"),
+        (["test_program.py::test_negative[-1]"], "killed"),
+        (["test_program.py::test_negative"], "killed"),
+        (["test_program.py"], "killed"),
+    ):
+        assert judging.judge(tmp_path, "program.py", changed, tests, 0.0)[0] == verdict, tests
