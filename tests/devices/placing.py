@@ -25,8 +25,8 @@ class OverGpu:
     """Puts each node on the GPU, or at random on one of the two, where it can be there.
 
     The same node is always on the same one, and so are nodes that have to be together, as those which share a
-    resource by its name: a session refuses to have it in two memories. `session` is to be set before the first
-    step.
+    resource by its name: a session refuses to have it in two memories. `session` is to be set before the
+    first step.
     """
 
     def __init__(self, seed: int | None = None) -> None:
