@@ -66,6 +66,7 @@ class KernelContext:
     kernels          what computes nodes of a graph that a kernel is given; None for this package's own
     memory           where a kernel asks for what only itself can tell that it will take; None without a bound
     functions        calls the functions of the graph for what outlives the step; None where it has none
+    owner            names the session whose step it is, as `functions` does; empty where nobody says
     sequences        where random nodes keep their places: the resources, but in what a resource calls
     """
 
@@ -77,6 +78,7 @@ class KernelContext:
         "hardware",
         "kernels",
         "memory",
+        "owner",
         "python_calls",
         "rendezvous",
         "resources",
@@ -101,6 +103,7 @@ class KernelContext:
         functions: FunctionCaller | None = None,
         sequences: ResourceManager | None = None,
         kernels: KernelRegistry | None = None,
+        owner: str = "",
     ) -> None:
         self.resources = resources
         self.step_container = step_container
@@ -115,4 +118,5 @@ class KernelContext:
         self.memory: Account | None = None
         self.functions = functions
         self.kernels = kernels
+        self.owner = owner if functions is None else functions.owner
         self.sequences = resources if sequences is None else sequences

@@ -10,7 +10,8 @@ holds the TensorArrays and stacks of one step on one device.
     True
 
 A manager tells a resource that it is removed, where the resource wants to know: by `destroy()`, and by
-`await end()` where tasks work for it. Nothing here locks: a manager is used from one trio run, on one
+`await end()` where tasks work for it. A resource with an attribute `is_removed` learns by that whether it was
+removed by itself, and not with its container. Nothing here locks: a manager is used from one trio run, on one
 thread, and says so where it is not.
 """
 
@@ -174,7 +175,7 @@ class ResourceManager:
         resource = self._containers.get(container or DEFAULT_CONTAINER, {}).pop((kind, name), None)
         if resource is None:
             raise self._missing(container, name, kind)
-        _destroy(resource)
+        _remove(resource)
 
     async def remove(self, resource: object) -> bool:
         """Remove and destroy this very resource, wherever it is held; whether it was there.
@@ -196,7 +197,7 @@ class ResourceManager:
                 if value is resource or getattr(value, "resource", None) is resource:
                     self.generation += 1
                     del held[key]
-                    _destroy(value)
+                    _remove(value)
                     return True
         return False
 
@@ -307,6 +308,13 @@ class StepContainer:
 
     def __len__(self) -> int:
         return len(self._held)
+
+
+def _remove(resource: Any) -> None:
+    """Tell a resource that it is removed by itself, where it wants to know."""
+    if hasattr(resource, "is_removed"):
+        resource.is_removed = True
+    _destroy(resource)
 
 
 def _destroy(resource: Any) -> None:

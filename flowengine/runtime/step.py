@@ -60,8 +60,11 @@ class StepRunner:
         self.settings = settings
         self.device = device
         self._device_name = device.name
+        #: Names whoever's steps these are, for resources that are theirs alone; unique in this process.
+        self.owner = f"_owner_{next(_owners)}"
         #: What the contexts of all steps, and of all partitions of each, have in common.
         self.common: dict[str, Any] = {
+            "owner": self.owner,
             "files": settings.file_access,
             "sync_checkpoints": settings.sync_checkpoints,
             "python_calls": settings.python_calls,
@@ -74,8 +77,6 @@ class StepRunner:
             self.ledger = Ledger(settings.session_memory_bytes, "session_memory_bytes")
             if resources.account is None:
                 resources.account = self.ledger
-        #: Names whoever's steps these are, for resources that are theirs alone; unique in this process.
-        self.owner = f"_owner_{next(_owners)}"
         self.running: set[RunningStep] = set()
         self.ended: list[Callable[[], None]] = []
         #: Those of the trio run in which steps run; found by the first.

@@ -20,8 +20,8 @@ from flowengine.core.errors import (
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.attrs import FuncAttr
 from flowengine.ir.graph import Node
-from flowengine.ir.proto import ResourceHandleProto
 from flowengine.kernels.context import KernelContext
+from flowengine.kernels.data.handles import handle_text, made_once, parsed_handle
 from flowengine.kernels.data.optional import Optional
 from flowengine.kernels.registry import kernel
 from flowengine.resources.data.batches import batch_of
@@ -57,11 +57,12 @@ def _new(ctx: KernelContext, node: Node, where: str, name: str) -> IteratorResou
 
 @kernel("Iterator", "IteratorV2", heavy=False)
 def iterator(*, ctx: KernelContext, node: Node, container: bytes, shared_name: bytes) -> IteratorResource:
-    """The iterator (resource, rank 0) of this container and name."""
+    """The iterator (resource, rank 0) of this container and name.
+
+    A node makes it once a session: once it is destroyed, whoever uses it is told so.
+    """
     where, name = resource_name(container, shared_name, node.name)
-    found = ctx.resources.lookup_or_create(
-        where, name, IteratorResource, lambda: _new(ctx, node, where, name)
-    )
+    found = made_once(ctx, node, where, name, IteratorResource, lambda: _new(ctx, node, where, name))
     check_types(found.types, node.attrs["output_types"], node.attrs["output_shapes"], found.shapes)
     return found
 
@@ -88,7 +89,9 @@ async def one_shot_iterator(*, ctx: KernelContext, node: Node, dataset_factory: 
         raise InvalidArgumentError(
             "the dataset of a one-shot iterator is made by a function, and there is none"
         )
-    held = ctx.resources.lookup_or_create(
+    held = made_once(
+        ctx,
+        node,
         caller.owner,
         node.name,
         OneShot,
@@ -160,29 +163,11 @@ async def iterator_get_next_as_optional(
 
 @kernel("IteratorToStringHandle", heavy=False)
 def iterator_to_string_handle(resource_handle: Any) -> bytes:
-    """What says which iterator it is (string, rank 0)."""
+    """What says which iterator it is (string, rank 0); NotFoundError for one that was destroyed."""
     found = checked_iterator(resource_handle)
+    if found.is_removed:
+        raise found.missing()
     return handle_text(found.device, found.container, found.name, "Iterator")
-
-
-def handle_text(device: str, container: str, name: str, kind: str) -> bytes:
-    """A handle as a string."""
-    proto = ResourceHandleProto(device=device, container=container, name=name, maybe_type_name=kind)
-    text: bytes = proto.SerializeToString()
-    return text
-
-
-def parsed_handle(value: Value) -> ResourceHandleProto:
-    """The handle in a string; InvalidArgumentError for one that holds none."""
-    text = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
-    proto = ResourceHandleProto()
-    try:
-        proto.ParseFromString(text)
-    except Exception as error:
-        raise InvalidArgumentError("Could not parse string_handle as a valid ResourceHandle") from error
-    if not proto.name:
-        raise InvalidArgumentError("Could not parse string_handle as a valid ResourceHandle")
-    return proto
 
 
 @kernel("IteratorFromStringHandle", "IteratorFromStringHandleV2", heavy=False)
@@ -209,9 +194,13 @@ def iterator_from_string_handle(
 
 @kernel("DeleteIterator", heavy=False)
 async def delete_iterator(handle: Any, deleter: Any, *, ctx: KernelContext) -> None:
-    """Remove an iterator; its tasks have ended when this returns."""
+    """Remove an iterator; its tasks have ended when this returns.
+
+    NotFoundError for one with a name that was removed before.
+    """
     found = checked_iterator(handle)
-    await ctx.resources.remove(found)
+    if not await ctx.resources.remove(found) and ctx.resources.is_shared(found):
+        raise found.missing()
 
 
 @kernel("DatasetToSingleElement", heavy=False)

@@ -12,7 +12,7 @@ from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.graph import Node
 from flowengine.kernels.context import KernelContext
-from flowengine.kernels.data.iterators import handle_text, parsed_handle
+from flowengine.kernels.data.handles import handle_text, made_once, parsed_handle
 from flowengine.kernels.registry import kernel
 from flowengine.resources.data.dataset import check_types, checked_dataset
 from flowengine.resources.data.multi_device import MultiDeviceIterator
@@ -40,9 +40,7 @@ def multi_device_iterator(
 ) -> MultiDeviceIterator:
     """The multi-device iterator (resource, rank 0) of this container and name."""
     where, name = resource_name(container, shared_name, node.name)
-    return ctx.resources.lookup_or_create(
-        where, name, MultiDeviceIterator, lambda: _new(ctx, node, where, name)
-    )
+    return made_once(ctx, node, where, name, MultiDeviceIterator, lambda: _new(ctx, node, where, name))
 
 
 @kernel("AnonymousMultiDeviceIteratorV3", heavy=False)
@@ -87,6 +85,8 @@ async def multi_device_iterator_get_next_from_shard(
 def multi_device_iterator_to_string_handle(multi_device_iterator: Any) -> bytes:
     """What says which iterator it is (string, rank 0)."""
     found = _checked(multi_device_iterator)
+    if found.is_removed:
+        raise found.missing()
     return handle_text(found.device, found.container, found.name, _KIND)
 
 
@@ -112,6 +112,10 @@ def multi_device_iterator_from_string_handle(
 async def delete_multi_device_iterator(
     multi_device_iterator: Any, iterators: tuple[Any, ...], deleter: Any, *, ctx: KernelContext
 ) -> None:
-    """Remove one; its tasks have ended when this returns."""
+    """Remove one; its tasks have ended when this returns.
+
+    NotFoundError for one with a name that was removed before.
+    """
     found = _checked(multi_device_iterator)
-    await ctx.resources.remove(found)
+    if not await ctx.resources.remove(found) and ctx.resources.is_shared(found):
+        raise found.missing()

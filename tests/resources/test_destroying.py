@@ -1,4 +1,4 @@
-"""Resources destroyed through their handles: what there is, what there is not, and tasks that end first."""
+"""Resources destroyed through their handles: what there is, what is gone, and tasks that end first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ ANNOUNCED: dict[str, Callable[[Any], Any]] = {
 
 #: Handles whose making makes what they name, or of what has no name.
 MADE: dict[str, Callable[[Any], Any]] = {
-    "iterator": lambda ops: ops.IteratorV2(shared_name="i", container="", **_NUMBERS),
     "nameless iterator": lambda ops: ops.AnonymousIteratorV3(**_NUMBERS),
     "table": lambda ops: ops.HashTableV2(**_PAIR),
     "nameless table": lambda ops: ops.AnonymousHashTable(**_PAIR),
@@ -113,5 +112,72 @@ async def test_the_tasks_of_an_iterator_have_ended_when_it_is_destroyed(make: An
         assert session.resources.services.count
         await session.run([], targets=["destroy"])
         assert session.resources.services.count == 0
+
+
+def _deleter(graph: fe.Graph) -> Any:
+    """What a deleting node takes and does not look at."""
+    return graph.ops.AnonymousIteratorV2(**_NUMBERS)[1]
+
+
+def _several(graph: fe.Graph) -> Any:
+    """A multi-device iterator that `make` begins, and `next`."""
+    iterator = graph.ops.MultiDeviceIterator(devices=["/cpu:0"], shared_name="it", container="", **_NUMBERS)
+    incarnation = graph.ops.MultiDeviceIteratorInit(_ahead(graph), iterator, np.int64(1), name="make")
+    graph.ops.MultiDeviceIteratorGetNextFromShard(iterator, 0, incarnation, name="next", **_NUMBERS)
+    graph.ops.MultiDeviceIteratorToStringHandle(iterator, name="text")
+    graph.ops.DeleteMultiDeviceIterator(iterator, [], _deleter(graph), name="delete")
+    return iterator
+
+
+def _one(make: Callable[[fe.Graph], Any]) -> Callable[[fe.Graph], Any]:
+    def with_uses(graph: fe.Graph) -> Any:
+        iterator = make(graph)
+        graph.ops.IteratorGetNext(iterator, name="next", **_NUMBERS)
+        graph.ops.IteratorToStringHandle(iterator, name="text")
+        graph.ops.DeleteIterator(iterator, _deleter(graph), name="delete")
+        return iterator
+
+    return with_uses
+
+
+@pytest.mark.parametrize("first", ["destroy", "delete"])
+@pytest.mark.parametrize(
+    "make", [_one(_begun), _one(_one_shot), _several], ids=["one", "one shot", "several"]
+)
+async def test_an_iterator_that_is_gone_is_not_found_and_not_made_anew_as_in_tensorflow(
+    make: Callable[[fe.Graph], Any], first: str
+) -> None:
+    graph = fe.Graph()
+    iterator = make(graph)
+    for name, ignore in (("destroy", False), ("ignoring", True)):
+        graph.ops.DestroyResourceOp(iterator, ignore_lookup_error=ignore, name=name)
+    async with fe.Session(graph) as session:
         await session.run([], targets=["make"])
         assert await session.run("next:0") == 0
+        await session.run([], targets=[first])
+        uses = ["destroy", "delete", "next", "text"] + ["make"] * (graph["make"].op != "Identity")
+        for use in uses:
+            with pytest.raises(fe.errors.NotFoundError, match="does not exist"):
+                await session.run([], targets=[use])
+        await session.run([], targets=["ignoring"])
+        assert session.resources.services.count == 0
+    async with fe.Session(graph) as session:
+        await session.run([], targets=["make"])
+        assert await session.run("next:0") == 0
+
+
+async def test_a_node_that_runs_first_after_that_makes_another_which_all_handles_mean() -> None:
+    graph = fe.Graph()
+    iterator = _begun(graph)
+    graph.ops.IteratorGetNext(iterator, name="next", **_NUMBERS)
+    graph.ops.DestroyResourceOp(iterator, ignore_lookup_error=False, name="destroy")
+    later = graph.ops.IteratorV2(shared_name="it", container="", name="later", **_NUMBERS)
+    graph.ops.MakeIterator(_ahead(graph), later, name="make_later")
+    async with fe.Session(graph) as session:
+        await session.run([], targets=["make"])
+        await session.run([], targets=["destroy"])
+        await session.run([], targets=["make_later"])
+        assert await session.run("next:0") == 0
+        await session.run([], targets=["destroy"])
+        with pytest.raises(fe.errors.NotFoundError, match="run its initializer without"):
+            await session.run([], targets=["make_later"])

@@ -144,12 +144,11 @@ class GraphRegistry:
             kernels=self._kernels,
         )
         graph = partitions[0].graph
-        functions = None
-        if graph.library is not None:
-            library = FunctionLibrary(graph.library, op_registry(), graph.producer)
-            compiler = self._runner.compile if self._compiles else None
-            functions = FunctionTable(library, self._kernels, context, compiler)
-            functions.caller = StepCaller(self._runner, functions, owner)
+        library = FunctionLibrary(graph.library, op_registry(), graph.producer)
+        compiler = self._runner.compile if self._compiles else None
+        # Without functions, too: what calls them tells kernels whose session this is.
+        functions = FunctionTable(library, self._kernels, context, compiler)
+        functions.caller = StepCaller(self._runner, functions, owner)
         cut = PartitionedGraph(partitions, ())
         return (yield from partitioned(cut, context, self._devices, self._kernels, functions))
 

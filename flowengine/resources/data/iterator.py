@@ -13,8 +13,14 @@ from typing import Any, Final
 
 from flowengine.core.arrays import WOULD_WAIT
 from flowengine.core.dtypes import DType
-from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
+from flowengine.core.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    OutOfRangeError,
+)
 from flowengine.core.shapes import TensorShape
+from flowengine.resources.container import DEFAULT_CONTAINER
 from flowengine.resources.data.dataset import (
     DataIterator,
     DatasetValue,
@@ -90,11 +96,21 @@ def _check_shapes(element: Element, shapes: Sequence[TensorShape]) -> None:
             )
 
 
+def missing_iterator(container: str, name: str) -> NotFoundError:
+    """That an iterator is not there any more, and what to do."""
+    return NotFoundError(
+        f"Iterator {container or DEFAULT_CONTAINER}/{name} does not exist: it was destroyed, and the node that "
+        "made it does not make it anew in this session. To begin again with a dataset, run its initializer "
+        "without destroying it before"
+    )
+
+
 class IteratorResource:
     """See the module.
 
     types, shapes   of the components of its elements; none where it takes any
     device          where it was made, as handles say it
+    is_removed      whether it was removed by itself: it takes no dataset and gives no element any more
     """
 
     __slots__ = (
@@ -106,6 +122,7 @@ class IteratorResource:
         "container",
         "dataset",
         "device",
+        "is_removed",
         "name",
         "shapes",
         "types",
@@ -127,6 +144,7 @@ class IteratorResource:
         self.name = name
         self.container = container
         self.device = device
+        self.is_removed = False
         #: What it goes through; None before it is given anything.
         self.dataset: DatasetValue | None = None
         self._front: _Front | None = None
@@ -146,9 +164,10 @@ class IteratorResource:
     async def get(self) -> Element:
         """The next element.
 
-        Raises FailedPreconditionError before there is a dataset, OutOfRangeError after the last element,
-        CancelledError where the iterator is ended meanwhile, and what is wrong with this element: the next
-        call goes on behind it. Cancelled, it leaves the element to the next who asks.
+        Raises FailedPreconditionError before there is a dataset, NotFoundError once it is removed,
+        OutOfRangeError after the last element, CancelledError where the iterator is ended meanwhile, and what
+        is wrong with this element: the next call goes on behind it. Cancelled, it leaves the
+        element to the next who asks.
         """
         element = await self._begun().next()
         if element is None:
@@ -184,6 +203,7 @@ class IteratorResource:
 
     def _begun(self) -> _Front:
         if self._front is None:
+            self._check_exists()
             raise FailedPreconditionError(
                 "GetNext() failed because the iterator has not been initialized. Ensure that you have run "
                 "the initializer operation for this iterator before getting the next element."
@@ -193,11 +213,14 @@ class IteratorResource:
     async def make(self, dataset: DatasetValue) -> None:
         """Begin with a dataset; the tasks of the one before have ended when this returns.
 
-        Raises InvalidArgumentError where its elements are not what this iterator gives.
+        Raises InvalidArgumentError where its elements are not what this iterator gives, NotFoundError once it
+        is removed.
         """
+        self._check_exists()
         if self.types:
             check_types(dataset.types, self.types, self.shapes, dataset.shapes)
         await self.end()
+        self._check_exists()
         self._begin(dataset)
 
     def make_nowait(self, dataset: DatasetValue) -> Any:
@@ -205,6 +228,7 @@ class IteratorResource:
         ending = self._ending if self._front is None else self._front.iteration.tasks
         if ending is not None and ending.count:
             return WOULD_WAIT
+        self._check_exists()
         if self.types:
             check_types(dataset.types, self.types, self.shapes, dataset.shapes)
         self._begin(dataset)
@@ -238,7 +262,16 @@ class IteratorResource:
 
     def destroy(self) -> None:
         """As `end`, without waiting."""
+        self.dataset = None
         self._close()
+
+    def missing(self) -> NotFoundError:
+        """What whoever uses it is told once it is removed."""
+        return missing_iterator(self.container, self.name)
+
+    def _check_exists(self) -> None:
+        if self.is_removed:
+            raise self.missing()
 
     async def state(self) -> State:
         """Where it stands; nothing is being made meanwhile.

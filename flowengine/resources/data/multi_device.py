@@ -13,10 +13,12 @@ from flowengine.core.errors import (
     CancelledError,
     FailedPreconditionError,
     InvalidArgumentError,
+    NotFoundError,
     OutOfRangeError,
 )
 from flowengine.core.shapes import TensorShape
 from flowengine.resources.data.dataset import DataIterator, DatasetValue, Iteration, check_types
+from flowengine.resources.data.iterator import missing_iterator
 from flowengine.resources.data.working_ahead import AwaitedElement, Signal, outcome_of
 from flowengine.resources.elements import Element
 from flowengine.resources.services import Services, ServiceTasks
@@ -69,6 +71,7 @@ class MultiDeviceIterator:
     devices         one for each shard
     types, shapes   of the components of an element
     incarnation     grows with each dataset: who asks for elements of an earlier one is told so
+    is_removed      whether it was removed by itself: it takes no dataset and gives no element any more
     """
 
     __slots__ = (
@@ -79,6 +82,7 @@ class MultiDeviceIterator:
         "device",
         "devices",
         "incarnation",
+        "is_removed",
         "name",
         "shapes",
         "types",
@@ -102,6 +106,7 @@ class MultiDeviceIterator:
         self.container = container
         self.device = device
         self.incarnation = 0
+        self.is_removed = False
         self._shards: _Shards | None = None
         #: The tasks of the run before, which may not have ended yet.
         self._ending: ServiceTasks | None = None
@@ -109,10 +114,13 @@ class MultiDeviceIterator:
     async def begin(self, dataset: DatasetValue, max_buffer_size: int) -> int:
         """Begin with a dataset, once the tasks of the one before have ended; the number of this incarnation.
 
-        InvalidArgumentError where its elements are not what this iterator gives.
+        InvalidArgumentError where its elements are not what this iterator gives, NotFoundError once it is
+        removed.
         """
+        self._check_exists()
         check_types(dataset.types, self.types, self.shapes, dataset.shapes)
         await self.end()
+        self._check_exists()
         self.incarnation += 1
         size = max(max_buffer_size, 1)
         self._shards = _Shards(Iteration(self._services), dataset, len(self.devices), size)
@@ -122,6 +130,7 @@ class MultiDeviceIterator:
         """The next element of a shard; OutOfRangeError after the last. Cancelled, it has taken nothing."""
         shards = self._shards
         if shards is None:
+            self._check_exists()
             raise FailedPreconditionError(
                 "The multi-device iterator has no dataset: run its initializer first."
             )
@@ -157,3 +166,11 @@ class MultiDeviceIterator:
             self._ending = self._shards.iteration.tasks
             self._shards.end()
             self._shards = None
+
+    def missing(self) -> NotFoundError:
+        """What whoever uses it is told once it is removed."""
+        return missing_iterator(self.container, self.name)
+
+    def _check_exists(self) -> None:
+        if self.is_removed:
+            raise self.missing()

@@ -51,6 +51,15 @@ class OneShot:
             self._error = error
         self._is_made = True
 
+    @property
+    def is_removed(self) -> bool:
+        """Whether it was removed by itself."""
+        return self.resource.is_removed
+
+    @is_removed.setter
+    def is_removed(self, is_removed: bool) -> None:
+        self.resource.is_removed = is_removed
+
     def destroy(self) -> None:
-        """The session has ended."""
+        """It was removed, or the session has ended."""
         self.resource.destroy()

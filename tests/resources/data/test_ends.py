@@ -14,7 +14,12 @@ import trio.testing
 
 import flowengine as fe
 from flowengine.core import dtypes
-from flowengine.core.errors import CancelledError, FailedPreconditionError, InvalidArgumentError
+from flowengine.core.errors import (
+    CancelledError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+)
 from flowengine.core.shapes import TensorShape
 from flowengine.resources.data.dataset import Origin
 from flowengine.resources.data.iterator import IteratorResource
@@ -121,7 +126,8 @@ async def test_who_waits_is_told_and_who_asks_then_finds_nothing(end: End) -> No
         await under_way(session, following, told, end)
         assert len(told) == 1
         assert not session.resources.held(IteratorResource)
-        with pytest.raises(FailedPreconditionError):
+        # What was deleted is gone; what went with its container is made anew, and has no dataset yet.
+        with pytest.raises(NotFoundError if end is _deleted else FailedPreconditionError):
             await session.run(following)
 
 
@@ -161,3 +167,32 @@ async def test_nothing_is_kept_of_a_run_that_is_over() -> None:
         await trio.testing.wait_all_tasks_blocked()  # tasks that have ended leave their nursery
         assert [each() is None for each in gone] == [True, True]
         await iterator.end()
+
+
+async def test_an_iterator_that_is_removed_while_it_is_begun_anew_begins_nothing() -> None:
+    """It is removed while it waits for a task of the run before, which ends late."""
+    said: dict[str, Any] = {"output_types": [dtypes.float32], "output_shapes": [TensorShape([])]}
+    dataset = TensorDataset(Origin("TensorDataset", said, ((np.float32(1),),)), (np.float32(1),))
+    late = trio.Event()
+
+    async def end_late() -> None:
+        with trio.CancelScope(shield=True):
+            await late.wait()
+
+    async def begin(iterator: IteratorResource) -> None:
+        with pytest.raises(NotFoundError, match="was destroyed"):
+            await iterator.make(dataset)
+
+    async with fe.Session(fe.Graph()) as session, trio.open_nursery() as nursery:
+        resources = session.resources
+        iterator = IteratorResource(
+            resources.services, said["output_types"], said["output_shapes"], name="it"
+        )
+        resources.put("", "it", IteratorResource, iterator)
+        await iterator.make(dataset)
+        iterator._begun().iteration.tasks.start(end_late, "late")
+        nursery.start_soon(begin, iterator)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(resources.remove, iterator)
+        await trio.testing.wait_all_tasks_blocked()
+        late.set()
