@@ -43,6 +43,7 @@ from flowengine.ops.shape_inference import ShapeInference
 if TYPE_CHECKING:
     from flowengine.graphs.op_types import Ops as OpConstructors
     from flowengine.graphs.scopes import DeviceScope
+    from flowengine.ir.graphfile import LoadedGraph
 
 #: Endings of files that hold graphs.
 _SUFFIXES: Final = (".pb", ".pbtxt", ".meta")
@@ -120,7 +121,8 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
     def from_graph_def(cls, data: Any, *, strict: bool = False, registry: OpRegistry | None = None) -> Graph:
         """Read a GraphDef: its bytes (binary or text form), a str (text form) or the message itself.
 
-        Ops that the registry does not know are kept as opaque nodes; with `strict` they are faults.
+        A MetaGraphDef is taken as well, and its collections are the graph's. Ops that the registry does not
+        know are kept as opaque nodes; with `strict` they are faults.
         Raises InvalidArgumentError with all `faults` of the graph.
         """
         if _is_path(data):
@@ -128,11 +130,9 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
                 f"{os.fspath(data)!r} is a path, not a graph: Graph.load(path) reads the file"
             )
         # Here because protobuf costs more to import than all of this package.
-        from flowengine.ir.graphdef import parse_graph_def, read_into
+        from flowengine.ir.graphfile import load_graph
 
-        graph = cls(registry=registry)
-        read_into(graph, parse_graph_def(data), graph.registry, strict=strict)
-        return graph
+        return cls(registry=registry)._filled(load_graph(data), strict)
 
     @classmethod
     @builds
@@ -141,20 +141,22 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
     ) -> Graph:
         """Read a file: a GraphDef or MetaGraphDef, binary or text, or a SavedModel's directory.
 
-        The collections of a MetaGraphDef are the graph's. Otherwise as `from_graph_def`.
-        Raises NotFoundError where there is no such file.
+        Otherwise as `from_graph_def`. Raises NotFoundError where there is no such file.
         """
-        from flowengine.ir.graphdef import read_into
         from flowengine.ir.graphfile import load_file
 
-        graph = cls(registry=registry)
-        loaded = load_file(path)
-        read_into(graph, loaded.graph_def, graph.registry, strict=strict)
+        return cls(registry=registry)._filled(load_file(path), strict)
+
+    def _filled(self, loaded: LoadedGraph, strict: bool) -> Graph:
+        """This graph, which has nothing yet, with the nodes and collections of what was read."""
+        from flowengine.ir.graphdef import read_into
+
+        read_into(self, loaded.graph_def, self.registry, strict=strict)
         if loaded.collections:
             from flowengine.graphs.meta_graph import read_collections
 
-            read_collections(graph, loaded.collections)
-        return graph
+            read_collections(self, loaded.collections)
+        return self
 
     @builds
     def to_graph_def(self) -> Any:

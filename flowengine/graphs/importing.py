@@ -270,7 +270,8 @@ class GraphReading:
     ) -> list[Tensor | Operation] | None:
         """Add the nodes and functions of another graph to this one.
 
-        data              a GraphDef: its bytes (binary or text form), a str (text form), the message, a Graph
+        data              a GraphDef: its bytes (binary or text form), text as a str, the message, a Graph;
+                          of a MetaGraphDef the nodes and functions: `Graph.from_graph_def` reads collections
         prefix            of the names of its nodes, made unique; "" adds them under their own names
         input_map         {"node:slot" or "node" of it: a tensor of this graph}: what its nodes take instead;
                           {"^node": Operation} for what they wait for

@@ -63,13 +63,15 @@ def parse_graph_def(data: bytes | bytearray | memoryview | str | Message) -> Gra
     That of a MetaGraphDef or of a SavedModel with one graph is taken as well. Raises
     InvalidArgumentError for anything else, for data that is cut off, and for messages nested too deeply.
     """
-    if isinstance(data, Message):
-        return load_graph(data.SerializeToString()).graph_def
-    return load_graph(data if isinstance(data, str) else bytes(data)).graph_def
+    return load_graph(data).graph_def
 
 
-def load_graph(data: bytes | str) -> LoadedGraph:
+def load_graph(data: bytes | bytearray | memoryview | str | Message) -> LoadedGraph:
     """The graph in a GraphDef, MetaGraphDef or SavedModel, with what comes along; errors as above."""
+    if isinstance(data, Message):
+        data = data.SerializeToString()
+    if not isinstance(data, str):
+        data = bytes(data)
     text = _as_text(data)
     if text is not None:
         if _SAVED_MODEL_TEXT.search(text):

@@ -7,8 +7,10 @@ import logging
 import pickle
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from google.protobuf import text_format
 
 import flowengine as fe
 
@@ -30,11 +32,25 @@ def built() -> fe.Graph:
     return graph
 
 
-def test_collections_come_back(tmp_path: Path) -> None:
+def _from_file(meta: Any, folder: Path) -> fe.Graph:
+    path = folder / "graph.meta"
+    path.write_bytes(meta.SerializeToString())
+    return fe.Graph.load(path)
+
+
+#: Ways to read a MetaGraphDef.
+WAYS: dict[str, Callable[[Any, Path], fe.Graph]] = {
+    "file": _from_file,
+    "bytes": lambda meta, _: fe.Graph.from_graph_def(meta.SerializeToString()),
+    "text": lambda meta, _: fe.Graph.from_graph_def(text_format.MessageToString(meta)),
+    "message": lambda meta, _: fe.Graph.from_graph_def(meta),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_collections_come_back(way: str, tmp_path: Path) -> None:
     graph = built()
-    path = tmp_path / "graph.meta"
-    path.write_bytes(graph.to_meta_graph().SerializeToString())
-    again = fe.Graph.load(path)
+    again = WAYS[way](graph.to_meta_graph(), tmp_path)
     assert again.to_meta_graph() == graph.to_meta_graph()
     assert [each.name for each in again.collection("variables")] == ["w:0", "r:0", "w/Adagrad:0"]
     assert again.collection("trainable_variables")[0] is again.collection("variables")[0]
