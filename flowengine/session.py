@@ -145,7 +145,7 @@ class Session(SessionVariables, SessionView):
             lambda: (found := own()) is None or found._closed,
         )
         self._plans = self._planning.kept
-        self.partitions.when_lost = self._planning.renew_devices
+        self.partitions.when_lost = self._planning.is_followed
         most = self._settings.max_steps
         self._admission = None if most is None else StepAdmission(most, self._settings.max_waiting_steps)
 

@@ -22,7 +22,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, NamedTuple
@@ -34,13 +34,16 @@ from flowengine.core.device_config import DeviceSettings
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import (
     FailedPreconditionError,
-    InternalError,
     InvalidArgumentError,
+    OpError,
     ResourceExhaustedError,
 )
 from flowengine.devices import cuda
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.cuda_copies import HELD_TYPES, CudaCopy
+from flowengine.devices.cuda_errors import CudaErrors
+from flowengine.devices.cuda_times import CudaTimes
+from flowengine.devices.launch_record import LaunchRecord
 from flowengine.devices.lent_value import CUDA, LentValue
 from flowengine.devices.ordering import Launch, Ordering, StreamEvent
 from flowengine.devices.short_memory import allocated
@@ -98,7 +101,7 @@ class _KeptValue(NamedTuple):
 class _CardCall:
     """Around each kernel, so it is no generator: those take the host twice as long."""
 
-    __slots__ = ("_allocator", "_card", "_device", "_stream")
+    __slots__ = ("_allocator", "_card", "_device", "_stream", "_timed")
 
     def __init__(self, device: CudaDevice) -> None:
         self._device = device
@@ -106,7 +109,7 @@ class _CardCall:
     def __enter__(self) -> None:
         device = self._device
         if device.lost:
-            raise InternalError(device.lost)
+            device._errors.check()
         self._card = card = device._card
         self._stream = device._streams[COMPUTE]
         self._allocator = device._cupy.cuda.using_allocator(device._allocate)
@@ -117,24 +120,30 @@ class _CardCall:
         except BaseException:
             card.__exit__(None, None, None)
             raise
+        self._timed = device._times.begin(COMPUTE, "work", self._stream)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         device = self._device
+        if self._timed is not None:
+            # Where the card refuses that, the error of the call or of the next one is to be told.
+            with suppress(*device._errors.kinds):
+                device._times.end(self._timed, self._stream)
         self._allocator.__exit__(None, None, None)
         self._stream.__exit__(None, None, None)
         self._card.__exit__(None, None, None)
         # At the end: whoever looked meanwhile, on another thread, has not seen all of it.
         device._has_worked = True
-        if error is not None and isinstance(error, device._cuda_errors):
-            raise device._told(error) from None
+        if error is not None and isinstance(error, device._errors.kinds):
+            raise device._errors.ours(error) from None
 
 
 class CudaDevice:
-    """Keeps `flowengine.devices.device.StreamDevice`. Of several names on one card each is a device.
+    """Keeps `StreamDevice`, `TimedDevice` and `MortalDevice` of `flowengine.devices.device`.
 
-    lost       what has ended the card's context, as a text; empty as long as it lives
+    Of several names on one card each is a device.
+
     provider   who computes beside CuPy: our CUDA C and cuBLAS (`kernels/cuda/claims`)
     settings   how floats are computed with; read when kernels are made
     kept       what kernels keep for this device as long as it lives, by name
@@ -158,9 +167,10 @@ class CudaDevice:
         self.provider = "cuda"
         self.settings = DeviceSettings()
         self.kept: dict[str, object] = {}
-        self.lost = ""
         self._cupy = cupy
-        self._cuda_errors = (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)
+        self._memory_limit = memory_limit
+        self._errors = CudaErrors(name, cupy)
+        self._times = CudaTimes(name, cupy)
         count = cupy.cuda.runtime.getDeviceCount()
         if not count:
             raise FailedPreconditionError("CuPy finds no card")
@@ -182,6 +192,11 @@ class CudaDevice:
         #: What lent arrays that are gone, until the work is done that may have used them.
         self._returned: deque[Any] = deque()
 
+    @property
+    def lost(self) -> str:
+        """What has ended the card's context, as a text; empty as long as it lives."""
+        return self._errors.lost
+
     # -- what a device does -------------------------------------------------------------------------
 
     def holds(self, dtype: DType, listed: bool = False) -> bool:
@@ -202,11 +217,11 @@ class CudaDevice:
             return self._borrowed(value)
         if not isinstance(value, np.ndarray | np.generic) or value.dtype.hasobject:
             return value
-        with self._errors(), self._lock:
+        with self._errors.told(), self._lock:
             self._take_back()
             pinned = self._pinned(value.shape, value.dtype)
             pinned[...] = value
-            with self._on(COPY_IN):
+            with self._on(COPY_IN), self._times.around(COPY_IN, "copy in", self._streams[COPY_IN]):
                 made = self._cupy.empty(value.shape, value.dtype)
                 if made.nbytes:
                     made.set(pinned, stream=self._streams[COPY_IN])
@@ -226,7 +241,7 @@ class CudaDevice:
                 f"an array on device {ordinal} of DLPack's type {int(kind)} is fed to {self.name}, which is "
                 f"card {self._ordinal} of CUDA's type 2: copy it there first"
             )
-        with self._errors(), self._lock, self._on(COMPUTE):
+        with self._errors.told(), self._lock, self._on(COMPUTE):
             # The lender is told the current stream, which it makes wait for its own.
             made = self._cupy.from_dlpack(lender)
             value.check(made)
@@ -238,17 +253,17 @@ class CudaDevice:
         """Launch the copy of a value to host memory; None for what is no array of the card."""
         if not isinstance(value, self._cupy.ndarray):
             return None
-        with self._errors(), self._lock:
+        with self._errors.told(), self._lock:
             # What was copied in and never used is there as well: work waits for it.
             self._has_worked = True
             self._end_work()
             pinned = self._pinned(value.shape, value.dtype)
             launch = self._ordering.launch(COPY_OUT, reads=[_WORK])
             self._make_waits(launch, COPY_OUT)
-            with self._on(COPY_OUT):
+            with self._on(COPY_OUT), self._times.around(COPY_OUT, "copy out", self._streams[COPY_OUT]):
                 if value.nbytes:
                     value.get(stream=self._streams[COPY_OUT], out=pinned, blocking=False)
-            self._record(launch.event)
+            self._recorded(launch.event)
             self._kept.append(_KeptValue(launch.event, value))
             return CudaCopy(launch.event, pinned)
 
@@ -262,7 +277,7 @@ class CudaDevice:
 
     def is_done(self, event: StreamEvent) -> bool:
         """Whether an event has happened. Raises what ended the context before it."""
-        with self._errors(), self._lock:
+        with self._errors.told(), self._lock:
             if self._ordering.is_complete(event):
                 return True
             runtime = self._cupy.cuda.runtime
@@ -278,7 +293,7 @@ class CudaDevice:
 
     def wait(self, event: StreamEvent) -> None:
         """Sleep until an event has happened. Raises what ended the context before it."""
-        with self._errors():
+        with self._errors.told():
             with self._lock:
                 if self._ordering.is_complete(event):
                     return
@@ -290,7 +305,7 @@ class CudaDevice:
 
     def unfinished(self) -> Sequence[StreamEvent]:
         """The ends of all that was given to the card and is not known to be done."""
-        with self._errors(), self._lock:
+        with self._errors.told(), self._lock:
             self._end_work()
             return self._ordering.unfinished()
 
@@ -307,6 +322,25 @@ class CudaDevice:
         """Stand still until everything launched is done."""
         for event in self.unfinished():
             self.wait(event)
+
+    def note(self, launches: list[LaunchRecord] | None, node: str) -> None:
+        """Have what is launched next, on this thread, noted as work of a node when it is done; None: not."""
+        self._times.note(launches, node)
+
+    def successor(self) -> CudaDevice | None:
+        """Another one of this name on the card, once that computes again for this process; else None.
+
+        Mostly it does not before the process ends; but a context may be destroyed and made anew.
+        """
+        with suppress(OpError, *self._errors.kinds):
+            following = CudaDevice(self.name, self._cupy, self._memory_limit, ordinal=self._ordinal)
+            one = following.copy_in(np.ones(2, np.float32))
+            with following.computing():
+                two = one + one
+            if following.copy_out(two).tolist() == [2, 2]:
+                following.settings = self.settings
+                return following
+        return None
 
     def __repr__(self) -> str:
         return f"<CudaDevice {self.name}>"
@@ -338,18 +372,19 @@ class CudaDevice:
 
     def _launched(self, launch: Launch, stream: int) -> StreamEvent:
         self._make_waits(launch, stream)
-        self._record(launch.event)
-        return launch.event
+        return self._recorded(launch.event)
 
     def _make_waits(self, launch: Launch, stream: int) -> None:
         for event in launch.waits:
             self._streams[stream].wait_event(self._event(event))
 
-    def _record(self, event: StreamEvent) -> None:
+    def _recorded(self, event: StreamEvent) -> StreamEvent:
+        self._times.ends_by(event)
         with self._card:
             made = self._cupy.cuda.Event(block=True, disable_timing=True)
             made.record(self._streams[event.stream])
         self._events[event.stream, event.position] = made
+        return event
 
     def _event(self, event: StreamEvent) -> Any:
         return self._events[event.stream, event.position]
@@ -358,6 +393,7 @@ class CudaDevice:
         """Forget what is over with an event."""
         self._ordering.complete(event)
         is_over = self._ordering.is_complete
+        self._times.read(is_over)
         self._kept = [each for each in self._kept if not is_over(each.event)]
         for key in [k for k in self._events if is_over(StreamEvent(*k, before={}))]:
             del self._events[key]
@@ -396,29 +432,6 @@ class CudaDevice:
             self._end_work()
             self._launched(self._ordering.launch(COPY_IN, reads=[_WORK]), COPY_IN)
             self._given_up.clear()
-
-    # -- errors -------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """CuPy's errors as ours; what ends the context is remembered, and told of by each later call."""
-        if self.lost:
-            raise InternalError(self.lost)
-        try:
-            yield
-        except self._cuda_errors as error:
-            raise self._told(error) from None
-
-    def _told(self, error: Any) -> InternalError:
-        """An error of CuPy's as ours."""
-        told = f"{self.name}: {error}"
-        if error.status in cuda.ENDS_CONTEXT:
-            self.lost = (
-                f"{told}: what was launched before has ended the CUDA context of this process, and all "
-                "values on the card are lost. Start the process anew"
-            )
-            return InternalError(self.lost)
-        return InternalError(told)
 
 
 __all__ = [

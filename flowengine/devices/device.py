@@ -125,14 +125,18 @@ class TimedDevice(StreamDevice, Protocol):
 class MortalDevice(Device, Protocol):
     """A device that an error can end, and that another one can follow.
 
-    lost   what has ended it, as a text; empty as long as it lives. Each call is refused afterwards
+    lost   what has ended it, as a text; empty as long as it lives. Each call is refused afterwards, with
+           UnavailableError
     """
 
     @property
     def lost(self) -> str: ...
 
-    def successor(self) -> Device:
-        """A device of the same name for after this one: another incarnation, and nothing in its memory."""
+    def successor(self) -> Device | None:
+        """A device of the same name for after this one: another incarnation, and nothing in its memory.
+
+        None as long as there can be none. It is asked again when a later step is refused.
+        """
 
 
 @runtime_checkable
@@ -285,12 +289,13 @@ class DeviceSet:
 
     def renew(self) -> bool:
         """Put successors in the place of devices that are lost and can have one; whether there were any."""
-        lost = [each for each in self._devices if isinstance(each, MortalDevice) and each.lost]
-        for device in lost:
-            following = device.successor()
-            self._devices = tuple(following if each is device else each for each in self._devices)
-            self._by_name[device.name] = following
-        return bool(lost)
+        before = self._devices
+        for device in before:
+            following = device.successor() if isinstance(device, MortalDevice) and device.lost else None
+            if following is not None:
+                self._devices = tuple(following if each is device else each for each in self._devices)
+                self._by_name[device.name] = following
+        return self._devices is not before
 
     def matching(self, constraint: str | DeviceName) -> list[Device]:
         """The devices that fulfil a partial name: "" all, "/device:GPU:*" every GPU."""

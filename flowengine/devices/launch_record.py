@@ -11,7 +11,8 @@ class LaunchRecord:
 
     node     the node whose work it is: of what is copied out for the caller, what it is fetched as; of nodes
              that are one launch, the last one
-    what     the function that was computed, "copy in" or "copy out"
+    what     the function that was computed, "copy in" or "copy out"; "work" where a device cannot tell what a
+             node launched
     device   its complete name
     stream   "compute", "copy in", "copy out", or the number of another one as "stream 3"
     began, ended   seconds, by a clock of the device: only what lies between two of them means anything

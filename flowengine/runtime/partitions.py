@@ -152,11 +152,11 @@ def partitioned(
 class PartitionRunner:
     """Runs partitioned plans on the devices of one session, beside the steps of one device.
 
-    when_lost   called when a device is lost, if the next step is to find a successor in its place
+    when_lost   called with a device that is lost: whether the next step finds a successor in its place
     """
 
     def __init__(self, runner: StepRunner, make_rendezvous: MakeRendezvous, *, compiles: bool = True) -> None:
-        self.when_lost: Callable[[], None] | None = None
+        self.when_lost: Callable[[Device], bool] | None = None
         self._runner = runner
         self._compiles = compiles
         self.new_rendezvous = make_rendezvous
@@ -215,12 +215,11 @@ class PartitionRunner:
     def _loss(self, step: _Step, device: Device) -> UnavailableError:
         """The error of a step that had a part on a device which is lost; others that have end as well."""
         gone = self._held.lost(device)
-        if self.when_lost is not None:
-            self.when_lost()
+        is_followed = self.when_lost is not None and self.when_lost(device)
         for other in self._steps - {step}:
             if device in other.devices:
                 other.lose(device)
-        return loss_of(device, step.in_flight(device), gone, is_followed=self.when_lost is not None)
+        return loss_of(device, step.in_flight(device), gone, is_followed=is_followed)
 
     def close(self) -> None:
         """Free what devices with memory of their own hold between steps."""

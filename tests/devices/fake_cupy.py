@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from time import perf_counter
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ import numpy as np
 from flowengine.core.errors import ResourceExhaustedError
 from flowengine.devices.ordering import StreamEvent
 from flowengine.testing.simulated_gpu import SimulatedGpu
+from flowengine.testing.simulated_gpu.module import LateCall
 from flowengine.testing.strict_array import StrictArray, root_of
 from tests.kernels.cuda.host_images import HostImage
 
@@ -32,6 +34,16 @@ class CudaError(Exception):
         self.status = status
 
 
+class _Gpu(SimulatedGpu):
+    """One whose work is refused once the context has ended."""
+
+    fake: FakeCupy
+
+    def call(self, call: LateCall) -> Any:
+        self.fake.check()
+        return super().call(call)
+
+
 class FakeCupy:
     """The module. Array functions are those of a simulated GPU's array module.
 
@@ -39,14 +51,16 @@ class FakeCupy:
     forgets   (how many waits were asked for before) -> whether this one is not made
     waits     how many a stream was asked to make
     status    what the next look at an event fails with; 0: nothing
+    ended     what every call fails with, since it has ended the context; 0: it lives
     launched  the names of our kernels, in the order in which they were launched
     """
 
     ndarray = StrictArray
 
     def __init__(self, seed: int = 0, cards: int = 1, capacity_bytes: int | None = None) -> None:
-        self.gpu = gpu = SimulatedGpu("fake:0", seed=seed, capacity_bytes=capacity_bytes)
-        gpu.leaves_out = lambda kind, event: True
+        self._capacity_bytes = capacity_bytes
+        self.gpu = self._new_gpu(seed)
+        self.ended = 0
         self.forgets: Callable[[int], bool] = lambda number: False
         self.waits = 0
         self.status = 0
@@ -58,22 +72,23 @@ class FakeCupy:
         class Stream:
             def __init__(self, *, non_blocking: bool) -> None:
                 assert non_blocking
+                fake.check()
                 self.number = next(streams)
                 self._before: list[int] = []
 
             def __enter__(self) -> None:
-                self._before.append(gpu._stream)
-                gpu._stream = self.number
+                self._before.append(fake.gpu._stream)
+                fake.gpu._stream = self.number
 
             def __exit__(self, *_: object) -> None:
-                gpu._stream = self._before.pop()
+                fake.gpu._stream = self._before.pop()
 
             def wait_event(self, event: Any) -> None:
                 fake.waits += 1
                 if not fake.forgets(fake.waits - 1):
-                    with gpu._lock:
-                        gpu._accesses.waited(self.number, *event.at)
-                        gpu._streams.wait(self.number, *event.at)
+                    with fake.gpu._lock:
+                        fake.gpu._accesses.waited(self.number, *event.at)
+                        fake.gpu._streams.wait(self.number, *event.at)
 
             def synchronize(self) -> None:
                 event = Event(block=True, disable_timing=True)
@@ -83,14 +98,20 @@ class FakeCupy:
         class Event:
             def __init__(self, *, block: bool, disable_timing: bool) -> None:
                 assert block
-                assert disable_timing
+                self.is_timed = not disable_timing
+                self.seconds: float | None = None
 
             def record(self, stream: Stream) -> None:
                 # An event is a piece of work: it comes after what its stream was told to wait for.
-                with gpu._lock:
-                    access = gpu._accesses.launched(stream.number, "event", (), ())
-                    gpu._streams.launch(stream.number, lambda: None)
-                    gpu.ordering.launch(stream.number)
+                fake.check()
+
+                def happen() -> None:
+                    self.seconds = perf_counter()
+
+                with fake.gpu._lock:
+                    access = fake.gpu._accesses.launched(stream.number, "event", (), ())
+                    fake.gpu._streams.launch(stream.number, happen)
+                    fake.gpu.ordering.launch(stream.number)
                 self.at = (access.stream, access.position)
 
             @property
@@ -103,27 +124,35 @@ class FakeCupy:
                         raise CudaError(status)
 
         def query(event: Event) -> int:
-            if fake.status:
-                return fake.status
-            with gpu._lock:
-                gpu._streams.run_one()
-                if not gpu._streams.has_reached(*event.at):
+            if fake.status or fake.ended:
+                return fake.ended or fake.status
+            with fake.gpu._lock:
+                fake.gpu._streams.run_one()
+                if not fake.gpu._streams.has_reached(*event.at):
                     return NOT_READY
-                gpu._seen(StreamEvent(*event.at, before={}))
+                fake.gpu._seen(StreamEvent(*event.at, before={}))
                 return 0
+
+        def elapsed(one: Event, other: Event) -> float:
+            """Milliseconds between two events that have happened."""
+            assert one.is_timed
+            assert other.is_timed
+            assert one.seconds is not None
+            assert other.seconds is not None
+            return 1e3 * (other.seconds - one.seconds)
 
         class MemoryPool:
             def malloc(self, size: int) -> None:
                 """Whether there is as much; the array itself takes it."""
                 try:
-                    block = gpu.pool.allocate(size, gpu._stream)
+                    block = fake.gpu.pool.allocate(size, fake.gpu._stream)
                 except ResourceExhaustedError as error:
                     raise MemoryError(str(error)) from None
-                gpu.pool.give_back(block)
+                fake.gpu.pool.give_back(block)
 
             def free_all_blocks(self) -> None:
                 fake.trimmed += 1
-                gpu._trim()
+                fake.gpu._trim()
 
         self._allocator: Callable[[int], Any] = lambda size: None
         self.cuda = SimpleNamespace(
@@ -132,14 +161,35 @@ class FakeCupy:
             MemoryPool=MemoryPool,
             Device=_Card,
             function=SimpleNamespace(Module=partial(_CardModule, self)),
-            get_current_stream=lambda: SimpleNamespace(ptr=gpu._stream + 1),
+            get_current_stream=lambda: SimpleNamespace(ptr=self.gpu._stream + 1),
+            get_elapsed_time=elapsed,
             using_allocator=self._using,
-            alloc_pinned_memory=lambda size: bytearray([0xA5]) * size,
+            alloc_pinned_memory=self._pinned,
             runtime=SimpleNamespace(
                 CUDARuntimeError=CudaError, getDeviceCount=lambda: cards, eventQuery=query
             ),
             driver=SimpleNamespace(CUDADriverError=CudaError),
         )
+
+    def _new_gpu(self, seed: int) -> SimulatedGpu:
+        gpu = _Gpu("fake:0", seed=seed, capacity_bytes=self._capacity_bytes)
+        gpu.leaves_out = lambda kind, event: True
+        gpu.fake = self
+        return gpu
+
+    def check(self) -> None:
+        """Raises what has ended the context, as every call does from then on."""
+        if self.ended:
+            raise CudaError(self.ended)
+
+    def restart(self, seed: int = 0) -> None:
+        """Another context, which has nothing of the one that has ended."""
+        self.ended = 0
+        self.gpu = self._new_gpu(seed)
+
+    def _pinned(self, size: int) -> bytearray:
+        self.check()
+        return bytearray([0xA5]) * size
 
     @contextmanager
     def _using(self, allocate: Callable[[int], Any]) -> Iterator[None]:
@@ -150,6 +200,7 @@ class FakeCupy:
             self._allocator = before
 
     def empty(self, shape: Any, dtype: Any) -> StrictArray:
+        self.check()
         self._allocator(int(np.prod(shape)) * np.dtype(dtype).itemsize)
         gpu = self.gpu
         with gpu._lock:

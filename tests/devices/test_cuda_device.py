@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -16,8 +17,10 @@ from flowengine.core import dtypes
 from flowengine.devices import cuda, cuda_device
 from flowengine.devices.cpu import CpuDevice
 from flowengine.devices.cuda_device import CudaDevice, cards_with_cupy, cupy_module
-from flowengine.devices.device import DeviceRegistry, StreamDevice
+from flowengine.devices.device import DeviceRegistry, StreamDevice, TimedDevice
+from flowengine.devices.launch_record import LaunchRecord
 from flowengine.devices.load import DEVICES
+from flowengine.runtime.planning import tiers
 from flowengine.testing.simulated_gpu import SimulatedGpu
 from flowengine.testing.strict_array import StrictArray
 from tests.devices.fake_cupy import FakeCupy, copied_out
@@ -229,15 +232,127 @@ async def test_memory_that_is_short_is_waited_for_and_then_told_of() -> None:
 async def test_what_ends_the_context_is_told_and_nothing_hangs(threads: bool) -> None:
     g = fe.Graph()
     x = g.placeholder("float32", [3], name="x")
-    y = g.ops.Exp(x, name="y")
+    v = g.variable(np.full(3, 2, np.float32), name="v")
+    y = g.ops.Exp(x * v, name="y")
     fake = FakeCupy(1)
     async with opened(g, fake, worker_threads=threads) as session:
+        await session.initialise()
         assert (await session.run(y, {x: np.zeros(3, np.float32)})).tolist() == [1, 1, 1]
-        fake.status = 700
+        fake.ended = 700
         for _ in range(3):
-            with trio.fail_after(30), pytest.raises(fe.errors.InternalError, match="Start the process anew"):
+            with trio.fail_after(30), pytest.raises(fe.errors.UnavailableError) as told:
                 await session.run(y, {x: np.zeros(3, np.float32)})
-            fake.status = 0  # it does not come back by itself
+            assert "has ended the CUDA context of this process" in str(told.value)
+            assert "The process that runs the device has to be started anew: restore" in str(told.value)
+            assert "initialisers: v" in str(told.value)
+
+
+@pytest.mark.parametrize("threads", [True, False])
+async def test_a_context_that_is_made_anew_has_a_new_incarnation(threads: bool) -> None:
+    g = fe.Graph()
+    x = g.placeholder("float32", [3], name="x")
+    v = g.variable(np.full(3, 2, np.float32), name="v")
+    y = g.ops.Exp(x * v, name="y")
+    zeros = np.zeros(3, np.float32)
+    fake = FakeCupy(1)
+    settings: dict[str, Any] = {"worker_threads": threads, "deterministic": True}
+    async with opened(g, fake, **settings) as session:
+        await session.initialise()
+        call = session.make_callable(y, [x])
+        assert (await call(zeros)).tolist() == [1, 1, 1]
+        (former,) = session.devices.matching("/device:GPU:*")
+        fake.ended = 719
+        with trio.fail_after(30), pytest.raises(fe.errors.UnavailableError, match="has to be started anew"):
+            await call(zeros)
+        assert session.devices.matching("/device:GPU:*") == [former], "the card still refuses"
+        fake.restart(2)
+        with trio.fail_after(30), pytest.raises(fe.errors.UnavailableError, match="on a new incarnation"):
+            await call(zeros)
+        (following,) = session.devices.matching("/device:GPU:*")
+        assert isinstance(following, CudaDevice)
+        assert (following.name, following.settings) == (former.name, former.settings)  # type: ignore[attr-defined]
+        assert following.incarnation != former.incarnation
+        with pytest.raises(fe.errors.FailedPreconditionError, match="v"):
+            await call(zeros)
+        await session.initialise()
+        assert (await call(zeros)).tolist() == [1, 1, 1]
+        with pytest.raises(fe.errors.UnavailableError, match="has ended the CUDA context"):
+            former.copy_in(zeros)
+    fake.gpu.check()
+
+
+def test_a_card_that_computes_something_else_than_it_should_is_no_successor() -> None:
+    fake = FakeCupy(1)
+    device = CudaDevice(NAME, fake)
+    fake.ended = 700
+    with pytest.raises(fe.errors.UnavailableError, match="all values on the card are lost"):
+        device.copy_in(np.ones(2))
+    assert device.successor() is None
+    fake.restart()
+    fake.gpu.fails_at = lambda name: True  # what was compiled in the former context is not launched any more
+    assert device.successor() is None
+    fake.restart()
+    following = device.successor()
+    assert following is not None
+    assert following.incarnation != device.incarnation
+
+
+# -- when it was done ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("runs", [0, 1_000_000], ids=["hot", "cold"])
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_step_that_asks_is_told_what_each_stream_did_and_when(
+    seed: int, runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiers, "HOT_RUNS", runs)
+    g = fe.Graph()
+    x = g.placeholder("float32", [2, 2], name="x")
+    first = g.ops.MatMul(x, x, name="first")
+    second = g.ops.MatMul(first, first, name="second")
+    fake = FakeCupy(seed)
+    async with opened(g, fake) as session:
+        assert isinstance(session.devices[NAME], TimedDevice)
+        feeds = {x: np.eye(2, dtype=np.float32)}
+        await session.run([first, second], feeds)
+        steps = []
+        for _ in range(2):
+            metadata = fe.RunMetadata(launches=[])
+            await session.run([first, second], feeds, run_metadata=metadata)
+            await session.run([first, second], feeds)
+            assert metadata.launches is not None
+            steps.append(metadata.launches)
+    for launches in steps:
+        assert {each.device for each in launches} == {NAME}
+        assert sorted((each.stream, each.node, each.what) for each in launches) == [
+            ("compute", "first", "work"),
+            ("compute", "second", "work"),
+            ("copy in", "x/_to_device_0", "copy in"),
+            ("copy out", "first:0", "copy out"),
+            ("copy out", "second:0", "copy out"),
+        ]
+        when = {each.node: each for each in launches}
+        assert all(each.began <= each.ended for each in launches)
+        order = ["x/_to_device_0", "first", "second", "second:0"]
+        for one, other in pairwise(order):
+            assert when[one].ended <= when[other].began + 1e-9
+    assert max(each.ended for each in steps[0]) <= min(each.began for each in steps[1])
+    fake.gpu.check()
+
+
+def test_of_many_steps_those_that_have_work_under_way_are_told_it() -> None:
+    device = CudaDevice(NAME, FakeCupy(3))
+    there = device.copy_in(np.ones(4, np.float32))
+    steps: list[list[LaunchRecord]] = [[] for _ in range(20)]
+    for number, launches in enumerate(steps):
+        device.note(launches, f"n{number}")
+        with device.computing():
+            there = there + there
+    device.note(None, "")
+    with device.computing():
+        there = there + there
+    device.synchronize()
+    assert [[each.node for each in launches] for launches in steps] == [[f"n{i}"] for i in range(20)]
 
 
 def test_an_error_that_does_not_end_the_context_does_not_end_the_device() -> None:

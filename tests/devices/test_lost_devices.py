@@ -182,6 +182,6 @@ def test_without_a_successor_it_says_who_is_to_be_started_anew() -> None:
     names = [f"v{i:02}" for i in range(12)]
     text = loss_of(gpu, [], names, is_followed=False).message
     assert text == (
-        "it is lost. Whoever runs the device has to be started anew: restore these variables, or run "
-        "their initialisers: v00, v01, v02, v03, v04, v05, v06, v07, v08, v09 and 2 more"
+        "it is lost. The process that runs the device has to be started anew: restore these variables, or "
+        "run their initialisers: v00, v01, v02, v03, v04, v05, v06, v07, v08, v09 and 2 more"
     )

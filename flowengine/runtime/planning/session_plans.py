@@ -19,6 +19,7 @@ from flowengine.core.config import Settings
 from flowengine.core.errors import CancelledError, FailedPreconditionError
 from flowengine.core.pieces import Piecework, at_once
 from flowengine.devices.allocation import Ledger
+from flowengine.devices.device import Device
 from flowengine.devices.offered import OfferedDevices
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.registry import KernelRegistry
@@ -171,6 +172,11 @@ class SessionPlans:
             self.version = -1
             if isinstance(self._placer, SessionPlacer):
                 self._placer.devices_came()
+
+    def is_followed(self, lost: Device) -> bool:
+        """Have successors of devices that are lost; whether this one has one."""
+        self.renew_devices()
+        return self._offered.devices[lost.name] is not lost
 
     def _notice_growth(self) -> None:
         """Where the graph has grown, or a device is lost, plans made so far are of no use."""

@@ -42,7 +42,9 @@ class DeviceResources:
             held = self._managers.pop(device.name)
             del self._holders[device.name]
             variables = held.held(Variable)
-            self._gone[device] = sorted(each.name for each in variables if each.is_initialized)
+            names = {each.name for each in variables if each.is_initialized}
+            # A step on what nobody follows has held something there meanwhile.
+            self._gone[device] = sorted(names.union(self._gone.get(device, ())))
             held.close()
         return self._gone.get(device, ())
 

@@ -3,6 +3,7 @@
 A device that is lost refuses every call. The step that comes to know of it ends with UnavailableError, and so
 does each other step that has a part there; nobody waits for what was launched. Whoever may, puts a successor
 in its place before the next step: a device of the same name, with an incarnation of its own and empty memory.
+Where there can be none, each later step is refused.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def loss_of(
     if is_followed:
         told += ". The next step runs on a new incarnation of the device, with nothing in its memory"
     else:
-        told += ". Whoever runs the device has to be started anew"
+        told += ". The process that runs the device has to be started anew"
     if variables:
         more = "" if len(variables) <= _NAMED else f" and {len(variables) - _NAMED} more"
         names = ", ".join(variables[:_NAMED])
