@@ -105,11 +105,12 @@ def compile_module(kernels: Sequence[str], architecture: str, folder: Path | Non
         return path.read_bytes()
     module, _ = found.compile(text, options)
     with contextlib.suppress(OSError):
-        _keep(path, module)
+        keep(path, module)
     return module
 
 
-def _keep(path: Path, module: bytes) -> None:
+def keep(path: Path, module: bytes) -> None:
+    """Write a file of the cache beside its place, and move it there; OSError where that cannot be."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
     try:
@@ -122,4 +123,4 @@ def _keep(path: Path, module: bytes) -> None:
         raise
 
 
-__all__ = ["OPTIONS", "RuntimeCompiler", "cache_folder", "compile_module", "compiler"]
+__all__ = ["OPTIONS", "RuntimeCompiler", "cache_folder", "compile_module", "compiler", "keep"]

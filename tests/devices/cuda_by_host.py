@@ -17,11 +17,12 @@ from flowengine.devices import cuda
 from flowengine.devices.cuda_device import CudaDevice
 from flowengine.devices.device import DeviceRegistry
 from flowengine.devices.load import DEVICES
-from flowengine.kernels.cuda import compiling, cublas, serving
+from flowengine.kernels.cuda import compiling, cublas, cudnn, serving
 from flowengine.kernels.cuda.cublas import Cublas
 from flowengine.testing.strict_array import StrictArray
 from tests.devices.fake_cupy import FakeCupy, copied_out, memory_of
 from tests.devices.placing import OverGpu
+from tests.kernels.cuda.fake_cudnn import FakeCudnn, library_path
 from tests.kernels.cuda.host_compiler import COMPILER
 from tests.kernels.cuda.host_images import IMAGES
 
@@ -106,6 +107,61 @@ def multiply_by_host(monkeypatch: pytest.MonkeyPatch, path: Path, fake: FakeCupy
     return library
 
 
+class LateCudnn(FakeCudnn):
+    """The tests' cuDNN, whose convolutions are work of a stand-in's card: now on what is known, and late."""
+
+    def __init__(self, cupy: FakeCupy) -> None:
+        super().__init__()
+        self._cupy = cupy
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """See `Cudnn.call`."""
+        if name != "cudnnBackendExecute":
+            super().call(name, *arguments)
+            return
+        _, plan, pack = arguments
+        gpu, fake = self._cupy.gpu, self.fake
+        names, late = (ctypes.c_int64 * _TENSORS_MAX)(), (ctypes.c_int64 * _TENSORS_MAX)()
+        workspace = ctypes.c_int64()
+        count = fake.fake_pack(pack, names, late, ctypes.byref(workspace))
+        text = bytes(fake.fake_plan(plan))
+        direction = int(text.split()[2])
+        known = (ctypes.c_int64 * _TENSORS_MAX)(*late)
+        with gpu._lock:
+            chunks = {}
+            for place in range(count):
+                there = self._cupy.place(late[place])
+                known[place] = there.known.ctypes.data + there.offset
+                chunks[names[place]] = there.chunk
+            self._cupy.launched.append("convolution")
+            assert fake.fake_run(text, ctypes.c_int64(count), names, known) == 0
+            written = [chunks.pop(_WRITTEN[direction])]
+            if workspace.value:
+                written.append(self._cupy.place(workspace.value).chunk)
+
+            def work() -> None:
+                assert fake.fake_run(text, ctypes.c_int64(count), names, late) == 0
+
+            reads = dict.fromkeys(chunks.values())
+            gpu._launch("convolution", gpu._stream, work, reads, dict.fromkeys(written), "launch")
+
+
+_TENSORS_MAX: Final = 8
+#: {direction: the tensor that it writes}, as cuDNN numbers the one and we the other.
+_WRITTEN: Final = {10: 3, 11: 2, 12: 1}
+
+
+def convolve_by_host(monkeypatch: pytest.MonkeyPatch, fake: FakeCupy) -> LateCudnn:
+    """cuDNN is there, for one stand-in: the tests' own."""
+    library = LateCudnn(fake)
+    monkeypatch.setattr(cudnn, "cudnn", lambda: library)
+    here = tuple(
+        replace(each, path=library_path()) if each.name == "cudnn" else each for each in cuda.libraries()
+    )
+    monkeypatch.setattr(cuda, "libraries", lambda: here)
+    return library
+
+
 def compiled_cublas(folder: Path) -> Path:
     """The tests' cuBLAS, compiled."""
     assert COMPILER is not None
@@ -131,8 +187,10 @@ async def opened(
 
 __all__ = [
     "LateCublas",
+    "LateCudnn",
     "compile_by_host",
     "compiled_cublas",
+    "convolve_by_host",
     "give_arrays",
     "multiply_by_host",
     "opened",

@@ -1,7 +1,8 @@
-"""Single nodes by our CUDA C and by cuBLAS, a file a family."""
+"""Single nodes by our CUDA C, cuBLAS and cuDNN, a file a family."""
 
 from flowengine.kernels.cuda.overrides import (
     biases,
+    convolutions,
     elementwise,
     normalization,
     poolings,
@@ -14,6 +15,7 @@ from flowengine.kernels.cuda.overrides import (
 
 __all__ = [
     "biases",
+    "convolutions",
     "elementwise",
     "normalization",
     "poolings",
