@@ -13,6 +13,7 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.wanted import check_wanted
 from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.image.suppression import check_suppressed, chosen_of
 from flowengine.kernels.registry import kernel
@@ -198,15 +199,14 @@ def combined_non_max_suppression(
     out = np.zeros((batch, total, 4), np.float32)
     marks, kinds = np.zeros((batch, total), np.float32), np.zeros((batch, total), np.float32)
     valid = np.zeros(batch, np.int32)
-    for image in range(batch):
+    for image in range(batch if scores.size else 0):
         found: list[tuple[Array, Array, int]] = []
         for kind in range(classes):
+            check_wanted()
             of_kind = boxes[image, :, kind if boxes.shape[2] > 1 else 0]
             own = np.ascontiguousarray(scores[image, :, kind])
             kept = chosen_of(of_kind, own, min(per_class, count), ratio, score_threshold)
             found.append((of_kind[kept], own[kept], kind))
-        if not found:
-            continue
         every = np.concatenate([each[1] for each in found])
         best = np.argsort(-every, kind="stable")[:total]
         valid[image] = best.size

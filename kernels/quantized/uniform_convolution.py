@@ -194,6 +194,8 @@ def uniform_quantized_convolution_hybrid(
     by = _beside(rhs_scales, axis, sums.ndim)
     # Features of one part of the kernel are made of one group of the batch, and take its scales.
     batches = node.attrs["batch_group_count"]
-    scales = xp.repeat(scale.reshape(batches, sums.shape[0]), sums.shape[1] // batches, axis=0)
-    out = sums.astype(np.float32) * scales.T.reshape(sums.shape[:2] + (1,) * (sums.ndim - 2)) * by
+    count, features = sums.shape[:2]
+    shares = (count, batches, features // batches)
+    scales = xp.broadcast_to(scale.reshape(batches, count).T[:, :, None], shares)
+    out = sums.astype(np.float32) * scales.reshape((count, features) + (1,) * (sums.ndim - 2)) * by
     return _back(xp, out, numbers)

@@ -9,6 +9,7 @@ list of rows takes all memory for 2^40 rows of nothing, which themselves take no
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable, Iterator
@@ -24,6 +25,9 @@ from flowengine.core.errors import InvalidArgumentError
 SHAPES: Final = ((2**40, 0), (0, 2**40), (2**31, 0, 3))
 #: What is greater than any array, in as far as a type holds it.
 NUMBERS: Final = (2**31 - 1, 2**31, 2**40)
+MANY: Final = 2**40
+#: Of so many sizes of a graph each is nothing and each is many.
+_SIZES: Final = 5
 #: Of a vector of more numbers than these only the first are changed.
 _PLACES: Final = 8
 #: A constant of more than these elements steers nothing.
@@ -59,6 +63,33 @@ def changes(graph: Any) -> Iterator[Change]:
             yield from _of_constant(node, place)
         else:
             yield from _of_attributes(node, place)
+    yield from _of_sizes(graph)
+
+
+def _of_sizes(graph: Any) -> Iterator[Change]:
+    """One size is nothing in all constants that have it, and one dimension, or all of a size, is many."""
+    shapes = {place: tuple(dim.size for dim in shape.dim) for place, shape in _shapes(graph)}
+    sizes = sorted(set(itertools.chain(*shapes.values())))[:_SIZES]
+    for nothing in sizes:
+        emptied = {place: _with(shape, {nothing: 0}) for place, shape in shapes.items() if nothing in shape}
+        for many in sizes:
+            if many != nothing:
+                new = {place: _with(shape, {many: MANY}) for place, shape in emptied.items()}
+                yield from _early_and_late(f"sizes {nothing} = 0 and {many} = {MANY}", new)
+        for place, shape in emptied.items():
+            for axis in (axis for axis, size in enumerate(shape) if size):
+                new = emptied | {place: (*shape[:axis], MANY, *shape[axis + 1 :])}
+                what = f"sizes {nothing} = 0 and axis {axis} of {graph.node[place].name} = {MANY}"
+                yield from _early_and_late(what, new)
+
+
+def _with(shape: tuple[int, ...], sizes: dict[int, int]) -> tuple[int, ...]:
+    return tuple(sizes.get(size, size) for size in shape)
+
+
+def _early_and_late(what: str, shapes: dict[int, tuple[int, ...]]) -> Iterator[Change]:
+    yield what, partial(_set_shapes, shapes)
+    yield f"{what}, late", partial(_set_shapes_late, shapes)
 
 
 def _of_constant(node: Any, place: int) -> Iterator[Change]:
@@ -121,6 +152,24 @@ def _set_shape(place: int, shape: tuple[int, ...], graph: Any) -> None:
         tensor.tensor_shape.dim.add().size = size
 
 
+def _shapes(graph: Any) -> Iterator[tuple[int, Any]]:
+    """(place, shape) of each constant that is no scalar."""
+    for place, node in enumerate(graph.node):
+        if node.op == "Const" and node.attr["value"].tensor.tensor_shape.dim:
+            yield place, node.attr["value"].tensor.tensor_shape
+
+
+def _set_shapes(shapes: dict[int, tuple[int, ...]], graph: Any) -> None:
+    for place, shape in shapes.items():
+        _set_shape(place, shape, graph)
+
+
+def _set_shapes_late(shapes: dict[int, tuple[int, ...]], graph: Any) -> None:
+    _set_shapes(shapes, graph)
+    for place, _ in list(_shapes(graph)):
+        _make_late(place, graph)
+
+
 def _set_number(place: int, at: int, number: int, graph: Any) -> None:
     tensor = graph.node[place].attr["value"].tensor
     values = _integers(tensor)
@@ -131,8 +180,12 @@ def _set_number(place: int, at: int, number: int, graph: Any) -> None:
 
 
 def _set_late(place: int, change: Callable[[Any], None], graph: Any) -> None:
-    """The change, and no shape function and no pass sees it: what is fed by default is known in the step."""
     change(graph)
+    _make_late(place, graph)
+
+
+def _make_late(place: int, graph: Any) -> None:
+    """No shape function and no pass sees a constant any more: what is fed by default is known in the step."""
     constant = graph.node[place]
     name = constant.name
     constant.name = f"{name}/default"

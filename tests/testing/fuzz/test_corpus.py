@@ -15,6 +15,7 @@ _SECONDS = 60.0
 _CORPUS = {
     "calls-absurd_window": "value",
     "calls-body_of_another_loop": "InvalidArgumentError",
+    "calls-classes_without_boxes": "value",
     "calls-codes_of_another_type": "InvalidArgumentError",
     "calls-compressed_element": "ResourceExhaustedError",
     "calls-decompressed": "ResourceExhaustedError",
@@ -24,6 +25,7 @@ _CORPUS = {
     "calls-empty_matrices_inverted": "value",
     "calls-empty_matrices_multiplied": "value",
     "calls-exponential_pattern": "value",
+    "calls-kernels_of_nothing": "value",
     "calls-many_rounds": "ResourceExhaustedError",
     "calls-no_rows_of_many_columns": "ResourceExhaustedError",
     "calls-padded_number": "ResourceExhaustedError",

@@ -45,6 +45,26 @@ def test_each_place_that_steers_has_its_turn() -> None:
     assert nodes["x"].input[0] == "dims"
 
 
+def test_sizes_that_constants_share_change_together() -> None:
+    graph = Graph()
+    first, second = (
+        graph.constant(np.zeros(shape), name=name) for shape, name in (((4, 3), "a"), ((3, 2), "b"))
+    )
+    graph.ops.MatMul(first, second)
+    found = dict(extremes(bytes(graph.to_graph_def().SerializeToString())))
+    changed = parse_graph_def(found["sizes 3 = 0 and 2 = 1099511627776"])
+    shapes = [
+        [dim.size for dim in node.attr["value"].tensor.tensor_shape.dim]
+        for node in changed.node
+        if node.op == "Const"
+    ]
+    assert shapes == [[4, 0], [0, 2**40]]
+    assert "sizes 3 = 0 and axis 0 of a = 1099511627776" in found
+    assert "sizes 4 = 0 and axis 1 of a = 1099511627776, late" in found
+    late = parse_graph_def(found["sizes 3 = 0 and 2 = 1099511627776, late"])
+    assert [node.op for node in late.node][-2:] == ["PlaceholderWithDefault"] * 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("every", [40, pytest.param(1, marks=pytest.mark.nightly)])
 def test_no_op_is_led_astray(tmp_path: Path, every: int) -> None:
