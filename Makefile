@@ -3,7 +3,7 @@
 #   make demo     train, evaluate and use a small classifier of handwritten digits from the command line
 #   make demo-cluster   the same over a parameter server and two workers, as processes of this machine; TLS=1 under TLS
 #   make test     the whole test suite            make lint      ruff, mypy, the floors
-#   make test-numpy   the kernels' tests without oneDNN
+#   make test-numpy   what oneDNN has a part in, with NumPy alone
 #   make docs     the documentation, in site/      make bench     benchmarks
 #   make docs-shots   pictures of all its pages, looked over for what is cut off; needs Chromium
 #   make examples   the programs of docs/examples on each Python found, servers and notebook among them
@@ -93,10 +93,11 @@ demo-cluster: $(DEMO)/ready
 test: $(TEST)/ready
 	$(TEST)/bin/python -m pytest $(or $(ARGS),-n $(WORKERS) --dist loadfile)
 
-# The kernels with NumPy alone: where oneDNN is there it serves some of them otherwise.
+# What computes with oneDNN's kernels where they are there, with NumPy alone: see docs/testing.md.
 test-numpy: $(TEST)/ready
-	FLOWENGINE_KERNEL_PROVIDER=numpy $(TEST)/bin/python -m pytest -q -n $(WORKERS) --dist loadfile \
-		tests/kernels tests/oprecords --ignore tests/kernels/onednn
+	FLOWENGINE_KERNEL_PROVIDER=numpy $(TEST)/bin/python -m pytest -q -m provided tests/oprecords/test_records.py \
+		tests/kernels tests/conformance/test_corpus.py tests/conformance/test_recorded.py \
+		tests/client/test_layers.py tests/gradients/test_layers.py
 
 lint: $(TEST)/ready
 	$(TEST)/bin/ruff check .

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests import provided
 
 ROOT = Path(__file__).resolve().parent.parent
 PROFILE = os.environ.get("FLOWENGINE_TEST_PROFILE", "ci")
@@ -76,6 +78,14 @@ def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("nightly"):
             item.add_marker(skip)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    if not provided.is_watched(item):
+        return (yield)
+    with provided.watched():
+        return (yield)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

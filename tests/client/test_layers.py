@@ -13,6 +13,8 @@ from flowengine.core.errors import InvalidArgumentError
 from tests.client import replayed
 from tests.client.trained import after_training, assigned
 
+pytestmark = pytest.mark.provided
+
 GROUPS = sorted({name.partition("/")[0] for name in replayed.names("layers")})
 
 

@@ -77,6 +77,7 @@ def test_cases_of_the_first_ops_pass_but_for_the_known_exceptions(results: Any, 
     assert len(failing) <= (1 - LEAST_OF_SCOPE_01) * len(chosen)
 
 
+@pytest.mark.provided
 def test_whole_graphs_reproduce_their_values(
     shared: Path, say: Callable[[str], None], record_property: Callable[[str, object], None]
 ) -> None:

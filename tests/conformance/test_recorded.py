@@ -14,7 +14,7 @@ from flowengine.runtime.planning import tiers
 from flowengine.testing.recorded import find_cases
 from flowengine.testing.replay import replay_case
 
-pytestmark = pytest.mark.conformance
+pytestmark = [pytest.mark.conformance, pytest.mark.provided]
 
 CASES = {Path(address).name: address for address in find_cases(Path(__file__).parent / "recorded")}
 

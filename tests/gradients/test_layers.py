@@ -10,6 +10,8 @@ import pytest
 import flowengine as fe
 from tests.gradients.differences import check
 
+pytestmark = pytest.mark.provided
+
 _RANDOM: Final = np.random.default_rng(3)
 #: Of ops that know single precision only.
 SINGLE: Final[dict[str, Any]] = {"step": 1e-2, "tolerances": (2e-2, 2e-2)}

@@ -26,6 +26,7 @@ async def _outputs(graph: fe.Graph) -> list[Any]:
         return list(await session.run([f"norm:{slot}" for slot in range(5)], {"x:0": x}))
 
 
+@pytest.mark.provided
 async def test_statistics_move_from_the_given_ones() -> None:
     data = _graph().to_graph_def()
     next(node for node in data.node if node.name == "norm").attr["exponential_avg_factor"].f = 0.25

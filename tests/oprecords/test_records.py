@@ -17,10 +17,21 @@ from flowengine.core.shapes import TensorShape
 from flowengine.runtime.planning import tiers
 from tests.oprecords.found import RECORDS
 from tests.oprecords.record import TOLERANCE, BadSample, Built, OpRecord, plain, wanted_attrs
+from tests.provided import marks
 
-_CASES = [(record, types) for record in RECORDS for types in record.combinations()]
-_IDS = ["-".join([record.op, *dict.fromkeys(types.values())]) for record, types in _CASES]
-_BAD = [(record, each) for record in RECORDS for each in record.bad]
+_RECORDS = [pytest.param(record, id=record.op, marks=marks(record.op)) for record in RECORDS]
+_CASES = [
+    pytest.param(
+        record, types, id="-".join([record.op, *dict.fromkeys(types.values())]), marks=marks(record.op)
+    )
+    for record in RECORDS
+    for types in record.combinations()
+]
+_ALL_BAD = [(record, each) for record in RECORDS for each in record.bad]
+_BAD = [
+    pytest.param(record, each, id=f"{record.op}-{i}", marks=marks(record.op))
+    for i, (record, each) in enumerate(_ALL_BAD)
+]
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +74,7 @@ def _bits(value: Any) -> tuple[Any, ...]:
     return array.dtype, array.shape, content
 
 
-@pytest.mark.parametrize(("record", "types"), _CASES, ids=_IDS)
+@pytest.mark.parametrize(("record", "types"), _CASES)
 async def test_gives_what_the_reference_gives(record: OpRecord, types: Mapping[str, str]) -> None:
     graph, nodes = _build_all(record, types, "unknown")
     before = [{name: _bits(value) for name, value in built.feeds.items()} for built in nodes]
@@ -118,7 +129,7 @@ def _compare(got: Any, want: Any, loose: float, where: str) -> None:
         np.testing.assert_allclose(got.astype(wide), rounded, tolerance, tolerance, err_msg=where)
 
 
-@pytest.mark.parametrize("record", RECORDS, ids=lambda r: r.op)
+@pytest.mark.parametrize("record", _RECORDS)
 async def test_shape_function_tells_the_truth(record: OpRecord) -> None:
     types = next(record.combinations())
     for form in ("unknown", "ranked", "known", "constant"):
@@ -139,7 +150,7 @@ async def test_shape_function_tells_the_truth(record: OpRecord) -> None:
                         assert said.is_fully_defined, where
 
 
-@pytest.mark.parametrize("record", RECORDS, ids=lambda r: r.op)
+@pytest.mark.parametrize("record", _RECORDS)
 def test_comes_back_from_a_graph_def(record: OpRecord) -> None:
     graph, nodes = _build_all(record, next(record.combinations()), "known")
     again = fe.Graph.from_graph_def(graph.to_graph_def().SerializeToString(), strict=True)
@@ -167,7 +178,7 @@ async def _build_and_play(record: OpRecord, each: BadSample, form: str) -> None:
     )
 
 
-@pytest.mark.parametrize(("record", "each"), _BAD, ids=[f"{r.op}-{i}" for i, (r, _) in enumerate(_BAD)])
+@pytest.mark.parametrize(("record", "each"), _BAD)
 @pytest.mark.parametrize("form", ["unknown", "constant"])
 async def test_refuses(record: OpRecord, each: BadSample, form: str) -> None:
     error = getattr(fe.errors, each.error)
