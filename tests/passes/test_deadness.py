@@ -76,6 +76,27 @@ def test_a_loop_is_lowered_if_what_decides_is_as_dead_as_the_rest(
                 assert session.run("y0:0", {**feeds, "pred:0": False}) == 3
 
 
+def test_sides_of_two_predicates_may_both_be_dead() -> None:
+    """The loop is the state machine's where a value comes from branches that close no conditional."""
+    g = fe.Graph()
+    p, q = (g.placeholder("bool", [], name=name) for name in "pq")
+    x = g.placeholder("float32", [], name="x")
+    n = g.placeholder("int32", [], name="n")
+    for name, other in (("whole", p), ("apart", q)):
+        sides = [taken(g, x, p), g.ops.Switch(x, other).output_false]
+        start = g.ops.Merge(sides).output
+        for number, result in enumerate(count_to(g, [g.constant(0), start], n, [x])):
+            g.ops.Identity(result, name=f"{name}{number}")
+    feeds = ["p:0", "q:0", "x:0", "n:0"]
+    assert lowered(g, ["whole0:0", "whole1:0"], feeds)
+    assert not lowered(g, ["apart0:0", "apart1:0"], feeds)
+    dead = {"p:0": False, "q:0": True, "x:0": np.float32(2), "n:0": np.int32(3)}
+    with fe.blocking.Session(g) as session:
+        for _ in range(12):
+            assert session.run(["apart0:0", "apart1:0"], {**dead, "p:0": True}) == [3, 16.0]
+        assert session.run("apart0:0", dead) == 3
+
+
 def test_a_loop_within_a_branch_is_lowered_with_it() -> None:
     g = fe.Graph()
     pred = g.placeholder("bool", [], name="pred")

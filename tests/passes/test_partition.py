@@ -109,6 +109,17 @@ def test_small_constants_and_feeds_are_there_already() -> None:
     assert "Const" in ops(of(parts, B))
 
 
+def test_a_constant_keeps_its_name_on_its_own_device_alone() -> None:
+    g = Graph()
+    small = g.constant(np.float32(2), name="small")
+    for name in ("a", "b", "c"):
+        g.ops.Neg(small, name=name)
+    parts = cut(g, lambda name: {"b": B, "c": C}.get(name, A))
+    names = [[n.name for n in of(parts, device).graph if n.op == "Const"] for device in (A, B, C)]
+    assert names[0] == ["small"]
+    assert len({name for (name,) in names}) == 3, "one name would be two nodes of a trace"
+
+
 def test_fetches_and_targets_go_to_the_device_of_their_node() -> None:
     g = Graph()
     x = g.placeholder("float32", [], name="x")
@@ -153,6 +164,17 @@ def test_a_value_is_read_through_a_reference_when_its_consumer_would_read_it() -
     (read,) = (node for node in of(parts, A).graph if node.op == "Identity")
     assert read.control_inputs == ("assign",)
     assert {t.edge for t in parts.transfers} == {f"{read.name}:0", "^assign"}
+
+
+def test_a_branch_of_a_reference_stays_where_its_variable_is() -> None:
+    """Only what makes its value anew is made where it is wanted: a RefSwitch hands on what it was given."""
+    g = Graph()
+    v = g.ops.VariableV2(dtype="float32", shape=[], name="v")
+    side = g.ops.RefSwitch(v, g.placeholder("bool", [], name="p"), name="side")
+    g.ops.Neg(side.output_true, name="b")
+    parts = cut(g, lambda name: B if name == "b" else A, feeds=["p"])
+    assert "side" in of(parts, A).graph
+    assert ops(of(parts, B)) == ["Neg", "_Recv"]
 
 
 def loop(g: Graph, invariant: bool = True) -> list[str]:

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 
 import flowengine.kernels.load
 from flowengine.core.errors import DataLossError, InvalidArgumentError
+from flowengine.core.names import DeviceName
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.graph import Graph
 from flowengine.passes.place.calibrate import calibrate
 from flowengine.passes.place.costs import SAMPLES_MAX, CostModel
 from flowengine.passes.place.estimates import USUAL_DIMENSION, Estimator, bytes_of
-from flowengine.passes.place.offers import EvenLinks, Offer, cpu_offers
+from flowengine.passes.place.offers import EvenLinks, Offer, UsualLinks, cpu_offers
+from flowengine.passes.place.placer import runs_rarely
 from flowengine.passes.place.problem_graph import problem_of
 
 KERNELS = flowengine.kernels.load.load_all()
@@ -37,6 +39,30 @@ def test_a_product_costs_by_its_multiplications() -> None:
     assert costs[0] < costs[1] < costs[2]
     assert costs[2] > 100 * costs[1]
     assert estimator.output_bytes(g[large.port.node]) == (640 * 640 * 4,)
+
+
+def test_memory_is_shared_by_the_cpus_of_a_task_however_they_are_written() -> None:
+    links = UsualLinks()
+    here, there = (
+        Offer(DeviceName("worker", 0, 0).merge_with(DeviceName.parse(text)))
+        for text in ("/cpu:0", "/device:CPU:1")
+    )
+    assert links.bandwidth(here, there) == math.inf
+    card = Offer(DeviceName("worker", 0, 0).merge_with(DeviceName.parse("/gpu:0")))
+    away = Offer(DeviceName("worker", 0, 1).merge_with(DeviceName.parse("/cpu:0")))
+    assert math.inf > links.bandwidth(here, card) > links.bandwidth(here, away) > 0
+    assert links.latency(here, there) < links.latency(here, card) < links.latency(here, away)
+
+
+def test_what_only_leads_to_bookkeeping_runs_rarely_however_far_before_it() -> None:
+    g = Graph()
+    v = g.ops.VariableV2(dtype="float32", shape=[2], name="v")
+    start = g.ops.Neg(g.placeholder("float32", [2], name="x"), name="start")
+    doubled = g.ops.Add(start, start, name="doubled")
+    g.ops.Assign(v, g.ops.Exp(doubled, name="value"), name="assign")
+    g.ops.Neg(v, name="step")
+    g.ops.Neg(g.tensor("x:0"), name="other")
+    assert runs_rarely(g) == {"start", "doubled", "value", "assign"}
 
 
 def test_an_unknown_dimension_is_as_it_usually_is() -> None:

@@ -225,7 +225,9 @@ def test_state_stays_at_home_unless_what_it_belongs_to_has_moved() -> None:
     for name in ("v", "w"):
         g.ops.VarHandleOp(shape=[2], dtype="float32", name=name)
     homes = {"v": str(cpu_offers(3)[2].name), "w": str(cpu_offers(3)[1].name)}
-    placement = placed(g, cpu_offers(3), pinned=homes)
+    # What has left the graph, or was on a device that is gone, says nothing of those that follow.
+    gone = {"left": homes["v"], "x": "/job:gone/replica:0/task:0/device:CPU:0"}
+    placement = placed(g, cpu_offers(3), pinned={**gone, **homes})
     assert (tail(placement, "v"), tail(placement, "w")) == ("CPU:2", "CPU:1")
     assert placement.reasons["v"] == "its state is there"
     v, w = g.tensor("v:0"), g.tensor("w:0")
@@ -244,3 +246,18 @@ def test_what_only_hands_on_goes_where_it_is_wanted(op: str) -> None:
         getattr(g.ops, op)(value, name="y")
     placement = placed(g, offers("CPU:0", "GPU:0"), gpu_kernels())
     assert tail(placement, "y") == "GPU:0"
+
+
+def test_a_reason_by_cost_says_when_the_step_would_end_elsewhere() -> None:
+    g = Graph()
+    for side in ("a", "b"):
+        value = g.placeholder("float32", [400, 400], name=f"{side}_fed")
+        for number in range(3):
+            value = g.ops.MatMul(value, value, name=f"{side}{number}")
+    placement = placed(g, cpu_offers(2), effort=0.0)
+    reasons = {name: placement.reasons[name] for name in (f"{side}{n}" for side in "ab" for n in range(3))}
+    compared = {name: why for name, why in reasons.items() if why.startswith("ends first there, at ")}
+    assert {tail(placement, name) for name in compared} == {"CPU:0", "CPU:1"}
+    for name, why in compared.items():
+        other = {"CPU:0": "CPU:1", "CPU:1": "CPU:0"}[tail(placement, name)]
+        assert f" ({other}: " in why, (name, why)

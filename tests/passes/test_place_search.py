@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowengine.passes.place.lists import all_on, by_executor, by_rank, packed, round_robin
+from flowengine.passes.place.lists import ListScheduler, all_on, by_executor, by_rank, packed, round_robin
 from flowengine.passes.place.problem import Problem
 from flowengine.passes.place.search import search
 from flowengine.passes.place.simulate import simulate
@@ -188,6 +188,44 @@ def test_list_orders_respect_the_edges(seed: int) -> None:
 
 
 @given(st.integers(0, 2**32))
+def test_what_a_list_expects_of_one_order_is_what_comes_of_it(seed: int) -> None:
+    """Of a chain in which each operation is a group the list knows when each ends, wherever it goes."""
+    rng = random.Random(seed)
+    drawn = draw_problem(rng, groups_max=6)
+    count = len(drawn.costs)
+    problem = replace(
+        drawn,
+        edges=[[(op + 1, 1.0, rng.uniform(0.0, 1e4))] if op + 1 < count else [] for op in range(count)],
+        group_of=list(range(count)),
+        allowed=[drawn.allowed[group] for group in drawn.group_of],
+        costs=[tuple(10.0 + each for each in costs) for costs in drawn.costs],
+        resident=[],
+    )
+    scheduler = ListScheduler(problem, problem.incoming())
+    places = scheduler.run(list(range(count)))
+    schedule = simulate(problem, places)
+    for op, (device, ends) in scheduler.chosen.items():
+        assert device == places[op]
+        assert ends[device] == pytest.approx(schedule.finish[op])
+
+
+def test_a_list_expects_a_device_to_be_free_when_all_before_has_ended() -> None:
+    """Two operations of one device that wait for nothing; a third waits behind both, or goes elsewhere."""
+    for second, want in ((5.0, 0), (50.0, 1)):
+        problem = Problem(
+            costs=[(10.0, 10.0), (second, second), (4.0, 20.0)],
+            edges=[[], [], []],
+            group_of=[0, 1, 2],
+            allowed=[(0,), (0,), (0, 1)],
+            latency=[[0.0, 1.0], [1.0, 0.0]],
+            per_byte=[[0.0, 0.0], [0.0, 0.0]],
+        )
+        scheduler = ListScheduler(problem, problem.incoming())
+        assert scheduler.run([0, 1, 2])[2] == want
+        assert scheduler.chosen[2][1] == {0: 10.0 + second + 4.0, 1: 20.0}
+
+
+@given(st.integers(0, 2**32))
 def test_every_group_is_where_it_may_be_and_fits(seed: int) -> None:
     rng = random.Random(seed)
     problem = draw_problem(rng)
@@ -239,6 +277,23 @@ def test_work_that_gains_little_from_spreading_stays_together() -> None:
         found = search(problem)
         assert found is not None
         assert (len(set(found.places)) == 2) == spread
+
+
+@pytest.mark.parametrize(("first", "spread"), [(45.0, True), (46.0, False)])
+def test_a_gain_of_just_a_tenth_is_worth_spreading(first: float, spread: bool) -> None:
+    """A chain and work beside it, 100 us on one device; in turn the chain is cut and takes longer."""
+    problem = Problem(
+        costs=[(first, first), (45.0, 45.0), (55.0 - first, 55.0 - first)],
+        edges=[[(1, 1.0, 0.0)], [], []],
+        group_of=[0, 1, 2],
+        allowed=[(0, 1)] * 3,
+        latency=[[0.0, 30.0], [30.0, 0.0]],
+        per_byte=[[0.0, 0.0], [0.0, 0.0]],
+    )
+    found = search(problem)
+    assert found is not None
+    assert found.makespan == (90.0 if spread else 100.0)
+    assert (len(set(found.places)) == 2) == spread
 
 
 def test_what_is_pinned_does_not_make_of_two_devices_one() -> None:

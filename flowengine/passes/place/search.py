@@ -110,7 +110,7 @@ class _Search:
 
         single = min(consider("one device", all_on(problem, device)) for device in range(problem.devices))
         baselines = {"one device": single}
-        if self.movable and problem.devices > 1:
+        if self.movable:
             baselines["in turn"] = consider("in turn", round_robin(problem))
             incoming = problem.incoming()
             for origin, order in (("rank", by_rank), ("order", by_executor)):
