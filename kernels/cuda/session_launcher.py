@@ -3,9 +3,9 @@
     launcher = modules_of(device).launcher("softmax")
     softmax(launcher, logits)                         # within `device.computing()`
 
-A family's kernels are compiled when the first of them is launched, or read from disk (`compiling.py`). What
-a kernel refuses is a check of the call that launched it (`kernels/common/checks.py`): it is looked at before
-anything leaves the step.
+A family's kernels of a type are compiled when the first of them is launched, or read from disk
+(`compiling.py`). What a kernel refuses is a check of the call that launched it (`kernels/common/checks.py`):
+it is looked at before anything leaves the step.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class CardModules:
 
     def __init__(self, device: CudaDevice) -> None:
         self.device: Final = device
-        self._families: dict[str, Any] = {}
+        #: {(family, type): CuPy's module}
+        self._families: dict[tuple[str, str], Any] = {}
         self._chains: dict[str, CardFunction] = {}
         #: One thread compiles; another may launch what it has begun to need meanwhile.
         self._lock = threading.Lock()
@@ -45,14 +46,15 @@ class CardModules:
         """The launcher of a family's kernels; see `sources.FAMILIES`."""
         return SessionLauncher(self, family)
 
-    def of_family(self, family: str) -> Any:
-        """CuPy's module of a family. Raises what `compile_module` does."""
-        found = self._families.get(family)
+    def of_family(self, family: str, dtype: str) -> Any:
+        """CuPy's module of a family for a type of `sources.type_of`. Raises what `compile_module` does."""
+        found = self._families.get((family, dtype))
         if found is None:
             with self._lock:
-                found = self._families.get(family)
+                found = self._families.get((family, dtype))
                 if found is None:
-                    found = self._families[family] = self._loaded(sources.source(family))
+                    found = self._loaded(sources.source(family, only=dtype))
+                    self._families[family, dtype] = found
         return found
 
     def chain(self, source: ElementwiseSource) -> CardFunction:
@@ -129,7 +131,8 @@ class SessionLauncher:
         """Enqueue a kernel; InternalError where NVRTC refuses its family."""
         function = self._functions.get(launch.name)
         if function is None:
-            module = self._modules.of_family(self._family)
+            family = self._family
+            module = self._modules.of_family(family, sources.type_of(family, launch.name))
             function = self._functions[launch.name] = module.get_function(launch.name)
         addresses = [0 if array is None else address_of(array) for array in arrays]
         numbers = [_signed(number) for number in launch.numbers]

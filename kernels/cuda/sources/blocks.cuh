@@ -11,8 +11,15 @@
            place##_stride = (i64)blockDim.x * gridDim.x;                                     \
        place < place##_end; place += place##_stride)
 
-// Types of kernels by the words in their names.
-#define FE_FLOATS(make) make(float16, Half) make(bfloat16, BFloat) make(float32, float) make(float64, double)
+// Types of kernels by the words in their names. What is made for one is made where FE_OF_<word> is 1, not 0.
+#define FE_MADE_0(...)
+#define FE_MADE_1(...) __VA_ARGS__
+#define FE_JOINED_(a, b) a##b
+#define FE_JOINED(a, b) FE_JOINED_(a, b)
+#define FE_OF(word, ...) FE_JOINED(FE_MADE_, FE_OF_##word)(__VA_ARGS__)
+#define FE_FLOATS(make)                                                        \
+  FE_OF(float16, make(float16, Half)) FE_OF(bfloat16, make(bfloat16, BFloat))  \
+  FE_OF(float32, make(float32, float)) FE_OF(float64, make(float64, double))
 
 template <typename T> using WideOf = typename Wide<T>::type;
 FE_INLINE double number_of(i64 bits) { return float64_of((u64)bits); }

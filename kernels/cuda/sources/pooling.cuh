@@ -195,5 +195,6 @@ template <> struct Least<double> { static FE_INLINE double of() { return float64
     pool_means_gradient<type>(g, dx, pool_of(FE_POOL_GIVEN));                                                 \
   }
 FE_FLOATS(FE_POOL_FLOATS)
-FE_POOL_MAXIMA(int8, signed char) FE_POOL_MAXIMA(uint8, unsigned char) FE_POOL_MAXIMA(int16, short)
-FE_POOL_MAXIMA(uint16, unsigned short) FE_POOL_MAXIMA(int32, int) FE_POOL_MAXIMA(int64, i64)
+FE_OF(int8, FE_POOL_MAXIMA(int8, signed char)) FE_OF(uint8, FE_POOL_MAXIMA(uint8, unsigned char))
+FE_OF(int16, FE_POOL_MAXIMA(int16, short)) FE_OF(uint16, FE_POOL_MAXIMA(uint16, unsigned short))
+FE_OF(int32, FE_POOL_MAXIMA(int32, int)) FE_OF(int64, FE_POOL_MAXIMA(int64, i64))

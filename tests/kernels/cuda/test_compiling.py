@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from flowengine.core.errors import FailedPreconditionError, InternalError, Inval
 from flowengine.devices import cuda
 from flowengine.kernels.cuda import compiling, elementwise, functions, random_numbers, sources
 from tests.kernels.cuda.drawn_chains import single_nodes
+from tests.kernels.cuda.host_compiler import COMPILER, needs_compiler
 
 ARCHITECTURES = ("sm_80", "sm_90")
 TOOLKIT = shutil.which("nvcc")
@@ -64,6 +66,27 @@ def test_a_family_that_there_is_not() -> None:
     with pytest.raises(InvalidArgumentError, match="the family 'convolution': there are batch_norm, bias"):
         sources.source("bias", "convolution")
     assert sources.source("bias", "bias").count("struct BiasGradients") == 1
+
+
+def names_of_kernels(text: str) -> set[str]:
+    """What a source has kernels of, once it was preprocessed."""
+    assert COMPILER is not None
+    command = [COMPILER, "-E", "-P", "-xc++", "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+    return set(re.findall(r'extern "C" __global__ void (\w+)\s*\(', done.stdout))
+
+
+@needs_compiler
+@pytest.mark.parametrize("family", sources.FAMILIES)
+def test_kernels_of_one_type_are_those_that_are_asked_for_by_it(family: str) -> None:
+    every = names_of_kernels(sources.source(family))
+    assert every
+    found = {dtype: {n for n in every if sources.type_of(family, n) == dtype} for dtype in ("", "float32")}
+    if not found["float32"]:
+        assert found[""] == every
+    else:
+        assert found[""] == set()
+        assert names_of_kernels(sources.source(family, only="float32")) == found["float32"]
 
 
 @pytest.mark.slow
