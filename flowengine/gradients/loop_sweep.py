@@ -19,9 +19,18 @@ from flowengine.ir.graph import OutputPort
 
 
 def differentiate_loop(outer: Sweep, path: FramePath) -> None:
-    """Build the backward loop of the loop of a frame, unless no gradient comes to it."""
+    """Build the backward loop of the loop of a frame, unless no gradient comes to it.
+
+    Raises InvalidArgumentError where one comes to an Exit that is not of a variable.
+    """
     call = outer.region.call
     loop = call.structure.loops[path]
+    for name in loop.other_exits:
+        if outer.gradients.total(OutputPort(name, 0)) is not None:
+            raise InvalidArgumentError(
+                f"the Exit '{name}' gives what the condition of its loop computes, or a constant, and not a "
+                "variable of it: this cannot be differentiated; compute it in its body, or outside of it"
+            )
     came = {variable.merge: _of_exits(outer, variable) for variable in loop.variables}
     if all(each is None for each in came.values()) and not outer.is_popped(path):
         return
@@ -65,11 +74,11 @@ class LoopSweep:
         return LoopRegion(self.around.call, self.forward, self.around)
 
     def run(self) -> None:
-        carried: list[tuple[CarriedVariable, AddedVariable]] = []
-        for variable in self.loop.variables:
-            if OutputPort(variable.merge, 0) in self.reach.reached:
-                self._check(variable)
-                carried.append((variable, self.region.carried(self._initial(variable))))
+        carried = [
+            (variable, self.region.carried(self._initial(variable)))
+            for variable in self.loop.variables
+            if OutputPort(variable.merge, 0) in self.reach.reached
+        ]
         of_variables, of_constants = self._of_iteration(carried)
         for (variable, gradient), following in zip(carried, of_variables, strict=True):
             self._hand_out(variable.enter, gradient.close(following))
@@ -92,16 +101,6 @@ class LoopSweep:
         of_variables = [self._of_body(sweep, variable) for variable, _ in carried]
         of_constants = {name: sweep.gradients.total(OutputPort(name, 0)) for name in self.loop.constants}
         return of_variables, {name: each for name, each in of_constants.items() if each is not None}
-
-    def _check(self, variable: CarriedVariable) -> None:
-        for name in variable.exits:
-            source = self.outer.structure.origin(self.graph.nodes[name].inputs[0])
-            merge = self.outer.structure.origin(self.graph.nodes[source.node].inputs[0])
-            if merge != OutputPort(variable.merge, 0):
-                raise InvalidArgumentError(
-                    f"the Exit '{name}' gives what the condition of its loop computes, not a variable of it: "
-                    "this cannot be differentiated; compute it in the body"
-                )
 
     def _hand_out(self, enter: str, gradient: Gradient) -> None:
         port = self.graph.nodes[enter].inputs[0]

@@ -66,6 +66,7 @@ class FoundLoop:
     cond        the port that says whether it goes on, or None while the loop is being built
     variables   what it carries
     constants   the names of the Enters of what is the same in every iteration
+    other_exits the names of the Exits of what is no variable: what the condition computes, or a constant
     """
 
     path: FramePath
@@ -73,6 +74,7 @@ class FoundLoop:
     variables: list[CarriedVariable] = field(default_factory=list)
     constants: list[str] = field(default_factory=list)
     enters: list[str] = field(default_factory=list)
+    other_exits: list[str] = field(default_factory=list)
 
     def machinery(self) -> set[str]:
         """The nodes that make the loop what it is: no code of an iteration."""
@@ -307,6 +309,8 @@ class Structure:
                 source = self.origin(node.inputs[0])
                 if source.node in switched and source.slot == 0:
                     switched[source.node].exits.append(node.name)
+                else:
+                    self._loop(self.frame(node.name)).other_exits.append(node.name)
         entered = {variable.enter for variable in variables.values()}
         for loop in self.loops.values():
             loop.constants = [name for name in loop.enters if name not in entered]

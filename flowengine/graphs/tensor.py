@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from flowengine.core.dtypes import DType
+from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import tensor_name
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.errors import ConstructionTypeError, builds
@@ -47,8 +48,18 @@ class Tensor(TensorOperators):
 
     @property
     def dtype(self) -> DType:
-        """The element type; a reference type for the output of a reference variable."""
-        return self.graph[self.node_name].output_types[self.slot]
+        """The element type; a reference type for the output of a reference variable.
+
+        Raises InvalidArgumentError where there is none: for the output of an op that nobody knows here.
+        """
+        node = self.graph[self.node_name]
+        try:
+            return node.output_types[self.slot]
+        except IndexError:
+            raise InvalidArgumentError(
+                f"'{self.name}' has no type: op {node.op} has {len(node.output_types)} outputs known "
+                "here; import what registers the op, or take another output"
+            ) from None
 
     @property
     def shape(self) -> TensorShape:

@@ -254,9 +254,12 @@ def test_a_recursive_function_with_state_is_not(op: str) -> None:
         fe.gradients(y, x)
 
 
-def test_symbolic_gradient(graph: fe.Graph) -> None:
+@pytest.mark.parametrize("name", ["square", "Square"])
+def test_symbolic_gradient(graph: fe.Graph, name: str) -> None:
+    """Of a function, and of an op of that name where there is none."""
+    attrs = {"T": dtypes.float64} if name == "Square" else {}
     x = graph.placeholder("float64", [], name="x")
-    (dx,) = graph.ops.SymbolicGradient([x, np.float64(10.0)], Tout=["float64"], f=function("square"))
+    (dx,) = graph.ops.SymbolicGradient([x, np.float64(10.0)], Tout=["float64"], f=FuncAttr(name, attrs))
     assert evaluate(graph, dx, {x: 3.0}) == 60.0
 
 

@@ -249,6 +249,16 @@ def test_qr(dtype: str, rows: int, columns: int, shapes: str) -> None:
     check(build, [_some(2, rows, columns, dtype=dtype)], shapes=shapes)
 
 
+@pytest.mark.parametrize("columns", [3, 5])
+@_TYPES
+def test_a_whole_basis_of_no_fewer_columns_than_rows(dtype: str, columns: int) -> None:
+    def build(ops: Any, v: Any) -> Any:
+        q, r = ops.Qr(v[0], full_matrices=True)
+        return _weighted(ops, q, r, adjoint=False) if dtype == "complex128" else [q, r]
+
+    check(build, [_some(3, columns, dtype=dtype)])
+
+
 @_SHAPES
 @_TYPES
 def test_lu(dtype: str, shapes: str) -> None:
@@ -291,3 +301,17 @@ def test_einsum(equation: str, sizes: Any, shapes: str) -> None:
     for dtype in ("float64", "complex128"):
         arrays = [_some(*size, dtype=dtype) for size in sizes]
         check(lambda ops, v: ops.Einsum(list(v), equation=equation), arrays, shapes=shapes)
+
+
+@pytest.mark.parametrize(
+    ("equation", "sizes"),
+    [("ij,...jk->...ik", [(2, 3), (4, 1, 3, 2)]), ("i...,...->i...", [(3,), (2, 4)])],
+)
+def test_what_shapes_tell_is_not_found_out_by_the_step(equation: str, sizes: Any) -> None:
+    """The axes along which the first operand was repeated are known: no node computes them."""
+    graph = fe.Graph()
+    operands = [graph.placeholder("float64", size) for size in sizes]
+    (found,) = fe.gradients(graph.ops.Einsum(operands, equation=equation), operands[0])
+    assert isinstance(found, fe.Tensor)
+    assert found.shape.as_tuple() == sizes[0]
+    assert "BroadcastGradientArgs" not in {node.op for node in graph}

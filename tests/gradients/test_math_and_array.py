@@ -56,6 +56,29 @@ def test_products_with_zeros_among_the_factors(op: str, zeros: list[int]) -> Non
     np.testing.assert_allclose(found, expected)
 
 
+@pytest.mark.parametrize("axes", [[0, 1], [1, 0, 2], [-1, 0], [2, -1, 1], []])
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_products_along_several_axes(axes: list[int], known: bool, dtype: str) -> None:
+    random = np.random.default_rng(3)
+    value = random.uniform(0.5, 2, (2, 3, 4)).astype(dtype)
+    if dtype == "complex128":
+        value *= np.exp(1j * random.uniform(-1, 1, value.shape))
+    value[0, 1, 2] = value[1, 1, 0] = value[1, 2, 0] = 0
+    graph = fe.Graph()
+    x = graph.placeholder(dtype, value.shape if known else None, name="x")
+    y = graph.ops.Prod(x, axes)
+    along = tuple({axis % 3 for axis in axes})
+    weights = random.uniform(1, 2, value.prod(along).shape).astype(dtype)
+    expected = np.empty_like(value)
+    for place in np.ndindex(*value.shape):
+        # A product is linear in each of its factors.
+        with_one, with_zero = value.copy(), value.copy()
+        with_one[place], with_zero[place] = 1, 0
+        expected[place] = (weights * np.conj(with_one.prod(along) - with_zero.prod(along))).sum()
+    np.testing.assert_allclose(evaluate(graph, the_gradient(y, x, weights), {x: value}), expected)
+
+
 @pytest.mark.parametrize("op", ["Max", "Min"])
 def test_equal_extremes_share(op: str) -> None:
     graph = fe.Graph()
@@ -88,9 +111,12 @@ def test_picked_rows_have_slices() -> None:
     np.testing.assert_array_equal(shape, [5, 2])
 
 
-def test_slices_stay_slices_through_shapes_casts_and_shards() -> None:
+@pytest.mark.parametrize("known", [True, False])
+def test_slices_stay_slices_through_shapes_casts_and_shards(known: bool) -> None:
     graph = fe.Graph()
-    shards = [graph.placeholder("float32", [rows, 4], name=f"shard{rows}") for rows in (2, 3)]
+    shards = [
+        graph.placeholder("float32", [rows if known else None, 4], name=f"shard{rows}") for rows in (2, 3)
+    ]
     table = graph.ops.ConcatV2(shards, 0)
     wide = graph.ops.Cast(graph.ops.Identity(table), DstT="float64")
     square = graph.ops.Reshape(wide, [5, 2, 2])
@@ -100,7 +126,8 @@ def test_slices_stay_slices_through_shapes_casts_and_shards() -> None:
     dense = [np.zeros((2, 4)), np.zeros((3, 4))]
     for each, whole in zip(found, dense, strict=True):
         assert isinstance(each, IndexedSlices)
-        values, indices = evaluate(graph, [each.values, each.indices])
+        feeds = {shard: np.zeros((rows, 4)) for shard, rows in zip(shards, (2, 3), strict=True)}
+        values, indices = evaluate(graph, [each.values, each.indices], feeds)
         np.add.at(whole, indices, values)
     np.testing.assert_array_equal(dense[0], [[0] * 4, [2] * 4])
     np.testing.assert_array_equal(dense[1], [[1] * 4, [0] * 4, [1] * 4])
@@ -215,6 +242,16 @@ def test_rows_of_batches_along_any_axis(axis: int, known: bool) -> None:
         unit[position] = 1
         expected[position] = (evaluate(graph, y, {**feeds, x: unit}) * drawn).sum()
     np.testing.assert_allclose(got, expected)
+
+
+def test_batches_that_are_counted_from_behind_and_turn_out_to_be_none() -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float64", [3, 2], name="x")
+    indices = graph.placeholder("int32", None, name="indices")
+    y = graph.ops.GatherV2(x, indices, 0, batch_dims=-1)
+    weights = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    found = evaluate(graph, the_gradient(y, x, weights), {x: np.zeros((3, 2)), indices: [2, 0, 2]})
+    np.testing.assert_array_equal(found, [[3.0, 4.0], [0.0, 0.0], [6.0, 8.0]])
 
 
 def test_a_tile_of_unknown_shape_tells_no_wrong_rank() -> None:

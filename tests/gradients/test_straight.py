@@ -154,3 +154,25 @@ def test_arguments_that_do_not_fit() -> None:
         fe.gradients(z, z)
     with pytest.raises(TypeError, match="is not a Tensor"):
         fe.gradients("y:0", x)
+
+
+UNKNOWN = """
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_DOUBLE } } }
+node { name: "odd" op: "NobodyKnowsThis" input: "x" }
+node { name: "sum" op: "AddN" input: "x" input: "odd"
+  attr { key: "N" value { i: 2 } } attr { key: "T" value { type: DT_DOUBLE } } }
+node { name: "product" op: "Mul" input: "x" input: "odd" attr { key: "T" value { type: DT_DOUBLE } } }
+"""
+
+
+def test_an_op_that_nobody_knows_beside_the_way() -> None:
+    graph = fe.Graph.from_graph_def(UNKNOWN)
+    (found,) = fe.gradients(graph.tensor("sum:0"), graph.tensor("x:0"), 3.0)
+    assert evaluate(graph, found) == 3.0
+
+
+def test_an_op_that_nobody_knows_has_no_type() -> None:
+    """Where a derivative needs it, the error says which op that is."""
+    graph = fe.Graph.from_graph_def(UNKNOWN)
+    with pytest.raises(fe.errors.InvalidArgumentError, match="'odd:0' has no type: op NobodyKnowsThis"):
+        fe.gradients(graph.tensor("product:0"), graph.tensor("x:0"))
