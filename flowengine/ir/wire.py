@@ -4,7 +4,7 @@
     for number, kind, value in fields(data): ...     # and read again
 
 Everything that reads or writes a varint does it here, but for the scans of many serialised examples
-(`kernels/io/example_scan.py`): these look at the bytes of all of them at once.
+(`kernels/io/example_lists.py`): these look at the bytes of all of them at once.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from flowengine.core.arrays import Array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.wanted import check_wanted
+from flowengine.kernels.io.byte_runs import alike, common_lengths
 from flowengine.kernels.strings.elements import to_number
 
 #: Records that are looked at together: their fields are as many objects, and one call of Python's makes them.
@@ -71,6 +72,9 @@ def _part(
     if not na_value:
         numbers = [index for index, dtype in enumerate(types) if dtype.is_integer]
         found = rows.integers(numbers, types, defaults)
+        found.update(
+            rows.strings([index for index, dtype in enumerate(types) if dtype is dtypes.string], defaults)
+        )
     others = [index for index in range(len(types)) if index not in found]
     for index, fields in zip(others, rows.fields(others), strict=True):
         found[index] = _column(fields, types[index], defaults[index], na_value)
@@ -97,11 +101,12 @@ class _EvenRecords:
         self._places = list(chosen) or list(range(self._width))
         if len(self._places) != count or self._places[-1] >= self._width:
             raise Uneven
+        self._joined = joined
         self._data = np.frombuffer(joined, np.uint8)
-        self._ends = self._found_ends()
+        #: Where fields begin, and how long they are: (fields of each, records).
+        self._starts, self._lengths = self._bounds()
 
-    def _found_ends(self) -> Array:
-        """Where fields end: (records, fields of each)."""
+    def _bounds(self) -> tuple[Array, Array]:
         data = self._data
         is_end = data == self._delimiter[0]
         is_end |= data == ord("\n")
@@ -112,7 +117,14 @@ class _EvenRecords:
         # As many as there are records: none of them is elsewhere.
         if (data[of_rows[:, -1]] != ord("\n")).any():
             raise Uneven
-        return of_rows
+        places = np.ascontiguousarray(of_rows.T)
+        starts = np.empty_like(places)
+        starts[1:] = places[:-1]
+        starts[0, 0] = -1
+        starts[0, 1:] = places[-1, :-1]
+        starts += 1
+        places -= starts
+        return starts, places
 
     def fields(self, columns: Sequence[int]) -> list[list[bytes]]:
         """The fields of each of these columns."""
@@ -127,7 +139,8 @@ class _EvenRecords:
         """The arrays of those of these columns whose fields are all missing or decimal numbers that fit."""
         if not columns:
             return {}
-        starts, lengths = self._bounds([self._places[column] for column in columns])
+        places = [self._places[column] for column in columns]
+        starts, lengths = self._starts[places], self._lengths[places]
         values, is_number = _decimals(self._data, starts, lengths)
         found: dict[int, Array] = {}
         for row, column in enumerate(columns):
@@ -143,18 +156,20 @@ class _EvenRecords:
             found[column] = numbers
         return found
 
-    def _bounds(self, places: Sequence[int]) -> tuple[Array, Array]:
-        """Where the fields at these places begin, and how long they are: (places, records) each."""
-        ends = self._ends
-        starts = np.empty((len(places), len(ends)), np.int64)
-        for row, place in enumerate(places):
-            if place:
-                starts[row] = ends[:, place - 1]
-            else:
-                starts[row, 0] = -1
-                starts[row, 1:] = ends[:-1, -1]
-        starts += 1
-        return starts, ends[:, places].T - starts
+    def strings(self, columns: Sequence[int], defaults: Sequence[Sequence[Any]]) -> dict[int, Array]:
+        """The arrays of those of these columns whose fields have few lengths."""
+        found: dict[int, Array] = {}
+        for column in columns:
+            lengths = self._lengths[self._places[column]]
+            common = common_lengths(lengths)
+            if not common:
+                continue
+            found[column] = texts = alike(self._joined, self._starts[self._places[column]], lengths, common)
+            if not common[0]:
+                if not defaults[column]:
+                    raise Uneven
+                texts[lengths == 0] = defaults[column][0]
+        return found
 
 
 def _decimals(data: Array, starts: Array, lengths: Array) -> tuple[Array, Array]:

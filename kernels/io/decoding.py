@@ -202,7 +202,8 @@ def decode_csv(
             texts, OUT_TYPE, defaults, field_delim, na_value, select_cols, has_quotes=use_quote_delim
         )
         if found is not None:
-            return _one_or_all([column.reshape(rows.shape) for column in found])
+            # A view would not be the caller's own array, and be copied where it is handed on.
+            return _one_or_all(found if rows.ndim == 1 else [each.reshape(rows.shape) for each in found])
     columns: list[list[Any]] = [[] for _ in OUT_TYPE]
     for number, text in enumerate(texts):
         fields = csv_fields(text, field_delim, use_quote_delim, number)

@@ -16,7 +16,7 @@ from flowengine.core import dtypes
 from flowengine.core.arrays import Array
 from flowengine.core.dtypes import DType
 from flowengine.ir.wire import read_varint
-from flowengine.kernels.io.example_scan import Irregular
+from flowengine.kernels.io.example_lists import Irregular
 
 #: For each key: the tag of its list (0: none), where the list begins, where it ends.
 Places: TypeAlias = dict[bytes, tuple[int, int, int]]

@@ -15,6 +15,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.kernels.io import example_walk
+from flowengine.kernels.io.example_alike import AlikeExamples
 from flowengine.kernels.io.example_features import (
     Dense,
     batch_of_sparse,
@@ -25,7 +26,8 @@ from flowengine.kernels.io.example_features import (
     to_values,
     values_of,
 )
-from flowengine.kernels.io.example_scan import Irregular, Scan
+from flowengine.kernels.io.example_lists import Column, ExampleLists, Irregular
+from flowengine.kernels.io.example_scan import Scan
 from flowengine.kernels.registry import kernel
 
 
@@ -147,14 +149,22 @@ def _parsed_together(
     That is so for those of an unusual form, and for whatever is an error.
     """
     try:
-        scan = Scan(texts)
         wanted = [(key.encode(), dtype) for key, dtype in zip(sparse, sparse_types, strict=True)]
-        found = scan.columns(wanted + [(spec.key.encode(), spec.dtype) for spec in dense])
+        found = _columns(texts, wanted + [(spec.key.encode(), spec.dtype) for spec in dense])
         triples = [_sparse_column(*column[:2]) for column in found[: len(sparse)]]
         columns = [_dense_column(spec, *each) for spec, each in zip(dense, found[len(sparse) :], strict=True)]
     except Irregular:
         return None
     return transposed(triples) + columns
+
+
+def _columns(texts: list[bytes], wanted: Sequence[tuple[bytes, DType]]) -> list[Column]:
+    """The values of each (key, type) in all examples. Raises Irregular."""
+    lists = ExampleLists(texts)
+    try:
+        return AlikeExamples(lists, texts[0]).columns(wanted)
+    except Irregular:
+        return Scan(lists).columns(wanted)
 
 
 def _sparse_column(values: Array, counts: Array) -> tuple[Array, Array, Array]:
@@ -172,7 +182,8 @@ def _dense_column(spec: Dense, values: Array, counts: Array, present: Array | No
         if present is None:
             if np.count_nonzero(right) != rows:
                 raise Irregular
-            return values.reshape(rows, *spec.sizes)
+            # A view would not be the caller's own array, and be copied where it is handed on.
+            return values.reshape(rows, *spec.sizes) if spec.sizes else values
         if not (right | ~present).all() or (not spec.default.size and spec.stride):
             raise Irregular
         out = np.empty((rows, spec.stride), spec.dtype.as_numpy_dtype)

@@ -16,7 +16,8 @@ from flowengine.core.shapes import TensorShape
 from flowengine.ir.proto.example_pb2 import Example
 from flowengine.kernels.io import example_walk, examples
 from flowengine.kernels.io.example_features import Dense
-from flowengine.kernels.io.example_scan import Irregular, Scan
+from flowengine.kernels.io.example_lists import ExampleLists, Irregular
+from flowengine.kernels.io.example_scan import Scan
 
 TYPES = (dtypes.int64, dtypes.float32, dtypes.string)
 KEYS = ("a", "key of eleven", "é", "12345678")
@@ -221,6 +222,6 @@ def message(*entries: bytes) -> bytes:
 )
 def test_the_unusual_is_left_to_others(text: bytes) -> None:
     with pytest.raises(Irregular):
-        Scan([text] * 9).column(b"a", dtypes.int64)
+        Scan(ExampleLists([text] * 9)).column(b"a", dtypes.int64)
     with pytest.raises(Irregular):
         example_walk.values(text, example_walk.places(text)[b"a"], dtypes.int64)
