@@ -20,6 +20,7 @@ from flowengine.ir.tensorproto import VariantData, encode_tensor
 from flowengine.ir.traits import Constant
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.data.iterators import checked_iterator
+from flowengine.kernels.data.outside_state import FAIL, IGNORE, WARN, check_outside_state
 from flowengine.kernels.load import registry as kernel_registry
 from flowengine.kernels.registry import kernel
 from flowengine.ops.load import registry as op_registry
@@ -30,6 +31,10 @@ from flowengine.resources.data.state_coding import decode_state, encode_state
 
 #: The node that says which dataset a graph is of.
 _RESULT_NAME = "dataset"
+
+
+class _NotInGraphError(FailedPreconditionError):
+    """What a dataset uses is in no graph."""
 
 
 class _DatasetGraph:
@@ -71,7 +76,7 @@ class _DatasetGraph:
         if isinstance(value, DatasetValue):
             return self.add(value)
         if dtype in (dtypes.resource, dtypes.variant):
-            raise FailedPreconditionError(
+            raise _NotInGraphError(
                 f"a dataset that uses a {type(value).__name__} cannot be written: it is not in the graph"
             )
         node: NodeDef = self.graph.node.add(name=f"Const_{len(self.graph.node)}", op="Const")
@@ -172,10 +177,25 @@ def _in_order(graph: NodeGraph, last: str) -> list[str]:
     return order
 
 
-@kernel("DatasetToGraph", "DatasetToGraphV2", heavy=False)
-def dataset_to_graph(input_dataset: Any) -> bytes:
-    """A serialized GraphDef (string, rank 0) that makes the dataset."""
-    return graph_of(checked_dataset(input_dataset))
+@kernel("DatasetToGraph", heavy=False)
+def dataset_to_graph(input_dataset: Any, *, allow_stateful: bool) -> bytes:
+    """A serialized GraphDef (string, rank 0) that makes the dataset.
+
+    FailedPreconditionError where its functions keep state outside of it, unless that is allowed, and where
+    they use a resource.
+    """
+    made = checked_dataset(input_dataset)
+    check_outside_state(made, WARN if allow_stateful else FAIL)
+    return graph_of(made)
+
+
+@kernel("DatasetToGraphV2", heavy=False)
+def dataset_to_graph_v2(input_dataset: Any, *, external_state_policy: int) -> bytes:
+    """As `dataset_to_graph`, where `external_state_policy` says what is done of state outside."""
+    made = checked_dataset(input_dataset)
+    # TensorFlow takes any other number for that of the default.
+    check_outside_state(made, external_state_policy if external_state_policy in (IGNORE, FAIL) else WARN)
+    return graph_of(made)
 
 
 @kernel("DatasetFromGraph", heavy=False)
@@ -185,19 +205,40 @@ def dataset_from_graph(graph_def: Any, *, ctx: KernelContext) -> DatasetValue:
 
 
 @kernel("SerializeIterator", heavy=False)
-async def serialize_iterator(resource_handle: Any) -> VariantData:
-    """Where an iterator stands (variant, rank 0), with the graph of its dataset."""
+async def serialize_iterator(resource_handle: Any, *, external_state_policy: int) -> VariantData:
+    """Where an iterator stands (variant, rank 0), with the graph of its dataset if that has one.
+
+    external_state_policy   what is done where functions of the pipeline keep state outside of it
+
+    FailedPreconditionError before the iterator has a dataset. Cancelled, it leaves the iterator as it is.
+    """
     found = checked_iterator(resource_handle)
     state = await found.state()
-    assert found.dataset is not None
-    return encode_state({"graph": graph_of(found.dataset), "state": state}, graph_of)
+    made = found.dataset
+    if made is None:  # it was deleted meanwhile
+        raise found.missing()
+    check_outside_state(made, external_state_policy)
+    try:
+        graph = graph_of(made)
+    except _NotInGraphError:
+        graph = None
+    return encode_state({"graph": graph, "state": state}, graph_of)
 
 
 @kernel("DeserializeIterator", heavy=False)
 async def deserialize_iterator(resource_handle: Any, serialized: Any, *, ctx: KernelContext) -> None:
-    """Have an iterator go on where another stood, in the same dataset, begun or not."""
+    """Have an iterator go on where another stood, in the same dataset, begun or not.
+
+    Where the dataset uses resources the iterator goes on in its own: FailedPreconditionError before it has
+    one. Cancelled, it may leave the iterator at the beginning.
+    """
     found = checked_iterator(resource_handle)
     caller = ctx.functions
     kept = decode_state(serialized, lambda graph: dataset_of_graph(graph, ctx, caller))
-    made = dataset_of_graph(kept["graph"], ctx, caller)
+    made = found.dataset if kept["graph"] is None else dataset_of_graph(kept["graph"], ctx, caller)
+    if made is None:
+        raise FailedPreconditionError(
+            "the iterator whose place was saved uses resources, so that its dataset was not saved with it: "
+            "begin this iterator with the same dataset before it is restored"
+        )
     await found.restore(made, kept["state"])
