@@ -65,4 +65,13 @@ def strings_between(data: bytes, begins: Array, ends: Array) -> Array:
     return values
 
 
-__all__ = ["alike", "common_lengths", "runs_of", "strings_between"]
+def columns_between(data: bytes, begins: Array, lengths: Array) -> list[Array]:
+    """What `strings_between` gives of each row of begins and lengths (rows, n)."""
+    length = int(lengths.max())
+    if 0 < length < _SHORT and length == int(lengths.min()):
+        runs = runs_of(data, length)
+        return [runs[each].astype(object) for each in begins]
+    return [strings_between(data, at, at + size) for at, size in zip(begins, lengths, strict=True)]
+
+
+__all__ = ["alike", "columns_between", "common_lengths", "runs_of", "strings_between"]

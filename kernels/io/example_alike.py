@@ -14,14 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from itertools import groupby
+from typing import Any, Final
 
 import numpy as np
 
 from flowengine.core import dtypes
 from flowengine.core.arrays import Array
 from flowengine.core.dtypes import DType
-from flowengine.kernels.io.byte_runs import runs_of, strings_between
+from flowengine.kernels.io.byte_runs import columns_between, runs_of
 from flowengine.kernels.io.example_lists import (
     FIRST,
     LIST_TAGS,
@@ -36,6 +37,8 @@ from flowengine.kernels.io.example_lists import (
 _WORD: Final = 8
 #: A size of one byte is smaller.
 _MORE: Final = 0x80
+#: Examples that are looked at one by one, to tell which entries are of equal sizes in all.
+_LOOKED_AT: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +57,35 @@ class _Entry:
     sizes: tuple[int, ...]
     length: int
 
-    @property
-    def words(self) -> int:
-        """How many words its header begins or fills."""
-        return -(-len(self.header) // _WORD)
 
-    def expected(self) -> tuple[list[int], list[int], list[int]]:
-        """For each word of the header: which bits count, what they are, and what one byte more adds."""
-        size = self.words * _WORD
-        steps = bytearray(size)
-        for place in self.sizes:
-            steps[place] = 1
-        mask = b"\xff" * len(self.header)
-        return _as_words(mask, size), _as_words(self.header, size), _as_words(bytes(steps), size)
+def _tables(entries: Sequence[_Entry], size: int) -> tuple[Array, Array, Array]:
+    """Of headers of up to so many bytes: which bits count, what they are, what one byte more adds.
+
+    uint64 (words, entries, 1) each
+    """
+    lengths = np.array([len(each.header) for each in entries])
+    masks = np.where(np.arange(size) < lengths[:, np.newaxis], np.uint8(0xFF), np.uint8(0))
+    wanted = np.frombuffer(b"".join([each.header.ljust(size, b"\0") for each in entries]), np.uint8)
+    steps = np.zeros((len(entries), size), np.uint8)
+    for number, each in enumerate(entries):
+        steps[number, each.sizes] = 1
+    first, second, third = (
+        table.reshape(len(entries), size).view("<u8").T[..., np.newaxis] for table in (masks, wanted, steps)
+    )
+    return first, second, third
 
 
-def _as_words(data: bytes, size: int) -> list[int]:
-    padded = data.ljust(size, b"\0")
-    return [int.from_bytes(padded[at : at + _WORD], "little") for at in range(0, size, _WORD)]
+def _sizes_of(data: bytes, at: int, count: int) -> list[int]:
+    """How many bytes so many entries take, the first of which begins here. Raises Irregular."""
+    found = []
+    try:
+        for _ in range(count):
+            size = data[at + 1] + 2
+            found.append(size)
+            at += size
+    except IndexError:
+        raise Irregular from None
+    return found
 
 
 def _entries(data: bytes) -> list[_Entry]:
@@ -113,60 +127,103 @@ def _entry(data: bytes, at: int) -> _Entry:
 class AlikeExamples:
     """The features of examples that are all like the first of them. Raises Irregular."""
 
-    def __init__(self, lists: ExampleLists, first: bytes) -> None:
+    def __init__(self, lists: ExampleLists, texts: Sequence[bytes]) -> None:
+        """`texts`: what the lists are of."""
         self._lists = lists
-        entries = _entries(first)
-        at, ends = self._places(len(entries))
-        headers = np.array([len(each.header) for each in entries])[:, np.newaxis]
-        #: Where the values of each entry of each example begin and end: (entries, examples).
-        self._at, self._stop = at + headers, ends
-        self._check(entries, at, ends)
+        self._entries = entries = _entries(texts[0])
         self._numbers = {each.key: number for number, each in enumerate(entries)}
-        self._entries = entries
+        self._headers = np.array([len(each.header) for each in entries])[:, np.newaxis]
+        self._begin = self._begins()
+        #: Where the values of each entry of each example begin and end: (entries, examples).
+        self._at, self._stop = self._found(self._equal_sizes(texts))
 
-    def _places(self, count: int) -> tuple[Array, Array]:
-        """Where so many entries of each example begin and end, if all sizes are of one byte."""
+    def _begins(self) -> Array:
+        """Where the first entry of each example begins."""
         lists = self._lists
         starts = np.empty(lists.count, np.int64)
         starts[0], starts[1:] = 0, lists.ends[:-1]
         require(starts < lists.ends)
         length, begin = lists.sized(starts, FIRST)
         require(begin + length == lists.ends)
-        places = np.empty((count + 1, lists.count), np.int64)
-        places[0] = begin
-        octets = lists.octets
+        return begin
+
+    def _equal_sizes(self, texts: Sequence[bytes]) -> list[int]:
+        """Of each entry its size if it has that in a few of the examples, and so perhaps in all; else 0.
+
+        Integers are written in more bytes where they are larger: now and then one is.
+        """
+        count = len(self._entries)
+        integers = LIST_TAGS[dtypes.int64]
+        found = [0 if each.kind == integers else len(each.header) + each.length for each in self._entries]
+        for text in texts[:: -(-len(texts) // _LOOKED_AT)]:
+            sizes = _sizes_of(text, 2 if text[1] < _MORE else 3, count)
+            found = [size if size == other else 0 for size, other in zip(sizes, found, strict=True)]
+        return found
+
+    def _found(self, equal: list[int]) -> tuple[Array, Array]:
+        """Where values begin and end, entries of equal sizes first taken as such, then not."""
         try:
-            for number in range(count):
-                # Two bytes an entry are counted by looking so much further on.
-                size = octets[2 * number + 1 :].take(places[number])
-                np.add(places[number], size, out=places[number + 1])
+            at, ends = self._places(equal)
+            self._check(at, ends)
+        except Irregular:
+            if not any(equal):
+                raise
+            at, ends = self._places([0] * len(equal))
+            self._check(at, ends)
+        return at + self._headers, ends
+
+    def _places(self, equal: Sequence[int]) -> tuple[Array, Array]:
+        """Where the entries of each example begin and end, if all sizes are of one byte.
+
+        equal   the size that an entry has in every example, 0 where they differ
+        """
+        lists = self._lists
+        places = np.empty((len(equal) + 1, lists.count), np.int64)
+        places[0] = self._begin
+        octets = lists.octets[1:]
+        number = 0
+        try:
+            for is_equal, group in groupby(equal, bool):
+                sizes = list(group)
+                following = number + len(sizes)
+                if is_equal:
+                    np.add(
+                        places[number],
+                        np.cumsum(sizes)[:, np.newaxis],
+                        out=places[number + 1 : following + 1],
+                    )
+                else:
+                    for each in range(number, following):
+                        np.add(places[each], octets.take(places[each]), out=places[each + 1])
+                        places[each + 1] += 2
+                number = following
         except IndexError:
             raise Irregular from None
-        places += 2 * np.arange(count + 1)[:, np.newaxis]
         require(places[-1] == lists.ends)
         return places[:-1], places[1:]
 
-    def _check(self, entries: Sequence[_Entry], at: Array, ends: Array) -> None:
+    def _check(self, at: Array, ends: Array) -> None:
         """Irregular unless all headers are those of the first example, with the sizes that they have here."""
+        entries = self._entries
         sizes = ends - at
         if int(sizes.max()) >= _MORE + 2:
             raise Irregular
-        base = np.array([len(each.header) + each.length for each in entries])
-        more = sizes - base[:, np.newaxis]
+        lengths = np.array([each.length for each in entries])
+        more = sizes - (lengths[:, np.newaxis] + self._headers)
         # No size of a part may be less than nothing.
-        require(more.min(axis=1) >= -np.array([each.length for each in entries]))
-        for words in sorted({each.words for each in entries}):
-            chosen = [number for number, each in enumerate(entries) if each.words == words]
-            some = slice(None) if len(chosen) == len(entries) else chosen
-            told = [entries[number].expected() for number in chosen]
-            masks, wanted, steps = (np.array(each, np.uint64) for each in zip(*told, strict=True))
-            places = at[some]
-            longer = more[some].view(np.uint64)
-            found = runs_of(self._lists.data, words * _WORD)[places].view("<u8").reshape(*places.shape, words)
-            for word in range(words):
-                given = found[..., word] & masks[:, word, np.newaxis]
-                same = given == longer * steps[:, word, np.newaxis] + wanted[:, word, np.newaxis]
-                require(same.reshape(-1))
+        require(more.min(axis=1) >= -lengths)
+        longer = more.view(np.uint64)
+        words = -(-self._headers[:, 0] // _WORD)
+        for count in sorted(set(words.tolist())):
+            chosen = np.flatnonzero(words == count)
+            masks, wanted, steps = _tables([entries[number] for number in chosen], count * _WORD)
+            some: Any = slice(None) if len(chosen) == len(entries) else chosen
+            places, by = at[some], longer[some]
+            found = runs_of(self._lists.data, count * _WORD)[places].view("<u8").reshape(*places.shape, count)
+            for word in range(count):
+                expected = by * steps[word]
+                expected += wanted[word]
+                require(((found[..., word] & masks[word]) == expected).reshape(-1))
 
     def columns(self, wanted: Sequence[tuple[bytes, DType]]) -> list[Column]:
         """The values of each (key, type) in all examples. Irregular where a feature has another type."""
@@ -194,9 +251,9 @@ class AlikeExamples:
         lists = self._lists
         at, stop = self._at[rows], self._stop[rows]
         ones = np.ones(lists.count, np.int64)
-        if dtype is dtypes.string:
-            return [(strings_between(lists.data, *each), ones, None) for each in zip(at, stop, strict=True)]
         lengths = stop - at
+        if dtype is dtypes.string:
+            return [(column, ones, None) for column in columns_between(lists.data, at, lengths)]
         values = None
         if dtype is dtypes.int64 and int(lengths.min()) > 0 and int(lengths.max()) <= _WORD:
             values = lists.short_numbers(at.reshape(-1), lengths.reshape(-1))

@@ -162,7 +162,7 @@ def _columns(texts: list[bytes], wanted: Sequence[tuple[bytes, DType]]) -> list[
     """The values of each (key, type) in all examples. Raises Irregular."""
     lists = ExampleLists(texts)
     try:
-        return AlikeExamples(lists, texts[0]).columns(wanted)
+        return AlikeExamples(lists, texts).columns(wanted)
     except Irregular:
         return Scan(lists).columns(wanted)
 

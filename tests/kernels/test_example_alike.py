@@ -59,7 +59,7 @@ def same(one: list[Any], other: list[Any]) -> None:
 
 
 def columns(texts: list[bytes], wanted: list[Any]) -> list[Any]:
-    return AlikeExamples(ExampleLists(texts), texts[0]).columns(wanted)
+    return AlikeExamples(ExampleLists(texts), texts).columns(wanted)
 
 
 @given(examples(1, 1))
@@ -116,6 +116,18 @@ def test_what_is_not_like_the_first(others: Any, is_first: bool) -> None:
     texts = texts[::-1] if is_first else texts
     with pytest.raises(Irregular):
         columns(texts, [(b"a", dtypes.int64)])
+
+
+@pytest.mark.parametrize("place", range(20))
+def test_sizes_that_seem_to_be_equal(place: int) -> None:
+    """Only some examples are looked at to tell which entries have the same size everywhere."""
+    words = [b"four"] * 20
+    words[place] = b"six six"
+    layout = {"a": "bytes_list", "b": "int64_list"}
+    texts = [serialized(layout, {"a": [word], "b": [number]}) for number, word in enumerate(words)]
+    found = columns(texts, wanted_of(layout)[:2])
+    assert found[0][0].tolist() == words
+    assert found[1][0].tolist() == list(range(20))
 
 
 def test_another_type_is_asked_for() -> None:
