@@ -10,8 +10,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from flowengine.core.arrays import Array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.cuda.launching import KernelLaunch, Launcher, over
 
 _SOURCE: Final = Path(__file__).with_name("sources") / "random.cuh"
 _LOW: Final = (1 << 64) - 1
@@ -57,8 +59,39 @@ def integer_numbers(key: int, start: int, count: int, low: int = 0, high: int = 
     return *numbers(key, start, count), low & _LOW, (high - low) & _LOW
 
 
+def _drawn(launcher: Launcher, name: str, count: int, dtype: DType, given: tuple[int, ...]) -> Array:
+    result = launcher.empty((count,), dtype.as_numpy_dtype)
+    if count:
+        # A thread draws at least two numbers at a time.
+        threads = over(name, -(-count // 2))
+        launcher.launch(KernelLaunch(name, given, threads.blocks, threads.threads), [result])
+    return result
+
+
+def draw(launcher: Launcher, distribution: str, key: int, start: int, count: int, dtype: DType) -> Array:
+    """`count` floats of a distribution, those of the function of this name in `kernels/common/philox.py`.
+
+    Raises InvalidArgumentError as `float_kernel_name`.
+    """
+    name = float_kernel_name(distribution, dtype)
+    return _drawn(launcher, name, count, dtype, numbers(key, start, count))
+
+
+def draw_integers(
+    launcher: Launcher, key: int, start: int, count: int, low: int, high: int, dtype: DType
+) -> Array:
+    """`count` integers in [low, high), of all values where both are equal.
+
+    Raises InvalidArgumentError as `integer_kernel_name`.
+    """
+    name = integer_kernel_name(dtype)
+    return _drawn(launcher, name, count, dtype, integer_numbers(key, start, count, low, high))
+
+
 __all__ = [
     "DISTRIBUTIONS",
+    "draw",
+    "draw_integers",
     "float_kernel_name",
     "integer_kernel_name",
     "integer_numbers",

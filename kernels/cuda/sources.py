@@ -18,7 +18,9 @@ from flowengine.core.errors import InvalidArgumentError
 _FOLDER: Final = Path(__file__).with_name("sources")
 #: What the families stand behind.
 _BLOCKS: Final = "blocks"
-FAMILIES: Final = ("batch_norm", "bias", "optimizers", "pooling", "response_norm", "rows", "softmax")
+FAMILIES: Final = (
+    *("batch_norm", "bias", "optimizers", "pooling", "random", "response_norm", "rows", "softmax"),
+)
 #: Types as kernels' names have them.
 TYPES: Final = (
     *("float16", "bfloat16", "float32", "float64"),

@@ -80,9 +80,10 @@ def _cost(shape: Array, *rest: Any) -> float:
 _HOST: Final = ("shape", "key", "counter", "alg")
 
 
-def _draw(
+def drawn_from(
     xp: Any, distribution: Callable[..., Any], shape: Array, start: tuple[int, int], dtype: DType
 ) -> Any:
+    """Numbers of a shape from a key and a counter on."""
     dims = shape_of(shape)
     count = count_of(dims)
     if not count:
@@ -95,7 +96,7 @@ def stateless_random_uniform_v2(
     xp: Any, shape: Array, key: Array, counter: Array, alg: Any, *, dtype: DType
 ) -> Any:
     """Numbers in [0, 1)."""
-    return _draw(xp, philox.uniform, shape, start_of(key, counter, alg), dtype)
+    return drawn_from(xp, philox.uniform, shape, start_of(key, counter, alg), dtype)
 
 
 @kernel("StatelessRandomNormalV2", fresh=True, heavy=_cost, host=_HOST)
@@ -103,7 +104,7 @@ def stateless_random_normal_v2(
     xp: Any, shape: Array, key: Array, counter: Array, alg: Any, *, dtype: DType
 ) -> Any:
     """Numbers of mean 0 and deviation 1."""
-    return _draw(xp, philox.normal, shape, start_of(key, counter, alg), dtype)
+    return drawn_from(xp, philox.normal, shape, start_of(key, counter, alg), dtype)
 
 
 @kernel("StatelessTruncatedNormalV2", fresh=True, heavy=_cost, host=_HOST)
@@ -111,7 +112,7 @@ def stateless_truncated_normal_v2(
     xp: Any, shape: Array, key: Array, counter: Array, alg: Any, *, dtype: DType
 ) -> Any:
     """Numbers of a normal distribution, none beyond two deviations."""
-    return _draw(xp, philox.truncated_normal, shape, start_of(key, counter, alg), dtype)
+    return drawn_from(xp, philox.truncated_normal, shape, start_of(key, counter, alg), dtype)
 
 
 @kernel("StatelessRandomUniformFullIntV2", fresh=True, heavy=_cost, host=_HOST)
@@ -119,13 +120,13 @@ def stateless_random_uniform_full_int_v2(
     xp: Any, shape: Array, key: Array, counter: Array, alg: Any, *, dtype: DType
 ) -> Any:
     """Integers of all values that the type has."""
-    return _draw(xp, philox.full_integers, shape, start_of(key, counter, alg), dtype)
+    return drawn_from(xp, philox.full_integers, shape, start_of(key, counter, alg), dtype)
 
 
 @kernel("StatelessRandomUniformFullInt", fresh=True, heavy=_cost, host=("shape", "seed"))
 def stateless_random_uniform_full_int(xp: Any, shape: Array, seed: Array, *, dtype: DType) -> Any:
     """Integers of all values that the type has."""
-    return _draw(xp, philox.full_integers, shape, key_and_counter(seed), dtype)
+    return drawn_from(xp, philox.full_integers, shape, key_and_counter(seed), dtype)
 
 
 @kernel(
@@ -144,7 +145,13 @@ def stateless_random_uniform_int_v2(
 
 
 def integers_between(
-    xp: Any, shape: Array, start: tuple[int, int], minval: Any, maxval: Any, dtype: DType
+    xp: Any,
+    shape: Array,
+    start: tuple[int, int],
+    minval: Any,
+    maxval: Any,
+    dtype: DType,
+    draw: Callable[..., Any] = philox.uniform_integers,
 ) -> Any:
     """Integers in [minval, maxval) from these counters on."""
     dims = shape_of(shape)
@@ -152,7 +159,7 @@ def integers_between(
     if not count:
         return xp.empty(dims, dtype.as_numpy_dtype)
     low, high = limits(minval, maxval)
-    return philox.uniform_integers(xp, *start, count, low, high, dtype.base).reshape(dims)
+    return draw(xp, *start, count, low, high, dtype.base).reshape(dims)
 
 
 def limits(minval: Any, maxval: Any) -> tuple[int, int]:

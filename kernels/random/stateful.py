@@ -51,9 +51,10 @@ def node_generator(ctx: KernelContext, node: Node) -> philox.Generator:
     return philox.generator_of(ctx.sequences, node.name, node.attrs["seed"], node.attrs["seed2"])
 
 
-def _draw(
+def drawn_by_node(
     xp: Any, distribution: philox.Distribution, shape: Array, node: Node, dtype: DType, ctx: KernelContext
 ) -> Any:
+    """Numbers of a shape from the generator of a node."""
     dims = shape_of(shape)
     count = count_of(dims)
     if not count:
@@ -65,19 +66,19 @@ def _draw(
 @kernel("RandomUniform", fresh=True, heavy=_cost, host=("shape",))
 def random_uniform(xp: Any, shape: Array, *, dtype: DType, node: Node, ctx: KernelContext) -> Any:
     """Numbers in [0, 1)."""
-    return _draw(xp, philox.uniform, shape, node, dtype, ctx)
+    return drawn_by_node(xp, philox.uniform, shape, node, dtype, ctx)
 
 
 @kernel("RandomStandardNormal", fresh=True, heavy=_cost, host=("shape",))
 def random_standard_normal(xp: Any, shape: Array, *, dtype: DType, node: Node, ctx: KernelContext) -> Any:
     """Numbers of mean 0 and deviation 1."""
-    return _draw(xp, philox.normal, shape, node, dtype, ctx)
+    return drawn_by_node(xp, philox.normal, shape, node, dtype, ctx)
 
 
 @kernel("TruncatedNormal", fresh=True, heavy=_cost, host=("shape",))
 def truncated_normal(xp: Any, shape: Array, *, dtype: DType, node: Node, ctx: KernelContext) -> Any:
     """Numbers of a normal distribution, none beyond two deviations."""
-    return _draw(xp, philox.truncated_normal, shape, node, dtype, ctx)
+    return drawn_by_node(xp, philox.truncated_normal, shape, node, dtype, ctx)
 
 
 @kernel("RandomUniformInt", fresh=True, heavy=_cost, host=("shape", "minval", "maxval"))
@@ -85,18 +86,32 @@ def random_uniform_int(
     xp: Any, shape: Array, minval: Any, maxval: Any, *, Tout: DType, node: Node, ctx: KernelContext
 ) -> Any:
     """Integers in [minval, maxval); InvalidArgumentError where that is empty."""
+    return integers_by_node(xp, philox.uniform_integers, shape, minval, maxval, Tout, node, ctx)
+
+
+def integers_by_node(
+    xp: Any,
+    draw: Callable[..., Any],
+    shape: Array,
+    minval: Any,
+    maxval: Any,
+    dtype: DType,
+    node: Node,
+    ctx: KernelContext,
+) -> Any:
+    """Integers in [minval, maxval) from the generator of a node, by `philox.uniform_integers` or its like."""
     for name, value in (("minval", minval), ("maxval", maxval)):
         if getattr(value, "ndim", 0):
             raise InvalidArgumentError(f"{name} must be 0-D, got shape {shape_text(value)}")
     dims = shape_of(shape)
     count = count_of(dims)
     if not count:
-        return xp.empty(dims, Tout.as_numpy_dtype)
+        return xp.empty(dims, dtype.as_numpy_dtype)
     low, high = int(minval), int(maxval)
     if low >= high:
         raise InvalidArgumentError(f"Need minval < maxval, got {low} >= {high}")
     key, start = node_generator(ctx, node).reserve(count * philox.RESERVED)
-    return philox.uniform_integers(xp, key, start, count, low, high, Tout.base).reshape(dims)
+    return draw(xp, key, start, count, low, high, dtype.base).reshape(dims)
 
 
 @kernel("RandomShuffle", device="CPU")

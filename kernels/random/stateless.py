@@ -16,7 +16,10 @@ from flowengine.kernels.random.stateful import categories, count_of, shape_of
 from flowengine.kernels.registry import kernel
 
 
-def _draw(xp: Any, distribution: Callable[..., Array], shape: Array, seed: Array, dtype: DType) -> Any:
+def drawn_by_seed(
+    xp: Any, distribution: Callable[..., Array], shape: Array, seed: Array, dtype: DType
+) -> Any:
+    """Numbers of a shape that are a function of a seed of two integers."""
     dims = shape_of(shape)
     key, counter = key_and_counter(seed)
     count = count_of(dims)
@@ -32,19 +35,19 @@ def _cost(shape: Array, *rest: Any) -> float:
 @kernel("StatelessRandomUniform", fresh=True, heavy=_cost, host=("shape", "seed"))
 def stateless_random_uniform(xp: Any, shape: Array, seed: Array, *, dtype: DType) -> Any:
     """Numbers in [0, 1)."""
-    return _draw(xp, philox.uniform, shape, seed, dtype)
+    return drawn_by_seed(xp, philox.uniform, shape, seed, dtype)
 
 
 @kernel("StatelessRandomNormal", fresh=True, heavy=_cost, host=("shape", "seed"))
 def stateless_random_normal(xp: Any, shape: Array, seed: Array, *, dtype: DType) -> Any:
     """Numbers of mean 0 and deviation 1."""
-    return _draw(xp, philox.normal, shape, seed, dtype)
+    return drawn_by_seed(xp, philox.normal, shape, seed, dtype)
 
 
 @kernel("StatelessTruncatedNormal", fresh=True, heavy=_cost, host=("shape", "seed"))
 def stateless_truncated_normal(xp: Any, shape: Array, seed: Array, *, dtype: DType) -> Any:
     """Numbers of a normal distribution, none beyond two deviations."""
-    return _draw(xp, philox.truncated_normal, shape, seed, dtype)
+    return drawn_by_seed(xp, philox.truncated_normal, shape, seed, dtype)
 
 
 @kernel("StatelessRandomUniformInt", fresh=True, heavy=_cost, host=("shape", "seed", "minval", "maxval"))
@@ -52,6 +55,13 @@ def stateless_random_uniform_int(
     xp: Any, shape: Array, seed: Array, minval: Any, maxval: Any, *, dtype: DType
 ) -> Any:
     """Integers in [minval, maxval); InvalidArgumentError where that is empty."""
+    return integers_by_seed(xp, philox.uniform_integers, shape, seed, minval, maxval, dtype)
+
+
+def integers_by_seed(
+    xp: Any, draw: Callable[..., Any], shape: Array, seed: Array, minval: Any, maxval: Any, dtype: DType
+) -> Any:
+    """Integers in [minval, maxval) by a seed, by `philox.uniform_integers` or its like."""
     for name, value in (("minval", minval), ("maxval", maxval)):
         if getattr(value, "ndim", 0):
             raise InvalidArgumentError(f"{name} must be 0-D, got shape {shape_text(value)}")
@@ -60,9 +70,9 @@ def stateless_random_uniform_int(
         raise InvalidArgumentError(f"Need minval < maxval, got {low} >= {high}")
 
     def integers(xp: Any, key: int, counter: int, count: int, dtype: DType) -> Any:
-        return philox.uniform_integers(xp, key, counter, count, low, high, dtype)
+        return draw(xp, key, counter, count, low, high, dtype)
 
-    return _draw(xp, integers, shape, seed, dtype)
+    return drawn_by_seed(xp, integers, shape, seed, dtype)
 
 
 @kernel("StatelessMultinomial", fresh=True, host=("num_samples", "seed"))

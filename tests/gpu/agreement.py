@@ -7,16 +7,27 @@ from typing import Any
 
 import numpy as np
 
+from flowengine.core.dtypes import float32, int64
+from flowengine.kernels.common import philox
 from flowengine.kernels.common.segment_sums import add_rows
 from flowengine.kernels.common.windows import windows
-from flowengine.kernels.cuda import batch_norm, bias, optimizers, pooling, response_norm, rows, softmax
+from flowengine.kernels.cuda import (
+    batch_norm,
+    bias,
+    optimizers,
+    pooling,
+    random_numbers,
+    response_norm,
+    rows,
+    softmax,
+)
 from flowengine.kernels.nn import normalization as norms
 from flowengine.kernels.nn import softmax as softmaxes
 from flowengine.kernels.nn.window_extremes import WindowReductions
 from flowengine.kernels.training.apply import dense_updates
 from tests.gpu.tables import ResultTable
 
-FAMILIES = ("batch_norm", "bias", "optimizers", "pooling", "response_norm", "rows", "softmax")
+FAMILIES = ("batch_norm", "bias", "optimizers", "pooling", "random", "response_norm", "rows", "softmax")
 Results = Sequence[Any]
 #: (launcher, a source of numbers, size) -> (what the card gives, what the CPU gives).
 Case = Callable[[Any, np.random.Generator, int], tuple[Results, Results]]
@@ -127,11 +138,28 @@ def optimizers_case(launcher: Any, source: np.random.Generator, size: int) -> tu
     return [a for arrays in on_card for a in arrays], [a for arrays in made for a in arrays]
 
 
+def random_case(launcher: Any, source: np.random.Generator, size: int) -> tuple[Results, Results]:
+    key, start, count = int(source.integers(1 << 62)), (5 << 64) + (1 << 64) - 3, 1000 * size + 1
+    found = [
+        random_numbers.draw(launcher, name, key, start, count, float32)
+        for name in random_numbers.DISTRIBUTIONS
+    ]
+    found.append(random_numbers.draw_integers(launcher, key, start, count, -9, 1 << 40, int64))
+    wanted = [
+        philox.uniform(np, key, start, count, float32),
+        philox.normal(np, key, start, count, float32),
+        philox.truncated_normal(np, key, start, count, float32),
+        philox.uniform_integers(np, key, start, count, -9, 1 << 40, int64),
+    ]
+    return found, wanted
+
+
 #: {case: (what is computed, how far it may be off, relative and absolute; None for equal bits)}.
 CASES: dict[str, tuple[Case, tuple[float, float] | None]] = {
     "softmax": (softmax_case, (1e-5, 1e-6)),
     "bias": (bias_case, (1e-5, 1e-3)),
     "pooling": (pooling_case, None),
+    "random": (random_case, None),
     "response_norm": (response_case, (1e-5, 1e-5)),
     "batch_norm": (batch_norm_case, (1e-4, 2e-3)),
     "rows": (rows_case, None),

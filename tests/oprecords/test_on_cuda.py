@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from zlib import crc32
@@ -22,7 +21,12 @@ from flowengine.kernels.cuda.functions import ELEMENTWISE
 from flowengine.kernels.load import registry
 from flowengine.resources.container import ResourceManager, StepContainer
 from flowengine.runtime.planning.hardware import kernels_on
-from tests.devices.cuda_by_host import compile_by_host, compiled_cublas, multiply_by_host
+from tests.devices.cuda_by_host import (
+    compile_by_host,
+    compiled_cublas,
+    convolve_by_host,
+    multiply_by_host,
+)
 from tests.devices.fake_cupy import FakeCupy
 from tests.kernels.cuda.host_compiler import needs_compiler
 from tests.oprecords.record import Built, OpRecord
@@ -42,8 +46,9 @@ _TYPES_MAX: Final = 3
 
 
 @pytest.fixture(autouse=True)
-def _compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+def _compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     compile_by_host(monkeypatch)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +58,13 @@ def cublas_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def multiply(cublas_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[FakeCupy], object]:
-    """Gives a stand-in its cuBLAS."""
-    return partial(multiply_by_host, monkeypatch, cublas_path)
+    """Gives a stand-in its cuBLAS and cuDNN."""
+
+    def give(fake: FakeCupy) -> None:
+        multiply_by_host(monkeypatch, cublas_path, fake)
+        convolve_by_host(monkeypatch, fake)
+
+    return give
 
 
 class CardRun:
@@ -83,9 +93,14 @@ class CardRun:
 
 
 def near(built: Built) -> Sequence[Any]:
-    call = registry("numpy").find(built.node).bind(built.node)
+    kernel = registry("numpy").find(built.node)
+    call = kernel.bind(built.node)
+    context = KernelContext(resources=ResourceManager(), step_container=StepContainer())
+    given: dict[str, Any] = {"ctx": context} if kernel.takes_context else {}
     with np.errstate(all="ignore"):
-        result = call(*(tuple(value) if isinstance(value, list) else value for value in built.inputs))
+        result = call(
+            *(tuple(value) if isinstance(value, list) else value for value in built.inputs), **given
+        )
     return [to_array(value) for value in (result if isinstance(result, tuple) else (result,))]
 
 

@@ -98,7 +98,7 @@ def _sum_rows(
     kernels.add_rows_atomically(launcher, out, positions, rows, subtracts=subtracts, drops_negative=True)
 
 
-@serves("UnsortedSegmentSum", family="rows", types={"T": _SUMMED, "Tindices": _INDICES})
+@serves("UnsortedSegmentSum", "SegmentSumV2", family="rows", types={"T": _SUMMED, "Tindices": _INDICES})
 def unsorted_segment_sum_kernel(
     launcher: SessionLauncher, node: Node, otherwise: Callable[..., Any]
 ) -> Callable[..., Any]:

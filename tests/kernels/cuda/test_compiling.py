@@ -95,7 +95,7 @@ def test_no_kernel_spills(tmp_path: Path) -> None:
     assert TOOLKIT is not None
     texts = every_source()[::9]
     source = tmp_path / "module.cu"
-    kept = [random_numbers.source(), sources.source(*sources.FAMILIES)]
+    kept = [sources.source(*sources.FAMILIES)]
     source.write_text(elementwise.prelude() + "\n".join([*texts, *kept]))
     command = [TOOLKIT, "-cubin", "-arch=sm_90", "-Xptxas", "-v", "-Werror", "all-warnings", "-o"]
     options = [str(tmp_path / "module.cubin"), "-std=c++17", "-fmad=false", str(source)]
