@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,8 @@ from typing import IO, Any, ClassVar, Final
 
 from flowengine.testing.fuzz.given import GivenBases
 
+#: The wait for a play is parted into so many.
+_LOOKS: Final = 10
 #: A play that says nothing for so long hangs: its own deadline is a second.
 HANG_SECONDS: Final = 20.0
 
@@ -101,14 +104,18 @@ class Child:
         """What it says until it ends; TimeoutError where it says nothing for too long, once it has begun."""
         patience = self._START_SECONDS
         while True:
-            try:
-                line = self._lines.get(timeout=patience)
-            except Empty:
-                raise TimeoutError from None
+            line = self._next(patience)
             if line is None:
                 return
             patience = hang_seconds
             yield json.loads(line)
+
+    def _next(self, seconds: float) -> str | None:
+        """Its next line, waited for in parts: a machine that stood still is late for one of them alone."""
+        for _ in range(_LOOKS):
+            with suppress(Empty):
+                return self._lines.get(timeout=seconds / _LOOKS)
+        raise TimeoutError
 
     def end(self) -> int:
         """Its exit status, once it has ended; it is killed if it has not."""

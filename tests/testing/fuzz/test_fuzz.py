@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,25 @@ def test_a_campaign_goes_on_after_crash_and_hang(tmp_path: Path, monkeypatch: py
     # What was played is not played again.
     assert campaign.run("records", 0, 8, folder).findings == tally.findings
     assert len(started) == 3
+
+
+class _Stalled(SimpleQueue[str | None]):
+    """As after a machine that stood still: what was waited for is overdue at once, and comes afterwards."""
+
+    stalls = 0
+
+    def get(self, block: bool = True, timeout: float | None = None) -> str | None:
+        type(self).stalls += 1
+        if type(self).stalls == 2:
+            raise Empty
+        return super().get(block, timeout)
+
+
+def test_a_machine_that_stood_still_is_no_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaign, "SimpleQueue", _Stalled)
+    tally = campaign.run("records", 0, 3, tmp_path, hang_seconds=600)
+    assert (tally.at, tally.findings) == (3, [])
+    assert _Stalled.stalls > 3
 
 
 def test_given_groups_take_turns_and_are_counted(tmp_path: Path) -> None:
