@@ -218,6 +218,13 @@ class CublasHandle:
         Raises InvalidArgumentError for shapes that do not fit, other types and sizes from 2^31 on; else what
         `Cublas.call` does.
         """
+        self.prepared(a, b, dtype).run(a.address, b.address, out)
+
+    def prepared(self, a: MatrixOperand, b: MatrixOperand, dtype: str) -> PreparedProduct:
+        """What multiplies matrices that lie as these do, wherever: for products that come again.
+
+        Raises InvalidArgumentError as `multiply`.
+        """
         handle = self._open()
         if dtype not in _TYPES:
             raise InvalidArgumentError(f"cuBLAS multiplies no matrices of {dtype}: {', '.join(_TYPES)}")
@@ -232,27 +239,60 @@ class CublasHandle:
             raise InvalidArgumentError(
                 f"a product of {batch} times {m} x {k} by {k} x {n} is too large for cuBLAS"
             )
-        if not batch * m * n:
-            return
         kind, compute = _TYPES[dtype]
         if dtype == "float32" and self._tensor_float_32:
             compute = _COMPUTE_TF32
+        if not batch * m * n:
+            return PreparedProduct(self, None, (), (), (), (), ())
         one, zero = _factors(dtype)
-        self._library.call(
-            "cublasGemmStridedBatchedEx",
-            handle,
-            *(b.operation, a.operation, n, m, k, ctypes.addressof(one)),
-            *_lying(b, kind),
-            *_lying(a, kind),
-            ctypes.addressof(zero),
-            *(out, kind, n, m * n, batch, compute, _DEFAULT_ALGORITHM),
+        return PreparedProduct(
+            self,
+            self._library,
+            (handle, *map(_INT, (b.operation, a.operation, n, m, k)), _ADDRESS(ctypes.addressof(one))),
+            _lying(b, kind),
+            (*_lying(a, kind), _ADDRESS(ctypes.addressof(zero))),
+            (*map(_INT, (kind, n)), _STRIDE(m * n), *map(_INT, (batch, compute, _DEFAULT_ALGORITHM))),
+            (one, zero),
         )
 
 
-def _lying(matrices: MatrixOperand, kind: int) -> tuple[int, int, int, int]:
-    """Address, type, elements from a row to the next, and from a matrix to the next."""
+class PreparedProduct:
+    """Products of matrices of certain shapes, of which all but the addresses is known. Made by a handle."""
+
+    __slots__ = ("_handle", "_kept", "_library", "_parts")
+
+    def __init__(
+        self,
+        handle: CublasHandle,
+        library: Cublas | None,
+        before: tuple[Any, ...],
+        right: tuple[Any, ...],
+        left: tuple[Any, ...],
+        behind: tuple[Any, ...],
+        kept: tuple[Any, ...],
+    ) -> None:
+        """The arguments around the addresses of b, a and out; a library of None multiplies nothing."""
+        self._handle = handle
+        self._library = library
+        self._parts = before, right, left, behind
+        #: The factors, whose addresses are among the arguments.
+        self._kept = kept
+
+    def run(self, a: int, b: int, out: int) -> None:
+        """Enqueue out = a b, by the addresses of all three. Raises what `Cublas.call` does."""
+        library = self._library
+        if self._handle._handle is None:
+            self._handle._open()  # which says so
+        if library is None:
+            return
+        before, right, left, behind = self._parts
+        library.call("cublasGemmStridedBatchedEx", *before, b, *right, a, *left, out, *behind)
+
+
+def _lying(matrices: MatrixOperand, kind: int) -> tuple[Any, ...]:
+    """Type, elements from a row to the next, and from a matrix to the next."""
     rows, columns = matrices.shape[-2:]
-    return matrices.address, kind, max(1, columns), rows * columns if matrices.batch > 1 else 0
+    return _INT(kind), _INT(max(1, columns)), _STRIDE(rows * columns if matrices.batch > 1 else 0)
 
 
 def _factors(dtype: str) -> tuple[Any, Any]:
@@ -262,4 +302,12 @@ def _factors(dtype: str) -> tuple[Any, Any]:
     return pair(1, 0), pair(0, 0)
 
 
-__all__ = ["SIGNATURES", "WORKSPACE_BYTES", "Cublas", "CublasHandle", "MatrixOperand", "cublas"]
+__all__ = [
+    "SIGNATURES",
+    "WORKSPACE_BYTES",
+    "Cublas",
+    "CublasHandle",
+    "MatrixOperand",
+    "PreparedProduct",
+    "cublas",
+]

@@ -221,3 +221,25 @@ def test_the_library_has_every_function_and_says_that_there_is_no_card() -> None
         pytest.skip("there is a card")
     with pytest.raises(InternalError, match="cublasCreate_v2 gave 1"):
         CublasHandle(found, 0, 0, 0)
+
+
+def test_what_is_prepared_for_shapes_multiplies_whatever_lies_so(
+    library: FakeLibrary, handle: CublasHandle
+) -> None:
+    source = np.random.default_rng(3)
+    shapes = (2, 3, 4), (2, 4, 2)
+    prepared = handle.prepared(MatrixOperand(0, shapes[0]), MatrixOperand(0, shapes[1]), "float64")
+    library.forget()
+    for _ in range(3):
+        a, b = (source.integers(-9, 10, shape).astype(np.float64) for shape in shapes)
+        out = np.full((2, 3, 2), np.nan)
+        prepared.run(a.ctypes.data, b.ctypes.data, out.ctypes.data)
+        assert out.tolist() == (a @ b).tolist()
+    assert library.told() == ["gemm:1:70"] * 3
+    nothing = handle.prepared(MatrixOperand(0, (0, 3)), MatrixOperand(0, (3, 2)), "float64")
+    nothing.run(0, 0, 0)
+    assert len(library.told()) == 3
+    handle.close()
+    for product in (prepared, nothing):
+        with pytest.raises(FailedPreconditionError, match="has been closed"):
+            product.run(0, 0, 0)
