@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -19,8 +20,11 @@ from typing import IO, Any, ClassVar, Final
 from flowengine.testing.fuzz.given import GivenBases
 
 #: The wait for a play is parted into so many.
-_LOOKS: Final = 10
-#: A play that says nothing for so long hangs: its own deadline is a second.
+_LOOKS: Final = 20
+#: Who takes less of the processor than this part of a wait does not work but waits.
+_WORKS: Final = 0.01
+#: A play that says nothing for so long hangs: its own deadline is a second. On a busy machine the time counts
+#: that its process had.
 HANG_SECONDS: Final = 20.0
 
 
@@ -111,11 +115,33 @@ class Child:
             yield json.loads(line)
 
     def _next(self, seconds: float) -> str | None:
-        """Its next line, waited for in parts: a machine that stood still is late for one of them alone."""
-        for _ in range(_LOOKS):
+        """Its next line.
+
+        It is waited for in parts. A process that works spends the time that it had of the processor, and one
+        that stands still the wall's: neither a busy machine nor one that stood still makes a hang.
+        """
+        part = seconds / _LOOKS
+        while seconds > 0:
+            before = self._cpu_seconds()
             with suppress(Empty):
-                return self._lines.get(timeout=seconds / _LOOKS)
+                return self._lines.get(timeout=part)
+            worked = self._cpu_seconds() - before
+            seconds -= min(worked, part) if worked > part * _WORKS else part
         raise TimeoutError
+
+    def _cpu_seconds(self) -> float:
+        """What its threads have taken of the processors; 0 where the system does not tell, or it is gone."""
+        try:
+            text = Path(f"/proc/{self._process.pid}/stat").read_text()
+        except OSError:
+            return 0.0
+        # What stands behind the name, which may hold anything.
+        user, system = text.rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+    def abort(self) -> None:
+        """End it; what its threads are at is written to its errors."""
+        self._process.send_signal(signal.SIGABRT)
 
     def end(self) -> int:
         """Its exit status, once it has ended; it is killed if it has not."""
@@ -172,6 +198,7 @@ def run(
                     progress(tally)
         except TimeoutError:
             what = "hang"
+            child.abort()
         status = child.end()
         if playing is not None:
             what = what or f"crash with status {status}"

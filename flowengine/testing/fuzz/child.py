@@ -7,6 +7,7 @@ before and after each. Its address space is limited, as a last fence; the engine
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import re
 import sys
@@ -86,6 +87,7 @@ def main() -> None:
     parser.add_argument("--file", type=Path, help="one input to play as it is")
     parser.add_argument("--seconds", type=float, default=STEP_SECONDS, help="the time that a step has")
     given = parser.parse_args()
+    faulthandler.enable()
     _fence()
     if given.file is not None:
         _say(begin=0)

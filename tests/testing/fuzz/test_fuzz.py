@@ -75,22 +75,26 @@ def test_files_are_packed_and_unpacked() -> None:
 
 
 _SAYS = """
-import json, os, sys, time
+import faulthandler, json, os, sys, time
+faulthandler.enable()
 first, last = map(int, sys.argv[sys.argv.index("--seeds") + 1].split(":"))
 for seed in range(first, last):
     print(json.dumps({"begin": seed}), flush=True)
     if seed == 3:
         os._exit(9)
     if seed == 5:
-        time.sleep(60)
+        HANGS
     told = {"outcome": "raised", "finding": "E", "text": "t"} if seed == 6 else {"outcome": "value"}
     print(json.dumps({"seed": seed, **told}), flush=True)
 """
 
 
-def test_a_campaign_goes_on_after_crash_and_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("hangs", ["time.sleep(60)", "while True: pass"])
+def test_a_campaign_goes_on_after_crash_and_hang(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hangs: str
+) -> None:
     script = tmp_path / "child.py"
-    script.write_text(_SAYS)
+    script.write_text(_SAYS.replace("HANGS", hangs))
     started: list[list[str]] = []
     real = subprocess.Popen
 
@@ -100,12 +104,13 @@ def test_a_campaign_goes_on_after_crash_and_hang(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr("flowengine.testing.fuzz.campaign.subprocess.Popen", begin)
     folder = tmp_path / "found"
-    tally = campaign.run("records", 0, 8, folder, hang_seconds=3)
+    tally = campaign.run("records", 0, 8, folder, hang_seconds=1)
     assert tally.at == 8
     assert dict(tally.outcomes) == {"value": 5, "crash with status 9": 1, "hang": 1, "raised": 1}
     found = [(each["seed"], each["finding"]) for each in tally.findings]
     assert found == [(3, "crash with status 9"), (5, "hang"), (6, "E")]
     assert (folder / "records-5.bin").read_bytes() == made("records", 5)
+    assert "most recent call first" in json.loads((folder / "records-5.json").read_text())["text"]
     assert json.loads((folder / "records-6.json").read_text())["text"] == "t"
     assert len(started) == 3
     # What was played is not played again.
