@@ -238,6 +238,28 @@ def recorded(loaded: Any, signature: str, **feeds: Any) -> Any:
     }
 
 
+def checkpoint(folder: str) -> list[Any]:
+    """A checkpoint's tree of objects that was saved before: one variable under two names, and how often."""
+
+    class Scaled(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = tf.Variable([1.0, 2.0], name="scale")
+            self.second = self.first
+
+        @tf.function(input_signature=[tf.TensorSpec([2], tf.float32, name="x")])
+        def scaled(self, x: Any) -> Any:
+            self.first.assign_add([1.0, 1.0])
+            return {"y": x * self.second}
+
+    made = tf.train.Checkpoint(model=Scaled(), step=tf.Variable(7, dtype=tf.int64, name="step"))
+    with tempfile.TemporaryDirectory() as place:
+        made.save(os.path.join(place, "model"))
+    tf.saved_model.save(made, folder, signatures=made.model.scaled)
+    loaded = tf.saved_model.load(folder)
+    return [recorded(loaded, "serving_default", x=value) for value in ([1.0, 1.0], [2.0, -1.0])]
+
+
 MAKERS = (
     {"simple": simple, "estimator": estimator, "hub": hub}
     if tf.__version__.startswith("1.")
@@ -248,6 +270,7 @@ MAKERS = (
         "keras_ragged": whole("ragged_texts"),
         "ragged": whole("ragged_signature"),
         "module": module,
+        "checkpoint": checkpoint,
     }
 )
 

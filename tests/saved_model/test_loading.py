@@ -101,6 +101,16 @@ async def test_an_anyio_model_in_a_trio_program(unpacked: Callable[[str], Path])
         check(call, await model(**call["inputs"]))
 
 
+async def test_a_variable_of_two_names_is_one_and_a_count_of_saves_is_restored(
+    unpacked: Callable[[str], Path],
+) -> None:
+    async with await fe.saved_model.load(unpacked("checkpoint")) as model:
+        found = {name: (await each.read()).tolist() for name, each in model.variables.items()}
+        assert found == {"scale": [1, 2], "step": 7, "save_counter": 1}
+        await model.functions["model.scaled"]([0.0, 0.0])
+        assert (await model.variables["scale"].read()).tolist() == [2, 3]
+
+
 async def test_functions_are_called_as_they_were_in_python(unpacked: Callable[[str], Path]) -> None:
     async with await fe.saved_model.load(unpacked("module")) as model:
         assert list(model.functions) == ["add", "look"]
