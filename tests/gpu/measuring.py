@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from flowengine.core.errors import FailedPreconditionError
-from flowengine.kernels.cuda.cublas import WORKSPACE_BYTES, CublasHandle, MatrixOperand, cublas
+from flowengine.kernels.cuda.cublas import WORKSPACE_BYTES, Cublas, CublasHandle, MatrixOperand, cublas
 from flowengine.kernels.cuda.launching import each
 from tests.gpu.tables import ResultTable, seconds
 
@@ -74,7 +74,7 @@ def transfers(launcher: Any, largest: int) -> ResultTable:
     return table
 
 
-def products(launcher: Any, size: int) -> ResultTable:
+def products(launcher: Any, size: int, library: Cublas | None = None) -> ResultTable:
     """cuBLAS through our binding: beside NumPy, and how fast."""
     table = ResultTable("Products of matrices", ("what", "TFLOP/s", "largest relative difference"))
     workspace = launcher.empty((WORKSPACE_BYTES,), np.uint8)
@@ -86,7 +86,7 @@ def products(launcher: Any, size: int) -> ResultTable:
     right = MatrixOperand(launcher.address(other := launcher.moved_in(b)), b.shape)
     for name, tensor_float_32, tolerance in (("float32", False, 1e-5), ("TensorFloat-32", True, 1e-2)):
         handle = CublasHandle(
-            cublas(),
+            library or cublas(),
             launcher.stream.handle,
             workspace.address,
             WORKSPACE_BYTES,

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from flowengine.devices import cuda
 from flowengine.devices.cuda_driver import CudaDriver
-from flowengine.kernels.cuda import compiling, elementwise, sources
+from flowengine.kernels.cuda import compiling, sources
+from flowengine.kernels.cuda.convolution_plans import ConvolutionCall, EngineRules
 from flowengine.kernels.cuda.driver_launcher import DriverLauncher
-from tests.devices.fake_driver import FakeDriver
 from tests.gpu import __main__ as command
-from tests.gpu import measuring
+from tests.gpu import convolving, measuring
 from tests.gpu.agreement import CASES, FAMILIES, agreement
+from tests.gpu.played import played_cudnn, played_launcher
 from tests.gpu.tables import ResultTable
-from tests.kernels.cuda.host_compiler import HostModule, needs_compiler
+from tests.kernels.cuda.host_compiler import needs_compiler
 
 
 @pytest.fixture(scope="module")
-def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverLauncher]:
-    folder: Path = tmp_path_factory.mktemp("module")
-    HostModule(elementwise.prelude() + sources.source(*FAMILIES), folder)
-    image = str(folder / "module.so").encode()
-    driver = FakeDriver(tmp_path_factory.mktemp("driver")).driver
-    with DriverLauncher(driver, 0, *FAMILIES, compile_source=lambda *_: image) as made:
+def launcher() -> Iterator[DriverLauncher]:
+    with played_launcher() as made:
         yield made
 
 
@@ -49,24 +47,60 @@ def test_what_is_measured(launcher: DriverLauncher) -> None:
 def test_a_part_that_fails_leaves_the_others(
     launcher: DriverLauncher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(launcher: DriverLauncher) -> ResultTable:
+    def fails(launcher: DriverLauncher, simulated: bool) -> ResultTable:
         raise ValueError("planted")
 
     monkeypatch.setattr(measuring, "are_products_there", lambda: "there is no cuBLAS")
     fine = ResultTable("Fine", ("a", "b"), [("1", "2")])
-    parts = {"fails": fails, "products": lambda _: fine, "fine": lambda _: fine}
+    parts = {"fails": fails, "products": lambda *_: fine, "fine": lambda *_: fine}
     lines, kept = command.run_parts(launcher, parts, 60)
     text = "\n".join(lines)
     assert not kept
     assert "ValueError: planted" in text
     assert "Left out: there is no cuBLAS." in text
     assert "## Fine\n\n| a | b |\n|---|---|\n| 1 | 2 |\n" in text
-    assert command.run_parts(launcher, {"fine": lambda _: fine}, 60)[1]
-    assert "no time was left" in "\n".join(command.run_parts(launcher, {"fine": lambda _: fine}, -1)[0])
+    assert command.run_parts(launcher, {"fine": lambda *_: fine}, 60)[1]
+    assert "no time was left" in "\n".join(command.run_parts(launcher, {"fine": lambda *_: fine}, -1)[0])
     fine.failures.append("too slow")
-    lines, kept = command.run_parts(launcher, {"fine": lambda _: fine}, 60)
+    lines, kept = command.run_parts(launcher, {"fine": lambda *_: fine}, 60)
     assert not kept
     assert "- **not kept**: too slow" in "\n".join(lines)
+
+
+@needs_compiler
+def test_every_part_runs_without_a_card(
+    launcher: DriverLauncher,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(command, "played_launcher", lambda: nullcontext(launcher))
+    # Those of sessions are run by `tests/benchmarks/test_gpu_scripts.py`.
+    parts = [name for name in command.PARTS if name not in command.BY_SESSIONS]
+    assert command.main(["--out", str(tmp_path), "--simulated", "--only", *parts]) == 0
+    text = (tmp_path / "gpu.md").read_text()
+    assert "Failed:" not in text
+    assert "Left out:" not in text
+    assert text.count("seconds by then.") == len(parts) == 5
+    assert "| small, strided | filter_gradient | TF32 |" in text
+    assert "of the largest" not in text
+    assert "other bits" not in text
+    assert capsys.readouterr().out.startswith("# Without a card")
+
+
+@needs_compiler
+def test_layers_that_are_faster_turned_are_named(
+    launcher: DriverLauncher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def best(self: convolving.LayerTimes, call: ConvolutionCall, rules: EngineRules) -> tuple[float, ...]:
+        is_first = call.x.strides[1] > 1
+        return (1.0, 1.0, 0, 2.0) if is_first else (4.0, 3.0, 2, 2.0)
+
+    monkeypatch.setattr(convolving.LayerTimes, "best", best)
+    table = convolving.convolutions(launcher, simulated=True, library=played_cudnn())
+    assert table.rows[0][3:5] == ("4.000", "3.000 (2)")
+    assert table.rows[-1][1].count("LayerKind(") == 12
+    assert {len(row) for row in table.rows} == {len(table.headings)}
 
 
 def test_without_a_card_it_says_why(
