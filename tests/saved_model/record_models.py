@@ -241,21 +241,18 @@ def recorded(loaded: Any, signature: str, **feeds: Any) -> Any:
 def checkpoint(folder: str) -> list[Any]:
     """A checkpoint's tree of objects that was saved before: one variable under two names, and how often."""
 
-    class Scaled(tf.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.first = tf.Variable([1.0, 2.0], name="scale")
-            self.second = self.first
+    model = tf.Module()
+    model.first = model.second = tf.Variable([1.0, 2.0], name="scale")
 
-        @tf.function(input_signature=[tf.TensorSpec([2], tf.float32, name="x")])
-        def scaled(self, x: Any) -> Any:
-            self.first.assign_add([1.0, 1.0])
-            return {"y": x * self.second}
+    def scaled(x: Any) -> Any:
+        model.first.assign_add([1.0, 1.0])
+        return {"y": x * model.second}
 
-    made = tf.train.Checkpoint(model=Scaled(), step=tf.Variable(7, dtype=tf.int64, name="step"))
+    model.scaled = tf.function(scaled, input_signature=[tf.TensorSpec([2], tf.float32, name="x")])
+    made = tf.train.Checkpoint(model=model, step=tf.Variable(7, dtype=tf.int64, name="step"))
     with tempfile.TemporaryDirectory() as place:
         made.save(os.path.join(place, "model"))
-    tf.saved_model.save(made, folder, signatures=made.model.scaled)
+    tf.saved_model.save(made, folder, signatures=model.scaled)
     loaded = tf.saved_model.load(folder)
     return [recorded(loaded, "serving_default", x=value) for value in ([1.0, 1.0], [2.0, -1.0])]
 
