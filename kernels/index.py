@@ -775,6 +775,9 @@ PROVIDED: Final[dict[str, str]] = {
     "onednn.products": """
         BatchMatMul BatchMatMulV2 MatMul
     """,
+    "onednn.resizing": """
+        ResizeBilinear
+    """,
     "onednn.responses": """
         LRN LRNGrad
     """,

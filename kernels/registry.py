@@ -76,6 +76,7 @@ class Kernel:
     inline_any_rank  whether `inline` holds of arrays as well, so that no rank has to be known
     nowait     see the module
     maker      makes a provider's kernel of a node; what `function` is for the others
+    one_core   whether what that makes stays on the thread that calls it; others use every core
     needs      raises where something is missing that it cannot do without; asked when a node is planned
     xp         the array module that it is given: the device's, where the kernel was found for a device
     is_foreign whether it is from outside of this package: what it gives is looked at (`guarded.py`)
@@ -106,6 +107,7 @@ class Kernel:
     checks_shapes: bool = False
     inline_any_rank: bool = False
     looks: bool = False
+    one_core: bool = False
 
     def serves(self, node: Node) -> bool:
         """Whether it can compute this node, by its types and attributes."""
@@ -161,7 +163,14 @@ class Kernel:
     def before(self, behind: Kernel) -> Kernel:
         """A provider's kernel in front of the one that takes what it does not."""
         heavy = behind.heavy if self.heavy is None else self.heavy
-        return replace(behind, provider=self.provider, maker=self.maker, heavy=heavy, inline=None)
+        return replace(
+            behind,
+            provider=self.provider,
+            maker=self.maker,
+            one_core=self.one_core,
+            heavy=heavy,
+            inline=None,
+        )
 
     def bind_nowait(self, node: Node) -> Callable[..., Any] | None:
         if self.nowait is None:
@@ -328,6 +337,7 @@ class KernelRegistry:
         supports: Callable[[Mapping[str, Any]], bool] | None = None,
         heavy: CostEstimate | None = None,
         device: str = "CPU",
+        one_core: bool = False,
     ) -> None:
         """Register what makes a provider's kernels of these ops; see `Kernel` for the arguments."""
         allowed = {attr: frozenset(as_dtype(t) for t in each) for attr, each in types.items()}
@@ -350,6 +360,7 @@ class KernelRegistry:
                     is_async=False,
                     attr_names=(),
                     maker=maker,
+                    one_core=one_core,
                 )
             )
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from flowengine.core.arrays import Array, Value, scalar_element, to_array
+from flowengine.core.buffers import empty
 from flowengine.core.dtypes import DType
 
 #: One value a component.
@@ -46,8 +47,13 @@ def stack(values: list[Value], dtype: DType, shape: tuple[int, ...]) -> Array:
     if not shape and not numpy_dtype.hasobject:
         return np.array(values, dtype=numpy_dtype)
     if shape and values:
-        joined: Array = np.concatenate([to_array(value) for value in values])
-        return joined.reshape((len(values), *shape))
+        arrays = [to_array(value) for value in values]
+        if numpy_dtype.hasobject or {each.dtype for each in arrays} != {numpy_dtype}:
+            return np.concatenate(arrays).reshape((len(values), *shape))
+        # The memory of a batch is used again by one of the next.
+        result = empty((len(values), *shape), numpy_dtype)
+        np.concatenate(arrays, out=result.reshape(len(values) * shape[0], *shape[1:]))
+        return result
     result = np.empty((len(values), *shape), dtype=numpy_dtype)
     if not shape and set(map(type, values)) <= {bytes}:
         result[:] = values

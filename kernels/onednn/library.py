@@ -112,6 +112,9 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
         *(Out, Pointer, _INT, Pointer, Pointer, Pointer),
         *(ctypes.c_int64, _FLOAT, _FLOAT, _FLOAT, Pointer, Pointer),
     ),
+    "resampling_forward_primitive_desc_create": (
+        *(Out, Pointer, _INT, _INT, Pointer, Pointer, Pointer, Pointer),
+    ),
     "eltwise_forward_primitive_desc_create": (
         *(Out, Pointer, _INT, _INT, Pointer, Pointer, _FLOAT, _FLOAT, Pointer),
     ),

@@ -10,6 +10,7 @@ from typing import Any, Final
 from flowengine.kernels.onednn.library import Library, LibraryError
 
 FLOAT32: Final = 3
+UINT8: Final = 6
 #: The format by which a primitive chooses its own.
 _ANY: Final = 1
 _SCRATCHPAD_USER: Final = 1
@@ -59,10 +60,10 @@ def _descriptor(library: Library, value: int) -> Handle:
     return Handle(value, library._functions.dnnl_memory_desc_destroy)
 
 
-def strided(library: Library, shape: Sequence[int], strides: Sequence[int]) -> Handle:
-    """float32 elements of this shape with these strides, counted in elements."""
+def strided(library: Library, shape: Sequence[int], strides: Sequence[int], element: int = FLOAT32) -> Handle:
+    """Elements of this shape with these strides, counted in elements; float32 unless another type is said."""
     made = library.new(
-        "memory_desc_create_with_strides", len(shape), _shape(shape), FLOAT32, _numbers(strides)
+        "memory_desc_create_with_strides", len(shape), _shape(shape), element, _numbers(strides)
     )
     return _descriptor(library, made)
 
@@ -86,13 +87,20 @@ def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(strides)
 
 
-def image(library: Library, count: int, sizes: Sequence[int], channels: int, first: bool) -> Handle:
+def image(
+    library: Library,
+    count: int,
+    sizes: Sequence[int],
+    channels: int,
+    first: bool,
+    element: int = FLOAT32,
+) -> Handle:
     """Images: (N, C, *sizes) to the library, in memory channels last, or `first`."""
     shape = (count, channels, *sizes)
     if first:
-        return dense(library, shape)
+        return strided(library, shape, dense_strides(shape), element)
     last = dense_strides((count, *sizes, channels))
-    return strided(library, shape, (last[0], last[-1], *last[1:-1]))
+    return strided(library, shape, (last[0], last[-1], *last[1:-1]), element)
 
 
 class Description:

@@ -24,12 +24,22 @@ def serves(
     types: Mapping[str, Iterable[DType]],
     supports: Callable[[Mapping[str, Any]], bool] | None = None,
     heavy: CostEstimate | None = None,
+    one_core: bool = False,
 ) -> Callable[[Maker], Maker]:
-    """Register what makes the kernel of one op or of several."""
+    """Register what makes the kernel of one op or of several.
+
+    one_core   whether the kernel stays on the thread that calls it; others take every core at once
+    """
 
     def register(maker: Maker) -> Maker:
         REGISTRY.register_provided(
-            *ops, maker=maker, provider=PROVIDER, types=types, supports=supports, heavy=heavy
+            *ops,
+            maker=maker,
+            provider=PROVIDER,
+            types=types,
+            supports=supports,
+            heavy=heavy,
+            one_core=one_core,
         )
         return maker
 

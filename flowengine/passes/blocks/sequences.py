@@ -144,7 +144,7 @@ class _Gathering:
         if kernel is None or kernel.is_async or kernel.takes_context:
             return False
         # What no library spreads over the cores runs beside those that are spread.
-        return node.has(NetworkLayer) or kernel.maker is not None
+        return node.has(NetworkLayer) or (kernel.maker is not None and not kernel.one_core)
 
     def _kernel(self, node: Node) -> Kernel | None:
         try:

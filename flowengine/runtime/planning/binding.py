@@ -136,8 +136,9 @@ class Binder:
         item.nowait = kernel.bind_nowait(node)
         item.takes_context = kernel.takes_context
         item.lends_memory = kernel.heavy is False and not kernel.fresh
-        # A provider's kernels use every core by themselves, like BLAS: one at a time.
-        item.is_product = kernel.maker is not None or node.has(Product) or node.has(EveryCore)
+        # Most kernels of providers use every core by themselves, like BLAS: one at a time.
+        uses_every = kernel.maker is not None and not kernel.one_core
+        item.is_product = uses_every or node.has(Product) or node.has(EveryCore)
         if kernel.is_async:
             item.kind = Kind.ASYNC
         self._shape_call(item, kernel)

@@ -252,3 +252,10 @@ async def test_many_threads_wake_the_event_loop_and_nothing_is_left() -> None:
             await everything.wait()
         nursery.cancel_scope.cancel()
     assert sorted(done) == list(range(4000))
+
+
+def test_a_kernel_of_a_library_that_stays_on_its_thread_is_no_hindrance() -> None:
+    graph = fe.Graph()
+    pixels = graph.placeholder("uint8", [1, 90, 90, 3])
+    small = graph.ops.ResizeBilinear(pixels, np.array([60, 60], np.int32), half_pixel_centers=True)
+    Planned(graph, small / 255.0, pixels)
