@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -222,8 +224,11 @@ async def test_strangers_that_begin_to_speak_shut_nobody_from_elsewhere_out(
     assert others == [True] * 100
 
 
-async def test_all_before_the_proof_has_three_seconds(autojump_clock: trio.testing.MockClock) -> None:
-    """Silence, a word and silence: each ends then, counted from the beginning."""
+async def test_all_before_the_proof_has_three_seconds(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Silence, a word and silence: each ends then, counted from the beginning, and the log says who."""
+    caplog.set_level(logging.INFO, logger="flowengine.transport")
 
     async def ends(listener: _Arrivals, pause: float, said: bytes) -> float:
         began = trio.current_time()
@@ -237,8 +242,25 @@ async def test_all_before_the_proof_has_three_seconds(autojump_clock: trio.testi
 
     hello = bytes(output(Connection(Side.DIALLER, identity(), address="x", now=0.0, key=KEY)))
     for pause, said in ((0.0, b""), (2.5, hello), (2.5, hello[:3])):
+        caplog.clear()
         took = await _flooded(0, bytes, partial(ends, pause=pause, said=said))
         assert took == pytest.approx(3.0, abs=0.01)
+        assert "tcp://10.0.0.9:1 did not prove in time who it is" in caplog.text
+
+
+async def test_who_has_proved_himself_is_not_told_of_as_a_stranger(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="flowengine.transport")
+
+    async def comes_and_goes(listener: _Arrivals) -> bool:
+        _flooded_now.append(listener)
+        found = await _gets_in("flooded://10.0.0.3:1")
+        await trio.testing.wait_all_tasks_blocked()
+        return found
+
+    assert await _flooded(0, bytes, comes_and_goes)
+    assert "did not prove in time" not in caplog.text
 
 
 async def test_a_silent_stream_that_is_closed_is_told(autojump_clock: trio.testing.MockClock) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import errno
 import socket
+from collections import deque
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -193,10 +194,11 @@ class TcpListener:
     def __init__(self, listeners: list[trio.SocketListener], address: str) -> None:
         self._listeners = listeners
         self.address = address
-        self._next = 0
+        #: What came at several sockets at once, or went wrong there: taken one by one.
+        self._arrived: deque[trio.SocketStream | OSError | trio.ClosedResourceError] = deque()
 
     async def accept_stream(self) -> trio.SocketStream:
-        """The next socket, as trio wraps it."""
+        """The next socket, as trio wraps it. Cancelled, it has taken none."""
         if not self._listeners:
             raise FailedPreconditionError(f"{self.address} is closed")
         try:
@@ -214,25 +216,31 @@ class TcpListener:
         return unwrap(await self.accept_stream(), "tcp")
 
     async def _accept_any(self) -> trio.SocketStream:
-        # Whichever socket is readable first; accepting itself is done by one task only, so that a
-        # cancelled loser cannot have taken a connection with it.
-        while True:
+        # One task a socket; the first that has one ends the others. Of these too some may have accepted
+        # by then: trio's accept is cancelled before it has taken a connection, or not at all.
+        while not self._arrived:
             async with trio.open_nursery() as nursery:
                 for each in self._listeners:
-                    nursery.start_soon(_wait_readable, each, nursery.cancel_scope)
-            for each in self._listeners:
-                with trio.move_on_after(0):
-                    return await each.accept()
+                    nursery.start_soon(self._accept_at, each, nursery.cancel_scope)
+        first = self._arrived.popleft()
+        if isinstance(first, Exception):
+            raise first
+        return first
+
+    async def _accept_at(self, listener: trio.SocketListener, scope: trio.CancelScope) -> None:
+        try:
+            self._arrived.append(await listener.accept())
+        except (OSError, trio.ClosedResourceError) as error:
+            self._arrived.append(error)
+        scope.cancel()
 
     def close(self) -> None:
         listeners, self._listeners = self._listeners, []
         for each in listeners:
             each.socket.close()
-
-
-async def _wait_readable(listener: trio.SocketListener, scope: trio.CancelScope) -> None:
-    await trio.lowlevel.wait_readable(listener.socket)
-    scope.cancel()
+        for arrived in self._arrived:
+            if isinstance(arrived, trio.SocketStream):
+                arrived.socket.close()
 
 
 def unwrap(stream: trio.SocketStream, scheme: str) -> TcpStream:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
+import os
 import socket
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -328,6 +331,29 @@ def test_what_cannot_be_lent_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
                 pass
             assert np.array_equal(np.frombuffer(far.recv(50_000, socket.MSG_WAITALL), np.uint8), data)
     pipe.close()
+
+
+@needs_pages
+def test_a_pipe_that_cannot_be_made_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+
+    def full(*arguments: Any) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", full)
+        with pytest.raises(OSError, match="Too many"):
+            PagePipe()
+    assert set(os.listdir("/proc/self/fd")) == before
+
+
+@needs_pages
+def test_a_c_library_without_the_call_has_no_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = pages._vmsplice.__wrapped__
+    assert find().restype is ctypes.c_ssize_t
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
+    with pytest.raises(OSError, match="vmsplice"):
+        find()
 
 
 def no_pipe() -> PagePipe:

@@ -38,7 +38,7 @@ from flowengine.transport.streams.schemes import (
     listen_streams,
     wait_spoken,
 )
-from flowengine.transport.streams.tcp import TcpStream
+from flowengine.transport.streams.tcp import TcpListener, TcpStream
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -372,6 +372,58 @@ async def test_who_waits_for_a_stream_is_told_that_nobody_listens_any_more(host:
 
         nursery.start_soon(wait)
         await trio.testing.wait_all_tasks_blocked()
+        listener.close()
+
+
+async def at_two_addresses() -> tuple[TcpListener, list[str]]:
+    """A listener with two sockets, and what to dial for each."""
+    sockets = [trio.socket.socket() for _ in range(2)]
+    for each, host in zip(sockets, ("127.0.0.1", "127.0.0.2"), strict=True):
+        await each.bind((host, 0))
+        each.listen()
+    addresses = ["tcp://{}:{}".format(*each.getsockname()) for each in sockets]
+    return TcpListener([trio.SocketListener(each) for each in sockets], "tcp://two:0"), addresses
+
+
+async def test_whichever_address_is_dialled_is_accepted() -> None:
+    """A name may stand for several addresses of the machine, with a socket for each."""
+    listener, addresses = await at_two_addresses()
+    for address in (*addresses, *reversed(addresses)):
+        near = await connect_stream(address)
+        far = await listener.accept()
+        assert isinstance(near, TcpStream)
+        assert far.address == "tcp://{}:{}".format(*near._socket.getsockname())
+        near.close()
+        far.close()
+    # Two at once, and one who stops waiting: nobody is lost.
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await listener.accept()
+    near, other = [await connect_stream(address) for address in addresses]
+    found = [await listener.accept() for _ in addresses]
+    assert len({each.address for each in found}) == 2
+    left = [await connect_stream(address) for address in addresses]
+    found.append(await listener.accept())
+    for each in (near, other, *left, *found):
+        each.close()
+    listener.close()
+
+
+async def test_a_listener_at_several_addresses_that_is_closed_or_broken_says_so() -> None:
+    for breaks in (False, True):
+        listener, _ = await at_two_addresses()
+        async with trio.open_nursery() as nursery:
+
+            async def wait(listener: TcpListener = listener, breaks: bool = breaks) -> None:
+                with pytest.raises(FailedPreconditionError, match=r"broke" if breaks else r"is closed"):
+                    await listener.accept()
+
+            nursery.start_soon(wait)
+            await trio.testing.wait_all_tasks_blocked()
+            if breaks:
+                listener._listeners[1].socket.shutdown(socket.SHUT_RDWR)
+            else:
+                listener.close()
         listener.close()
 
 

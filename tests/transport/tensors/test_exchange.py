@@ -501,3 +501,30 @@ def test_edges_that_are_expected_as_a_whole() -> None:
     table.abort(error)
     assert told[3:] == [(3, None, False, error)]
     assert not table.waiting_keys()
+
+
+def test_a_step_that_has_all_that_it_expected_may_end() -> None:
+    table = LocalRendezvous()
+    routes = {key(edge)[1:5]: number for number, edge in enumerate(("one", "other"))}
+    table.expect(key("one").step, routes, lambda *_: None)
+    for edge in ("one", "other"):
+        assert not table.end()
+        table.send(key(edge), 1, False)
+    assert table.end()
+
+
+async def test_steps_that_end_as_soon_as_they_hear_of_a_loss_are_no_trouble_to_others() -> None:
+    async with tasks() as (pair, _):
+        ended: list[int] = []
+
+        def end(step: int, value: object, is_dead: bool, error: Exception | None) -> None:
+            assert isinstance(error, ConnectionLostError)
+            ended.append(step)
+            pair.b.end_step(step, error)
+
+        for step in (1, 2, 3):
+            pair.b.begin_step(step).receive(key("x", step), partial(end, step))
+        pair.peer_b._stream.close()
+        await settle()
+        assert sorted(ended) == [1, 2, 3]
+        assert pair.b.statistics().steps == 0

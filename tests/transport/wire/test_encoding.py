@@ -194,6 +194,15 @@ def test_bytes_that_make_no_such_tensor() -> None:
             text.value()
 
 
+@pytest.mark.parametrize(
+    "descriptions",
+    [[], [[]], [[1]], [[1, [], 0]], [[1, [1]]], [[1, []], [1, []]], [(1, [])], [["1", []]], [[99, []]]],
+)
+def test_what_describes_no_number_is_read_the_longer_way(descriptions: list[Any]) -> None:
+    assert read_scalar([[1, []]], bytearray(4)) == np.float32(0)
+    assert read_scalar(descriptions, bytearray(4)) is None
+
+
 def test_a_truth_is_looked_at_before_it_is_one() -> None:
     """Numbers are read at once where they are all that comes; of bytes that say true or false only two do."""
     for dtype in dtypes.ALL:

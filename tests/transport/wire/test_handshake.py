@@ -398,6 +398,13 @@ def test_a_handshake_has_a_time_limit(side: Side) -> None:
     assert connection.receive_buffers() == []
 
 
+@pytest.mark.parametrize(("heartbeat", "first"), [(4.0, 2.0), (100.0, 3.0)])
+def test_a_handshake_is_looked_at_when_its_time_is_up(heartbeat: float, first: float) -> None:
+    limits = Limits(heartbeat_seconds=heartbeat, silence_seconds=200.0, handshake_seconds=3.0)
+    connection = make(Side.DIALLER, limits=limits)
+    assert connection.next_deadline() == first
+
+
 def test_versions_that_are_offered_are_a_range() -> None:
     with pytest.raises(RemoteProtocolError, match="versions 3 to 2"):
         feed(make(Side.LISTENER), frame(m.HELLO, 3, 2, bytes(m.NONCE_BYTES)))

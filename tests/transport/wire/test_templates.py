@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError
 from flowengine.core.rendezvous import RendezvousKey
+from flowengine.testing import links
 from flowengine.testing.links import ConnectionLink
 from flowengine.transport import events as e
 from flowengine.transport.calls.templates import NO_ANSWER, CallTemplate, fixed_call
@@ -278,6 +279,21 @@ def test_neither_is_taken_where_it_does_not_belong() -> None:
         stranger.listener.requests.know(step_call("run"))
         with pytest.raises(RemoteProtocolError, match="await hello"):
             feed(stranger.listener, frame)
+
+
+def test_a_call_whose_answer_has_begun_takes_no_other() -> None:
+    """One in the short form that comes between the pieces of a large one."""
+    link = opened()
+    call = link.dialler.calls.request("get", None, NO_TENSORS)
+    link.settle()
+    link.listener.take_events()
+    link.listener.requests.reply(call.number, None, Payload((np.zeros(1_000_000),)))
+    begun = b"".join(map(bytes, link.listener.data_to_send()))
+    links.feed(link.dialler, begun)
+    assert call.is_being_answered
+    with pytest.raises(RemoteProtocolError, match="call 1, which waits for none"):
+        links.feed(link.dialler, NO_ANSWER.frame(call.number))
+    assert not [event for event in link.dialler.take_events() if isinstance(event, e.CallAnswer)]
 
 
 def test_a_side_that_leaves_still_reads_answers() -> None:
