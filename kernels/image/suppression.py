@@ -13,9 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from flowengine.core.arrays import Array
+from flowengine.core.arrays import Array, in_host_memory
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.ufuncs import shape_text
+from flowengine.kernels.image.suppression_on_device import chosen_on_device
 from flowengine.kernels.numpy.falling import MANY, falling_places
 from flowengine.kernels.registry import kernel
 
@@ -303,22 +304,30 @@ def non_max_suppression(boxes: Array, scores: Array, max_output_size: Any, *, io
     return suppressed(boxes, scores, max_output_size, iou_threshold, -np.inf)
 
 
-@kernel("NonMaxSuppressionV2", fresh=True)
-def non_max_suppression_v2(boxes: Array, scores: Array, max_output_size: Any, iou_threshold: Any) -> Any:
+#: What TensorFlow's kernels for GPUs take from host memory.
+_NUMBERS: Final = ("max_output_size", "iou_threshold")
+_THRESHOLDS: Final = (*_NUMBERS, "score_threshold")
+
+
+@kernel("NonMaxSuppressionV2", fresh=True, host=_NUMBERS, looks=True)
+def non_max_suppression_v2(
+    xp: Any, boxes: Array, scores: Array, max_output_size: Any, iou_threshold: Any
+) -> Any:
     """`NonMaxSuppression` with the ratio as a tensor."""
-    return suppressed(boxes, scores, max_output_size, iou_threshold, -np.inf)
+    return _suppressed_anywhere(xp, boxes, scores, max_output_size, iou_threshold, -np.inf)
 
 
-@kernel("NonMaxSuppressionV3", fresh=True)
+@kernel("NonMaxSuppressionV3", fresh=True, host=_THRESHOLDS, looks=True)
 def non_max_suppression_v3(
-    boxes: Array, scores: Array, max_output_size: Any, iou_threshold: Any, score_threshold: Any
+    xp: Any, boxes: Array, scores: Array, max_output_size: Any, iou_threshold: Any, score_threshold: Any
 ) -> Any:
     """`NonMaxSuppressionV2` without boxes whose score is not above a threshold."""
-    return suppressed(boxes, scores, max_output_size, iou_threshold, score_threshold)
+    return _suppressed_anywhere(xp, boxes, scores, max_output_size, iou_threshold, score_threshold)
 
 
-@kernel("NonMaxSuppressionV4", fresh=True)
+@kernel("NonMaxSuppressionV4", fresh=True, host=(*_THRESHOLDS, "valid_outputs"), looks=True)
 def non_max_suppression_v4(
+    xp: Any,
     boxes: Array,
     scores: Array,
     max_output_size: Any,
@@ -328,8 +337,16 @@ def non_max_suppression_v4(
     pad_to_max_output_size: bool,
 ) -> Any:
     """`NonMaxSuppressionV3`, filled up with zeros on demand, and how many indices are real."""
-    kept = suppressed(boxes, scores, max_output_size, iou_threshold, score_threshold)
+    kept = _suppressed_anywhere(xp, boxes, scores, max_output_size, iou_threshold, score_threshold)
     count = np.int32(kept.size)
     if pad_to_max_output_size:
-        kept = np.concatenate([kept, np.zeros(max(int(max_output_size) - kept.size, 0), np.int32)])
+        kept = xp.concatenate([kept, xp.zeros(max(int(max_output_size) - kept.size, 0), np.int32)])
     return kept, count
+
+
+def _suppressed_anywhere(xp: Any, boxes: Array, scores: Array, limit: Any, iou: Any, threshold: Any) -> Array:
+    """`suppressed`, also of a device's boxes."""
+    if in_host_memory(boxes):
+        return suppressed(boxes, scores, limit, iou, threshold)
+    check_suppressed(boxes, scores, limit, iou, threshold)
+    return chosen_on_device(xp, boxes, scores, int(limit), float(iou), float(threshold))

@@ -5,6 +5,7 @@ SciPy computes them and is imported when the first of them runs: it would domina
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, Final
 
 import numpy as np
@@ -16,12 +17,16 @@ from flowengine.kernels.registry import kernel
 
 
 def special_functions(xp: Any) -> Any:
-    """The special functions for arrays of this module: its own `special`, for NumPy's those of SciPy."""
-    if not is_numpy(xp):
-        return xp.special
-    import scipy.special
+    """The special functions for arrays of this module: its own `special`, for NumPy's those of SciPy.
 
-    return scipy.special
+    A module without has them beside it, as `cupy` does in `cupyx.scipy.special`.
+    """
+    if is_numpy(xp):
+        import scipy.special
+
+        return scipy.special
+    own = getattr(xp, "special", None)
+    return importlib.import_module(f"{xp.__name__}x.scipy.special") if own is None else own
 
 
 #: erf(x) = x p(x^2) / q(x^2) for |x| <= 4, beyond which a float32 is 1: coefficients from the highest down.
@@ -112,10 +117,10 @@ def igammac(xp: Any, a: Array, x: Array) -> Any:
     return xp.where(_outside(xp, a, x), a.dtype.type("nan"), special_functions(xp).gammaincc(a, x))
 
 
-@kernel("IgammaGradA", device="CPU", fresh=True, heavy=lambda a, x: (a.size + x.size) * 1.0)
-def igamma_grad_a(a: Array, x: Array) -> Array:
-    """The derivative of Igamma with regard to a. For a CPU: the series ends when its terms are small."""
-    return gamma_derivatives.igamma_grad_a(a, x)
+@kernel("IgammaGradA", fresh=True, heavy=lambda a, x: (a.size + x.size) * 1.0, looks=True)
+def igamma_grad_a(xp: Any, a: Array, x: Array) -> Array:
+    """The derivative of Igamma with regard to a. It looks whether its series may end."""
+    return gamma_derivatives.igamma_grad_a(xp, special_functions(xp), a, x)
 
 
 def _outside(xp: Any, a: Array, x: Array) -> Any:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.arrays import Array, Value, in_host_memory, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets, scalar
+from flowengine.kernels.common.checks import refuse
+from flowengine.kernels.common.segment_sums import add_rows, count_rows
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.sparse.entries import checked_parts, product_of, vector_of
 
@@ -24,7 +27,12 @@ def _check_weights(values: Array, weights: Array) -> None:
 
 def _check_positive(values: Array) -> None:
     if values.size and int(values.min()) < 0:
-        raise InvalidArgumentError(f"Input arr must be non-negative, but holds {int(values.min())}")
+        raise _negative(values)
+
+
+def _negative(values: Array) -> InvalidArgumentError:
+    """The error of a negative value; it waits for the values."""
+    return InvalidArgumentError(f"Input arr must be non-negative, but holds {int(values.min())}")
 
 
 def _binned(rows: Array | None, count: int, values: Array, size: int, weights: Array, binary: bool) -> Array:
@@ -48,6 +56,28 @@ def _binned(rows: Array | None, count: int, values: Array, size: int, weights: A
     return out if rows is None else out.reshape(count, size)
 
 
+def _binned_on_device(
+    xp: Any, rows: Array | None, count: int, values: Array, size: int, weights: Array, binary: bool
+) -> Array:
+    """`_binned` of arrays of a device, without a look at them: what is in no bin goes to one behind all."""
+    _check_weights(values, weights)
+    total = product_of([count, size], "the bins")
+    if values.size:
+        refuse((values < 0).any(), lambda: _negative(values))
+    wide = values.astype(np.int64)
+    at = xp.where(xp.logical_and(wide >= 0, wide < size), wide if rows is None else rows * size + wide, total)
+    if binary or weights.size:
+        out = xp.zeros(total + 1, weights.dtype)
+        if binary:
+            out[at] = 1
+        else:
+            add_rows(xp, out, at, weights)
+    else:
+        out = count_rows(xp, at, total + 1).astype(weights.dtype)
+    bins: Array = out[:total]
+    return bins if rows is None else bins.reshape(count, size)
+
+
 def _size(size: Value) -> int:
     wanted = to_array(size)
     count = scalar(wanted, "size")
@@ -56,18 +86,19 @@ def _size(size: Value) -> int:
     return count
 
 
-@kernel("DenseBincount", fresh=True)
-def dense_bincount(tensor: Value, size: Value, weights: Value, *, binary_output: bool) -> Any:
+@kernel("DenseBincount", fresh=True, host=("size",))
+def dense_bincount(xp: Any, tensor: Value, size: Value, weights: Value, *, binary_output: bool) -> Any:
     """Counts of the values of a vector, or of each row of a matrix, below `size`."""
     array, given, bins = to_array(tensor), to_array(weights), _size(size)
     if array.ndim > 2:
         raise InvalidArgumentError(f"Shape must be at most rank 2 but is rank {array.ndim}")
     _check_weights(array, given)
+    binned = _binned if in_host_memory(array) else partial(_binned_on_device, xp)
     flat = array.reshape(-1)
     if array.ndim < 2:
-        return _binned(None, 1, flat, bins, given.reshape(-1), binary_output)
-    rows = np.repeat(np.arange(len(array)), array.shape[1])
-    return _binned(rows, len(array), flat, bins, given.reshape(-1), binary_output)
+        return binned(None, 1, flat, bins, given.reshape(-1), binary_output)
+    rows = xp.repeat(xp.arange(len(array)), array.shape[1])
+    return binned(rows, len(array), flat, bins, given.reshape(-1), binary_output)
 
 
 @kernel("SparseBincount", fresh=True)

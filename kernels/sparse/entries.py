@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.arrays import Array, Value, in_host_memory, to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets
-from flowengine.kernels.common.indices import in_range
+from flowengine.kernels.common.indices import check_indices
 
 #: A product of dimensions must be below this.
 INT64_END = 2**63
@@ -71,13 +71,18 @@ def check_columns(indices: Array, rank: int, what: str, other: str) -> None:
 def check_inside(indices: Array, dims: Sequence[int], what: str = "indices") -> None:
     """InvalidArgumentError naming the first entry outside the dense shape."""
     # Rows are short: a column at a time is far quicker than a row at a time.
-    if not all(in_range(indices[:, column], size) for column, size in enumerate(dims)):
-        outside = (indices < 0) | (indices >= np.array(dims, indices.dtype))
-        row = int(outside.any(1).argmax())
-        raise InvalidArgumentError(
-            f"{what}[{row}] = {brackets(indices[row].tolist())} is out of bounds: "
-            f"need 0 <= index < {brackets(dims)}"
-        )
+    for column, size in enumerate(dims):
+        check_indices(indices[:, column], size, error=lambda: _leaving(indices, dims, what))
+
+
+def _leaving(indices: Array, dims: Sequence[int], what: str) -> InvalidArgumentError:
+    """The error that names the first entry outside the dense shape; it waits for the indices."""
+    numbers: list[list[int]] = indices.tolist()
+    outside = [any(not 0 <= i < size for i, size in zip(row, dims, strict=True)) for row in numbers]
+    row = outside.index(True)
+    return InvalidArgumentError(
+        f"{what}[{row}] = {brackets(numbers[row])} is out of bounds: need 0 <= index < {brackets(dims)}"
+    )
 
 
 def row_keys(*matrices: Array) -> list[Array]:
@@ -111,7 +116,7 @@ def keys_of_rows(every: Array) -> Array:
         low = [int(np.minimum.reduce(every[:, column])) for column in range(columns)]
     extents, total = _extents(low, high)
     if total >= INT64_END:
-        return _ranks(every)
+        return ranks_of_rows(np, every)
     key: Array = every[:, 0] - low[0] if low[0] else every[:, 0]
     for column in range(1, columns):
         key = key * extents[column]
@@ -127,13 +132,30 @@ def _extents(low: Sequence[int], high: Sequence[int]) -> tuple[list[int], int]:
     return extents, math.prod(extents)
 
 
-def _ranks(every: Array) -> Array:
+def ranks_of_rows(xp: Any, every: Array) -> Array:
     """Where each row would stand among all distinct rows: what fits into 64 bits whatever the dimensions."""
-    order = np.lexsort(every.T[::-1])
-    ordered = every[order]
-    ranks = np.empty(len(every), np.int64)
-    ranks[order] = np.cumsum(np.concatenate([[False], (ordered[1:] != ordered[:-1]).any(1)]))
+    order = order_of_rows(xp, every)
+    ordered = every.take(order, 0)
+    ranks: Array = xp.empty(len(every), np.int64)
+    differs = (ordered[1:] != ordered[:-1]).any(1)
+    ranks[order] = xp.cumsum(xp.concatenate([xp.zeros(min(len(every), 1), np.bool_), differs]))
     return ranks
+
+
+def order_of_rows(xp: Any, every: Array) -> Array:
+    """What puts rows of indices into order, equal ones as they come. Nobody looks at one."""
+    order: Array = (
+        xp.lexsort(xp.ascontiguousarray(every.T[::-1])) if every.shape[1] else xp.arange(len(every))
+    )
+    return order
+
+
+def in_order(xp: Any, places: Array, elements: Array) -> tuple[Array, Array]:
+    """Entries in the order of their indices, equal ones as they come; the same arrays where they are."""
+    order = order_of(row_keys(places)[0]) if in_host_memory(places) else order_of_rows(xp, places)
+    if order is None:
+        return places, elements
+    return places.take(order, 0), elements.take(order)
 
 
 def order_of(keys: Array) -> Array | None:
@@ -210,9 +232,12 @@ __all__ = [
     "checked_parts",
     "checked_shape",
     "distinct",
+    "in_order",
     "keys_of_rows",
     "order_of",
+    "order_of_rows",
     "product_of",
+    "ranks_of_rows",
     "row_keys",
     "run_starts",
     "unraveled",

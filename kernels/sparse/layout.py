@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.arrays import Array, Value, in_host_memory, to_array
 from flowengine.core.errors import InternalError, InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets, scalar
 from flowengine.kernels.common.indices import check_indices, in_range
+from flowengine.kernels.common.segment_sums import count_rows
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.sparse.entries import (
     INT64_END,
@@ -21,30 +22,34 @@ from flowengine.kernels.sparse.entries import (
     check_rank,
     checked_parts,
     checked_shape,
+    in_order,
     order_of,
     product_of,
+    ranks_of_rows,
     row_keys,
     vector_of,
 )
 
 
-@kernel("SparseReorder")
-def sparse_reorder(indices: Value, values: Value, shape: Value) -> Any:
+@kernel("SparseReorder", host=("input_shape",))
+def sparse_reorder(xp: Any, indices: Value, values: Value, shape: Value) -> Any:
     """The entries in the order of their indices, equal ones as they come."""
     places, elements = to_array(indices), to_array(values)
     check_rank(places, 2, "input_indices", "a matrix")
     check_rank(elements, 1, "input_values", "a vector")
     check_columns(places, len(as_list(shape, "input_shape")), "input_indices", "input_shape")
     check_lengths(places, elements)
-    order = order_of(row_keys(places)[0])
-    if order is None:
-        return places, elements
-    return places.take(order, 0), elements.take(order)
+    return in_order(xp, places, elements)
 
 
-@kernel("SparseConcat", fresh=True)
+@kernel("SparseConcat", fresh=True, host=("shapes", "output_shape"))
 def sparse_concat(
-    indices: tuple[Value, ...], values: tuple[Value, ...], shapes: tuple[Value, ...], *, concat_dim: int
+    xp: Any,
+    indices: tuple[Value, ...],
+    values: tuple[Value, ...],
+    shapes: tuple[Value, ...],
+    *,
+    concat_dim: int,
 ) -> Any:
     """Sparse tensors after one another along a dimension, the entries in order."""
     parts = [
@@ -77,17 +82,15 @@ def sparse_concat(
     dims[axis] = total
     if math.prod(dims) >= INT64_END:
         raise InternalError(f"Encountered overflow from large input shape: {brackets(dims)}")
-    joined, elements = np.concatenate(moved), np.concatenate([part[1] for part in parts])
-    order = order_of(row_keys(joined)[0])
-    if order is not None:
-        joined, elements = joined.take(order, 0), elements.take(order)
-    return joined, elements, vector_of(dims)
+    joined, elements = xp.concatenate(moved), xp.concatenate([part[1] for part in parts])
+    return (*in_order(xp, joined, elements), vector_of(dims))
 
 
-@kernel("SparseSplit")
-def sparse_split(split_dim: Value, indices: Value, values: Value, shape: Value, *, num_split: int) -> Any:
-    """Parts of nearly equal size along a dimension, the first ones larger by one; entries keep their "
-    "order."""
+@kernel("SparseSplit", host=("split_dim", "shape", "output_shape"), looks=True)
+def sparse_split(
+    xp: Any, split_dim: Value, indices: Value, values: Value, shape: Value, *, num_split: int
+) -> Any:
+    """Parts of nearly equal size along a dimension, the first larger by one; entries keep their order."""
     axis = scalar(split_dim, "split_dim")
     places, elements, dims = checked_parts(indices, values, shape)
     rank = len(dims)
@@ -104,15 +107,15 @@ def sparse_split(split_dim: Value, indices: Value, values: Value, shape: Value, 
     small, larger = divmod(size, num_split)
     column = places[:, axis]
     border = larger * (small + 1)
-    part = np.where(column < border, column // (small + 1), larger + (column - border) // small)
-    order = order_of(part)
+    part = xp.where(column < border, column // (small + 1), larger + (column - border) // small)
+    order = order_of(part) if in_host_memory(part) else part.argsort(kind="stable")
     if order is not None:
         places, elements, part = places.take(order, 0), elements.take(order), part.take(order)
-    ends = np.searchsorted(part, np.arange(num_split + 1))
+    ends = xp.searchsorted(part, xp.arange(num_split + 1)).tolist()
     found, taken, shapes = [], [], []
     start = 0
     for number in range(num_split):
-        here = slice(int(ends[number]), int(ends[number + 1]))
+        here = slice(ends[number], ends[number + 1])
         own = places[here].copy()
         own[:, axis] -= start
         width = small + (number < larger)
@@ -123,8 +126,8 @@ def sparse_split(split_dim: Value, indices: Value, values: Value, shape: Value, 
     return (*found, *taken, *shapes)
 
 
-@kernel("SparseSlice", fresh=True)
-def sparse_slice(indices: Value, values: Value, shape: Value, start: Value, size: Value) -> Any:
+@kernel("SparseSlice", fresh=True, host=("shape", "start", "size", "output_shape"), looks=True)
+def sparse_slice(xp: Any, indices: Value, values: Value, shape: Value, start: Value, size: Value) -> Any:
     """The entries within a box, counted from its corner; what lies outside of the dense shape is cut off."""
     places, elements, dims = checked_parts(indices, values, shape)
     product_of(dims, "shape")
@@ -141,20 +144,22 @@ def sparse_slice(indices: Value, values: Value, shape: Value, start: Value, size
     if not dims:
         return places.copy(), elements.copy(), vector_of(cut)
     # Rows are short: a column at a time is far quicker than a row at a time.
-    inside = np.ones(len(places), bool)
+    inside = xp.ones(len(places), np.bool_)
     for column, (first, end) in enumerate(zip(corner, ends, strict=True)):
         numbers = places[:, column]
         inside &= numbers >= first
         inside &= numbers < end
-    kept = np.flatnonzero(inside)
+    kept = xp.flatnonzero(inside)
     found = places.take(kept, 0)
     for column, first in enumerate(corner):
         found[:, column] -= first
     return found, elements.take(kept), vector_of(cut)
 
 
-@kernel("SparseSliceGrad", fresh=True)
-def sparse_slice_grad(grad: Value, input_indices: Value, input_start: Value, output_indices: Value) -> Any:
+@kernel("SparseSliceGrad", fresh=True, host=("input_start",), looks=True)
+def sparse_slice_grad(
+    xp: Any, grad: Value, input_indices: Value, input_start: Value, output_indices: Value
+) -> Any:
     """(E,): the gradient of each entry that is in the slice, zero for the others."""
     rows = to_array(grad)
     before, after = to_array(input_indices), to_array(output_indices)
@@ -177,9 +182,13 @@ def sparse_slice_grad(grad: Value, input_indices: Value, input_start: Value, out
         raise InvalidArgumentError(
             f"backprop_val_grad has {len(rows)} elements, but output_indices has {len(after)} rows"
         )
-    wanted, there = row_keys(after + corner, before)
-    out = np.zeros(len(before), rows.dtype)
-    taken = _taken_in_order(wanted, there)
+    if in_host_memory(before):
+        wanted, there = row_keys(after + corner, before)
+    else:
+        keys = ranks_of_rows(xp, xp.concatenate([after + xp.asarray(corner), before]))
+        wanted, there = keys[: len(after)], keys[len(after) :]
+    out = xp.zeros(len(before), rows.dtype)
+    taken = _taken_in_order(xp, wanted, there)
     if len(taken) < len(wanted):
         raise InternalError(
             f"Elements of output_indices were not found among input_indices: {len(taken)} of {len(wanted)}"
@@ -188,10 +197,9 @@ def sparse_slice_grad(grad: Value, input_indices: Value, input_start: Value, out
     return out
 
 
-def _taken_in_order(wanted: Array, there: Array) -> Array:
-    """The places in `there` at which `wanted` stands, one after another, as a walk through both finds "
-    "them."""
-    matching = np.flatnonzero(np.isin(there, wanted))
+def _taken_in_order(xp: Any, wanted: Array, there: Array) -> Any:
+    """The places in `there` at which `wanted` stands, one after another, as a walk through both tells."""
+    matching = xp.flatnonzero(xp.isin(there, wanted))
     if len(matching) == len(wanted) and bool((there[matching] == wanted).all()):
         return matching
     found, at = [], 0
@@ -200,11 +208,11 @@ def _taken_in_order(wanted: Array, there: Array) -> Array:
         if at < len(keys) and key == keys[at]:
             found.append(place)
             at += 1
-    return np.array(found, np.int64)
+    return xp.asarray(np.array(found, np.int64))
 
 
-@kernel("SparseReshape", fresh=True)
-def sparse_reshape(indices: Value, shape: Value, new_shape: Value) -> Any:
+@kernel("SparseReshape", fresh=True, host=("input_shape", "new_shape", "output_shape"))
+def sparse_reshape(xp: Any, indices: Value, shape: Value, new_shape: Value) -> Any:
     """The indices of the same elements in a tensor of another shape, of which one dimension may be -1."""
     places = to_array(indices)
     check_rank(places, 2, "input_indices", "a matrix")
@@ -219,13 +227,13 @@ def sparse_reshape(indices: Value, shape: Value, new_shape: Value) -> Any:
         raise InvalidArgumentError(
             f"input_shape {brackets(dims)} has no elements, but there are {len(places)} entries"
         )
-    flat = np.zeros(len(places), np.int64)
+    flat = xp.zeros(len(places), np.int64)
     for column, extent in enumerate(dims):
         flat *= extent
         flat += places[:, column]
-    result = np.empty((len(places), len(target)), np.int64)
+    result = xp.empty((len(places), len(target)), np.int64)
     for column in range(len(target) - 1, 0, -1):
-        flat, result[:, column] = np.divmod(flat, max(target[column], 1))
+        flat, result[:, column] = xp.divmod(flat, max(target[column], 1))
     if target:
         result[:, 0] = flat
     return result, vector_of(target)
@@ -265,8 +273,10 @@ def _resolved(wanted: list[int], size: int, dims: list[int]) -> list[int]:
     return [missing if d == -1 else d for d in wanted]
 
 
-@kernel("SparseFillEmptyRows")
-def sparse_fill_empty_rows(indices: Value, values: Value, dense_shape: Value, default_value: Value) -> Any:
+@kernel("SparseFillEmptyRows", host=("dense_shape",), looks=True)
+def sparse_fill_empty_rows(
+    xp: Any, indices: Value, values: Value, dense_shape: Value, default_value: Value
+) -> Any:
     """Entries by row, with the default in the first column of each row that has none.
 
     returns     indices, values, (rows,) bool which rows were empty, (E,) where each entry went
@@ -288,32 +298,32 @@ def sparse_fill_empty_rows(indices: Value, values: Value, dense_shape: Value, de
     if not in_range(column, rows):
         at = int(((column < 0) | (column >= rows)).argmax())
         raise InvalidArgumentError(f"indices({at}, 0) is invalid: {int(column[at])} is not in [0, {rows})")
-    counts = np.bincount(column, minlength=rows)
+    counts = count_rows(xp, column, rows)
     empty = counts == 0
-    order = order_of(column)
+    order = order_of(column) if in_host_memory(column) else column.argsort(kind="stable")
     if order is None and not empty.any():
         return places, elements, empty, np.arange(len(places))
     # An entry moves up by one for each empty row before its own.
     shift = empty.cumsum()
     total = len(places) + int(shift[-1]) if rows else 0
-    where = np.arange(len(places))
+    where = xp.arange(len(places))
     if order is not None:
-        moved, where = where, np.empty_like(where)
+        moved, where = where, xp.empty_like(where)
         where[order] = moved
     where += shift[column]
-    found = np.zeros((total, len(dims)), np.int64)
+    found = xp.zeros((total, len(dims)), np.int64)
     found[where] = places
-    filled = np.flatnonzero(empty)
-    gaps = counts.cumsum()[filled] + np.arange(len(filled))
+    filled = xp.flatnonzero(empty)
+    gaps = counts.cumsum()[filled] + xp.arange(len(filled))
     found[gaps, 0] = filled
-    taken = np.empty(total, elements.dtype)
+    taken = xp.empty(total, elements.dtype)
     taken[where] = elements
     taken[gaps] = default[()]
     return found, taken, empty, where
 
 
 @kernel("SparseFillEmptyRowsGrad", fresh=True)
-def sparse_fill_empty_rows_grad(reverse_index_map: Value, grad_values: Value) -> Any:
+def sparse_fill_empty_rows_grad(xp: Any, reverse_index_map: Value, grad_values: Value) -> Any:
     """The gradient of each entry, and the sum of those that went to the default."""
     places, rows = to_array(reverse_index_map), to_array(grad_values)
     check_rank(places, 1, "reverse_index_map", "a vector")
@@ -321,8 +331,9 @@ def sparse_fill_empty_rows_grad(reverse_index_map: Value, grad_values: Value) ->
     check_indices(
         places, len(rows), "Elements in reverse index must be in the range of grad_values: reverse_index_map"
     )
-    unseen = np.ones(len(rows), bool)
+    unseen = xp.ones(len(rows), np.bool_)
     unseen[places] = False
     wide = rows.astype(np.float32) if rows.dtype.itemsize == 2 and rows.dtype.kind in "fV" else rows
-    rest = wide[unseen].sum(dtype=wide.dtype)
+    left = wide[unseen] if in_host_memory(wide) else xp.where(unseen, wide, wide.dtype.type(0))
+    rest = left.sum(dtype=wide.dtype)
     return rows.take(places), rest.astype(rows.dtype)

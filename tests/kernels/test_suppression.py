@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flowengine.kernels.image import suppression_on_device
 from flowengine.kernels.image.suppression import (
     non_max_suppression,
     non_max_suppression_v2,
     non_max_suppression_v3,
 )
+from flowengine.testing.strict_arrays import StrictModule
 
 
 def overlaps(box: Any, others: Any) -> Any:
@@ -37,13 +39,22 @@ def greedy(boxes: Any, scores: Any, limit: int, ratio: Any, threshold: float) ->
     return kept
 
 
+def on_device(kernel: Any, boxes: Any, scores: Any, *rest: Any) -> list[int]:
+    """What a kernel chooses of a device's boxes."""
+    xp = StrictModule()
+    found = xp.moved_out(kernel(xp, xp.moved_in(boxes), xp.moved_in(scores), *rest))
+    assert found.dtype == np.int32
+    chosen: list[int] = found.tolist()
+    return chosen
+
+
 def test_overlap_is_intersection_over_union() -> None:
     boxes = np.array([[0, 0, 2, 2], [3, 1, 1, 0], [5, 5, 6, 6], [1, 1, 1, 3]], np.float32)
     np.testing.assert_allclose(overlaps(boxes[0], boxes), [1, 1 / 5, 0, 0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_boxes_are_chosen_as_one_by_one(seed: int) -> None:
+def test_boxes_are_chosen_as_one_by_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(seed)
     count = int(rng.choice([0, 1, 130, 1100, 1400]))
     boxes = rng.random((count, 4)).astype(np.float32)
@@ -52,15 +63,21 @@ def test_boxes_are_chosen_as_one_by_one(seed: int) -> None:
     # Few distinct scores: ties, at the border of the best as well.
     scores = rng.choice(np.linspace(0, 1, int(rng.choice([2, 10, 1000]))), count).astype(np.float32)
     limit, ratio = int(rng.choice([1, 20, 150])), np.float32(rng.choice([0.1, 0.5, 0.7]))
+    kernel: Any
+    rest: tuple[Any, ...]
     with np.errstate(all="ignore"):
         if seed % 2:
-            found = non_max_suppression_v2(boxes, scores, np.int32(limit), ratio)
+            kernel, rest = non_max_suppression_v2, (np.int32(limit), ratio)
             expected = greedy(boxes, scores, limit, ratio, -np.inf)
         else:
-            found = non_max_suppression_v3(boxes, scores, np.int32(limit), ratio, np.float32(0.3))
+            kernel, rest = non_max_suppression_v3, (np.int32(limit), ratio, np.float32(0.3))
             expected = greedy(boxes, scores, limit, ratio, 0.3)
-    assert found.dtype == np.int32
-    assert found.tolist() == expected
+        found = kernel(np, boxes, scores, *rest)
+        assert found.dtype == np.int32
+        assert found.tolist() == expected
+        # Some rows of boxes at a time, or all.
+        monkeypatch.setattr(suppression_on_device, "_PAIRS", int(rng.choice([1, 1 << 16, 1 << 22])))
+        assert on_device(kernel, boxes, scores, *rest) == expected
 
 
 @pytest.mark.parametrize("count", [9, 1500])
@@ -71,7 +88,7 @@ def test_zeros_are_equal_and_nothing_is_better_than_infinity(count: int) -> None
     scores = rng.choice(np.array([-0.0, 0.0, 1e-45, -1.5, 2.0, -np.inf, np.inf], np.float32), count)
     unknown = np.arange(count) % 5 == 0
     scores[unknown] = np.copysign(np.float32(np.nan), np.where(unknown, -1, 1).astype(np.float32))[unknown]
-    found = non_max_suppression_v2(boxes, scores, np.int32(count), np.float32(0.5))
+    found = non_max_suppression_v2(np, boxes, scores, np.int32(count), np.float32(0.5))
     assert found.tolist() == np.argsort(-np.where(np.isnan(scores), np.nan, scores), kind="stable").tolist()
 
 
@@ -119,8 +136,10 @@ def test_boxes_of_any_size_are_chosen_as_one_by_one(data: st.DataObject) -> None
         scores = random.choice(np.linspace(0, 1, data.draw(st.sampled_from([3, 1000]))), count)
         scores = scores.astype(np.float32)
         limit = data.draw(st.sampled_from([1, 30, 1000]))
-        kept = non_max_suppression_v2(boxes, scores, np.int32(limit), ratio)
-        assert kept.tolist() == greedy(boxes, scores, limit, ratio, -np.inf)
+        kept = non_max_suppression_v2(np, boxes, scores, np.int32(limit), ratio)
+        expected = greedy(boxes, scores, limit, ratio, -np.inf)
+        assert kept.tolist() == expected
+        assert on_device(non_max_suppression_v2, boxes, scores, np.int32(limit), ratio) == expected
 
 
 @pytest.mark.parametrize("extent", [0.004, 0.03, 2.0])
@@ -131,5 +150,5 @@ def test_many_boxes_are_wanted(extent: float) -> None:
     boxes[:, 2:] = boxes[:, :2] + random.random((2000, 2)).astype(np.float32) * np.float32(extent)
     scores = random.random(2000).astype(np.float32)
     with np.errstate(all="ignore"):
-        kept = non_max_suppression_v2(boxes, scores, np.int32(900), np.float32(0.2))
+        kept = non_max_suppression_v2(np, boxes, scores, np.int32(900), np.float32(0.2))
         assert kept.tolist() == greedy(boxes, scores, 900, 0.2, -np.inf)

@@ -52,10 +52,11 @@ class StrictRun:
         each: Sample | BadSample,
         types: Mapping[str, str],
         xp: StrictModule | None = None,
+        form: str = "known",
     ) -> None:
-        """`xp` is the array module, with memory of its own; a new one unless given."""
+        """`xp` is the array module, with memory of its own; a new one unless given. `form`: see `Built`."""
         self._xp = StrictModule() if xp is None else xp
-        self.built = Built(fe.Graph(), record, each, types, "known", "node")
+        self.built = Built(fe.Graph(), record, each, types, form, "node")
         self.record = record
         self.findings: list[str] = []
         self.outputs: tuple[Any, ...] = ()

@@ -1,0 +1,82 @@
+"""Kernels on a device's arrays that go step by step: systems of three diagonals, derivatives of gammas."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import flowengine as fe
+from flowengine.kernels.common.checks import gathered
+from flowengine.kernels.linalg.tridiagonal import tridiagonal_solve
+from flowengine.kernels.math.special import igamma_grad_a, special_functions
+from flowengine.kernels.random.gamma import random_gamma_grad
+from flowengine.testing.strict_arrays import StrictModule
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.integers(1, 3), st.booleans(), st.booleans())
+def test_systems_of_three_diagonals_are_solved(
+    seed: int, rows: int, batches: int, exchanges: bool, is_complex: bool
+) -> None:
+    random = np.random.default_rng(seed)
+    diagonals = random.choice(np.array([-2, -1, 0, 0.5, 1, 3]), (batches, 3, rows))
+    rhs = random.normal(size=(batches, rows, 2))
+    if is_complex:
+        diagonals = diagonals * random.choice(np.array([1, 1j]), diagonals.shape)
+        rhs = rhs.astype(np.complex128)
+    xp = StrictModule()
+    with np.errstate(all="ignore"), gathered() as checks:
+        found = xp.moved_out(
+            tridiagonal_solve(xp, xp.moved_in(diagonals), xp.moved_in(rhs), partial_pivoting=exchanges)
+        )
+    refused = [str(each.error()) for each in checks if xp.moved_out(each.wrong)]
+    assert xp.reads == []
+    matrices = np.zeros((batches, rows, rows), diagonals.dtype)
+    for above, column in ((1, slice(0, -1)), (0, slice(None)), (-1, slice(1, None))):
+        places = np.arange(rows)[column]
+        matrices[:, places, places + above] = diagonals[:, 1 - above, column]
+    if abs(np.linalg.det(matrices)).min() < 1e-6:
+        return  # what is told of the last bits
+    if refused:
+        with pytest.raises(fe.errors.InvalidArgumentError) as told, np.errstate(all="ignore"):
+            tridiagonal_solve(np, diagonals, rhs, partial_pivoting=exchanges)
+        assert str(told.value) in refused
+        return
+    near = tridiagonal_solve(np, diagonals, rhs, partial_pivoting=exchanges)
+    np.testing.assert_allclose(found, near, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(matrices @ found, rhs, rtol=1e-7, atol=1e-7)
+
+
+numbers = st.lists(
+    st.one_of(st.floats(-1, 30, width=32), st.sampled_from([0.0, 1e-30, float("inf"), float("nan"), 60.0])),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=20)
+@given(numbers, numbers, st.sampled_from([np.float32, np.float64]))
+def test_derivatives_of_gammas(a: list[float], x: list[float], dtype: Any) -> None:
+    first, second = np.array(a, dtype)[:, None], np.array(x, dtype)
+    for kernel in (igamma_grad_a, random_gamma_grad):
+        xp = StrictModule()
+        with np.errstate(all="ignore"):
+            found = xp.moved_out(kernel(xp, xp.moved_in(first), xp.moved_in(second)))
+            near = kernel(np, first, second)
+        assert found.dtype == near.dtype
+        np.testing.assert_allclose(found, near, rtol=1e-5 if dtype == np.float32 else 1e-11, atol=1e-300)
+
+
+def test_a_module_has_its_special_functions_or_they_are_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    beside = ModuleType("elsewherex.scipy.special")
+    for name in ("elsewherex", "elsewherex.scipy"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setitem(sys.modules, beside.__name__, beside)
+    assert special_functions(SimpleNamespace(__name__="elsewhere")) is beside
+    own = object()
+    assert special_functions(SimpleNamespace(__name__="elsewhere", special=own)) is own
