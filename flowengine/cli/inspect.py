@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +17,7 @@ from flowengine.cli.overview import TensorFacts, VariableFacts
 from flowengine.cli.results import dumps
 from flowengine.cli.sandbox.running import boxable
 from flowengine.core.shapes import TensorShape
+from flowengine.ir.names import ARGUMENT
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
@@ -142,7 +144,18 @@ def readable(path: str, found: dict[str, Any], shown: int | None = None) -> str:
     missing = found["ops_without_kernel"]
     lines += _section("ops without a kernel here", [_count(op, missing[op]) for op in missing])
     lines += _section("ops", [_count(op, count) for op, count in found["ops"].items()])
+    if found["functions"]:
+        within = _within(found["functions"])
+        lines += _section("ops in functions", [_count(op, count) for op, count in within.items()])
     return "\n".join(lines) + "\n"
+
+
+def _within(functions: list[dict[str, Any]]) -> dict[str, int]:
+    """How often each op is in the bodies of functions, the most frequent first."""
+    counts: Counter[str] = Counter()
+    for each in functions:
+        counts.update({op: count for op, count in each.get("ops", {}).items() if op != ARGUMENT})
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def _ends(placeholders: list[dict[str, Any]], outputs: list[dict[str, Any]], shown: int | None) -> list[str]:

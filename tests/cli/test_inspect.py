@@ -90,7 +90,9 @@ def test_calls_run_here_and_bodies_are_looked_into(capsys: Output, tmp_path: Pat
     ops = {"AddV2": 1, "NobodyKnowsThis": 1, "_Arg": 1}
     assert found["functions"] == [{"name": "Twice", "nodes": 3, "ops": ops}]
     assert main(["inspect", str(path)]) == 0
-    assert "functions: 1\n       3 nodes  Twice\n" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "functions: 1\n       3 nodes  Twice\n" in told
+    assert told.endswith("ops in functions: 2\n       1  AddV2\n       1  NobodyKnowsThis\n")
     path.write_text(CALLS.replace('name: "Twice" } }', 'name: "Thrice" } }'))
     assert examine(capsys, path)["ops_without_kernel"] == {"NobodyKnowsThis": 1, "Thrice": 1}
     path.write_text(CALLS.replace('node_def { name: "odd" op: "NobodyKnowsThis" }', ""))
