@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import trio
 
 import flowengine as fe
+from flowengine.runtime.planning import tiers
 from flowengine.testing.simulated_gpu import SimulatedGpu
 from tests.devices.on_gpu import GPU, opened
 from tests.devices.test_device_variables import FEEDS, trained
@@ -36,6 +39,58 @@ async def test_a_training_step_copies_its_feeds_and_what_is_fetched(seed: int) -
         forget(gpu)
         await session.run(loss, FEEDS)
         assert sorted(gpu.copies["in"]) == sorted(value.nbytes for value in FEEDS.values())
+        assert gpu.stops == 0
+
+
+def inception(g: fe.Graph) -> tuple[Any, Any, Any, Any]:
+    """(images, labels, loss, training) of one module of four branches, as GoogLeNet has nine."""
+    random = np.random.default_rng(1)
+    weights: list[Any] = []
+
+    def variable(shape: list[int], name: str) -> Any:
+        made = g.variable(random.normal(0, 0.3, shape).astype(np.float32), name=name).value()
+        weights.append(made)
+        return made
+
+    def layer(value: Any, size: int, name: str) -> Any:
+        filters = variable([size, size, value.shape[-1], 2], f"{name}/filters")
+        y = g.ops.Conv2D(value, filters, strides=[1, 1, 1, 1], padding="SAME")
+        scale, offset = variable([2], f"{name}/scale"), variable([2], f"{name}/offset")
+        none = g.constant(np.zeros(0, np.float32))
+        return g.ops.Relu(g.ops.FusedBatchNormV3(y, scale, offset, none, none, is_training=True)[0])
+
+    images, labels = g.placeholder("float32", [4, 6, 6, 3]), g.placeholder("int32", [4])
+    pooled = g.ops.MaxPool(images, ksize=[1, 3, 3, 1], strides=[1, 1, 1, 1], padding="SAME")
+    branches = [layer(images, size, f"conv{size}") for size in (1, 3, 5)] + [layer(pooled, 1, "pooled")]
+    joined = g.ops.ConcatV2(branches, g.constant(3))
+    mean = g.ops.AvgPool(joined, ksize=[1, 6, 6, 1], strides=[1, 1, 1, 1], padding="VALID")
+    scores = g.ops.MatMul(g.ops.Reshape(mean, [4, 8]), variable([8, 5], "dense"))
+    losses, _ = g.ops.SparseSoftmaxCrossEntropyWithLogits(scores, labels)
+    decay = g.ops.AddN([g.ops.L2Loss(each) for each in weights])
+    loss = fe.reduce_mean(losses) + 0.01 * decay
+    return images, labels, loss, fe.optimizers.RMSProp(0.01).minimize(loss)
+
+
+@pytest.mark.parametrize("runs", [0, 1_000_000], ids=["hot", "cold"])
+async def test_a_training_step_of_an_inception_copies_no_weight_and_no_constant(
+    runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiers, "HOT_RUNS", runs)
+    graph = fe.Graph()
+    with graph.device(GPU):
+        images, labels, loss, train = inception(graph)
+    feeds = {
+        images: np.random.default_rng(2).random((4, 6, 6, 3), np.float32),
+        labels: np.arange(4, dtype=np.int32),
+    }
+    async with opened(graph, 5) as (session, gpu):
+        await session.initialise()
+        await session.run([loss, train], feeds)
+        for _ in range(2):
+            forget(gpu)
+            await session.run([loss, train], feeds)
+            assert sorted(gpu.copies["in"]) == sorted(value.nbytes for value in feeds.values())
+            assert sorted(gpu.copies["out"]) == [1, 4], "whether a label is out of range, the loss"
         assert gpu.stops == 0
 
 
