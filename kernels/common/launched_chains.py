@@ -7,6 +7,9 @@ their tensors. A group is grown from its last node towards the inputs; a node jo
 takes its result. The last node's name stays. Which nodes can be members, and what computes them, is the
 device's: a `ChainLauncher`. It gives the bits that its nodes have by themselves. Linear time.
 
+A group has one result. What cuts groups in the training steps of AlexNet and GoogLeNet are activations that
+their gradients want again, behind all layers between: groups of several results would save no launch there.
+
     PROVIDER = Provider("mine", (launch_claim(MyLauncher()),))      # in a module `claims`; see `provider.py`
 """
 
