@@ -10,7 +10,7 @@ import pytest
 import flowengine as fe
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.functions.bodies import behind_identities, certain_targets, renamed_attrs
-from flowengine.functions.writing import _spelled, fitting_names
+from flowengine.functions.writing import _spelled, fitting_names, function_def
 from flowengine.ir.graph import OutputPort
 from flowengine.ir.proto import GraphDef
 
@@ -74,6 +74,17 @@ def test_outputs_are_spelled_by_the_definition_of_their_op() -> None:
     written.node.add(name="odd", op="NobodyKnowsThis")
     with pytest.raises(InvalidArgumentError, match="NobodyKnowsThis 'odd' is of an op that is not known"):
         _spelled(fe.Graph.from_graph_def(written), OutputPort("odd", 0), {})
+
+
+def test_a_function_takes_and_gives_values() -> None:
+    graph = fe.Graph()
+    graph.ops.VariableV2(shape=[], dtype="float32", name="v")
+    graph.create_op("_Arg", (), {"T": "float32", "index": 0}, "x")
+    port, x = OutputPort("v", 0), OutputPort("x", 0)
+    assert function_def("f", graph, {"x": x}, {"y": x}, False).ret == {"y": "x"}
+    for arguments, results in (({"x": x}, {"y": port}), ({"x": port}, {"y": x})):
+        with pytest.raises(InvalidArgumentError, match=r"'v:0' is a reference to a variable.*give its value"):
+            function_def("f", graph, arguments, results, True)
 
 
 def test_names_of_arguments_are_small_and_differ() -> None:

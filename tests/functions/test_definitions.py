@@ -263,6 +263,26 @@ def test_an_effect_makes_a_function_stateful() -> None:
     assert adds.is_stateful is True
 
 
+def test_an_effect_that_was_denied_is_named() -> None:
+    graph = fe.Graph()
+    variable = graph.variable(1.0, name="v")
+
+    @fe.function(graph, ["float32"], outputs=["float32"], stateful=False)
+    def adds(x: fe.Tensor) -> fe.Tensor:
+        ops = x.graph.ops
+        with x.graph.control_dependencies([ops.AssignAddVariableOp(variable.handle, x, name="adding")]):
+            return ops.Identity(x)
+
+    with pytest.raises(InvalidArgumentError, match="'adds' is said to have no effects, but 'adding' has"):
+        adds(1.0)
+
+
+@pytest.mark.parametrize("spec", [("float32",), ("float32", [2], "x"), ()])
+def test_an_input_is_a_type_or_a_type_and_a_shape(spec: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="names no data type"):
+        fe.function(fe.Graph(), [spec])
+
+
 def test_what_calls_itself_captures_nothing() -> None:
     graph = fe.Graph()
     outside = graph.placeholder("int32", [], name="outside")
