@@ -89,9 +89,9 @@ demo: $(DEMO)/ready
 demo-cluster: $(DEMO)/ready
 	@PATH="$(CURDIR)/$(DEMO)/bin:$$PATH" bash tests/data/digits/demo_cluster.sh $(if $(TLS),--tls)
 
-# The whole suite in two processes, a file in one of them; a part of it, which ARGS names, in this one.
+# The whole suite in two processes, a file in one of them, the slow ones first; a part, which ARGS names, in this one.
 test: $(TEST)/ready
-	$(TEST)/bin/python -m pytest $(or $(ARGS),-n $(WORKERS) --dist loadfile)
+	$(TEST)/bin/python -m pytest $(or $(ARGS),-n $(WORKERS) --dist loadfile --no-loadscope-reorder)
 
 # What computes with oneDNN's kernels where they are there, with NumPy alone: see docs/testing.md.
 test-numpy: $(TEST)/ready
