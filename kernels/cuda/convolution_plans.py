@@ -33,8 +33,8 @@ _HEURISTICS: Final = (3, 2)
 _ENGINES_MAX: Final = 48
 #: A plan that wants more memory beside its tensors is passed over.
 WORKSPACE_MAX: Final = 1 << 30
-#: What addresses are multiples of: the pool's blocks are of 512.
-_ALIGNMENT: Final = 16
+#: What addresses of tensors are multiples of, in bytes.
+ALIGNMENT: Final = 16
 
 
 class LaidTensor(NamedTuple):
@@ -138,7 +138,7 @@ def _tensor(
     made.set_integers(Attribute.TENSOR_DIMENSIONS, *laid.dims)
     made.set_integers(Attribute.TENSOR_STRIDES, *laid.strides)
     made.set_integers(Attribute.TENSOR_UNIQUE_ID, name)
-    made.set_integers(Attribute.TENSOR_BYTE_ALIGNMENT, _ALIGNMENT)
+    made.set_integers(Attribute.TENSOR_BYTE_ALIGNMENT, ALIGNMENT)
     made.set_flag(Attribute.TENSOR_IS_VIRTUAL, is_virtual)
     made.finalize()
     return made
@@ -293,7 +293,7 @@ def read_plan(library: Cudnn, card: Descriptor, text: bytes) -> ConvolutionPlan:
 
 
 __all__ = [
-    *("BIAS", "TYPES", "WORKSPACE_MAX", "W", "X", "Y"),
+    *("ALIGNMENT", "BIAS", "TYPES", "WORKSPACE_MAX", "W", "X", "Y"),
     "ConvolutionCall",
     "ConvolutionPlan",
     "EngineRules",

@@ -14,7 +14,7 @@ import contextlib
 import threading
 from dataclasses import replace
 from hashlib import sha256
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from flowengine.core.errors import OpError, UnimplementedError
 from flowengine.kernels.common.windows import Windows
 from flowengine.kernels.cuda import compiling, convolution_tuning
 from flowengine.kernels.cuda.convolution_plans import (
+    ALIGNMENT,
     BIAS,
     TYPES,
     ConvolutionCall,
@@ -111,6 +112,23 @@ class PlanStore:
         return plan
 
 
+class _Way(NamedTuple):
+    """How calls of one kind are computed.
+
+    plan               None where cuDNN does not compute them
+    is_padded_before   whether by another call, over a tensor with its padding around it
+    is_turned          whether images are copied to channels first before
+    """
+
+    plan: ConvolutionPlan | None
+    is_padded_before: bool
+    is_turned: bool
+
+
+#: Kinds of calls that are kept; one more, and all are looked up anew.
+_WAYS_MAX: Final = 4096
+
+
 class CardConvolutions:
     """Keeps `Convolver`, over arrays of one device and on one stream."""
 
@@ -128,6 +146,8 @@ class CardConvolutions:
         self._memory = memory
         self._xp = xp
         self._otherwise = otherwise
+        #: {all that a plan is chosen by: the way}
+        self._ways: dict[Any, _Way] = {}
 
     def forward(self, x: Array, filters: Array, geometry: Windows) -> Any:
         """See `Convolver`."""
@@ -166,39 +186,47 @@ class CardConvolutions:
         """What is not given of x, filters and y; None where cuDNN does not compute it."""
         arrays = [None if array is None else self._lying(array) for array in given]
         image = next(array for array in (arrays[0], arrays[2]) if array is not None)
-        dtype = image.dtype
-        if dtype.name not in TYPES or not all(array is None or array.size for array in arrays):
-            return None
-        if not all(shape) or not all(geometry.out):
-            return None
+        dtype, is_first = image.dtype, not image.flags.c_contiguous
         missing = next(place for place, array in enumerate(arrays) if array is None)
-        is_first = not image.flags.c_contiguous
-
-        def call_in(lies_first: bool) -> ConvolutionCall:
-            shapes = [shape if array is None else array.shape for array in arrays]
-            x, w, y = (_image(shapes[0], lies_first), _filters(shapes[1]), _image(shapes[2], lies_first))
-            made = call_of(direction, dtype.name, x, w, y, geometry)
-            return made._replace(has_bias=bias is not None, has_relu=has_relu)
-
-        rules = self._store.rules
-        call = call_in(is_first)
-        if convolution_tuning.is_padded_before(call, rules):
+        shapes = tuple(shape if array is None else array.shape for array in arrays)
+        key = (direction, dtype, shapes, geometry, is_first, bias is None, has_relu)
+        way = self._ways.get(key) or self._new_way(key)
+        if way.is_padded_before:
             return self._padded(direction, given, shape, geometry, bias, has_relu)
-        if is_turned := not is_first and convolution_tuning.is_turned(call, rules):
-            is_first = True
-            call = call_in(True)
-        plan = self._store.plan(call)
-        if plan is None:
+        if way.plan is None:
             return None
+        is_first = is_first or way.is_turned
         # Images that lie in two ways are told as the first of them does; the other one is copied.
-        for place in (0, 2):
-            if arrays[place] is not None:
-                arrays[place] = self._as(arrays[place], is_first)
-        if arrays[1] is not None:
-            arrays[1] = self._xp.ascontiguousarray(arrays[1])
+        for place, array in enumerate(arrays):
+            if array is not None:
+                arrays[place] = self._as(array, is_first and place != 1)
         made = arrays[missing] = self._result(shape, dtype, is_first and missing != 1)
-        self._execute(plan, [(X, arrays[0]), (W, arrays[1]), (Y, arrays[2]), (BIAS, bias)])
-        return self._xp.ascontiguousarray(made) if is_turned else made
+        beside = None if bias is None else self._as(bias, False)
+        self._execute(way.plan, [(X, arrays[0]), (W, arrays[1]), (Y, arrays[2]), (BIAS, beside)])
+        return self._xp.ascontiguousarray(made) if way.is_turned else made
+
+    def _new_way(self, key: Any) -> _Way:
+        """How a call of this kind is computed, to be kept."""
+        direction, dtype, shapes, geometry, is_first, has_no_bias, has_relu = key
+        way = _Way(None, False, False)
+        if dtype.name in TYPES and all(map(all, shapes)) and all(geometry.out):
+            rules = self._store.rules
+
+            def call_in(lies_first: bool) -> ConvolutionCall:
+                x, w, y = _image(shapes[0], lies_first), _filters(shapes[1]), _image(shapes[2], lies_first)
+                made = call_of(direction, dtype.name, x, w, y, geometry)
+                return made._replace(has_bias=not has_no_bias, has_relu=has_relu)
+
+            call = call_in(is_first)
+            if convolution_tuning.is_padded_before(call, rules):
+                way = _Way(None, True, False)
+            else:
+                is_turned = not is_first and convolution_tuning.is_turned(call, rules)
+                way = _Way(self._store.plan(call_in(True) if is_turned else call), False, is_turned)
+        if len(self._ways) >= _WAYS_MAX:
+            self._ways.clear()
+        self._ways[key] = way
+        return way
 
     def _padded(
         self,
@@ -240,10 +268,11 @@ class CardConvolutions:
         return copied
 
     def _as(self, array: Any, is_first: bool) -> Array:
-        """The same with the channels first or last in memory."""
-        if not is_first:
-            return self._xp.ascontiguousarray(array)  # type: ignore[no-any-return]
-        return _moved_last(self._xp.ascontiguousarray(_moved_first(array)))
+        """The same with the channels first or last in memory, where plans want it to begin."""
+        whole = self._xp.ascontiguousarray(_moved_first(array) if is_first else array)
+        if self._memory.address(whole) % ALIGNMENT:
+            whole = whole.copy()  # a part of something: new memory begins at such a place
+        return _moved_last(whole) if is_first else whole
 
     def _result(self, shape: tuple[int, ...], dtype: Any, is_first: bool) -> Array:
         if not is_first:

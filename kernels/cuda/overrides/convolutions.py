@@ -32,12 +32,16 @@ _KEPT: Final = "convolutions"
 class _DeviceConvolutions:
     """The handle of one device, on its stream of work, and its plans."""
 
-    def __init__(self, device: CudaDevice) -> None:
+    def __init__(self, launcher: SessionLauncher) -> None:
+        device = launcher.device
         library = cudnn.cudnn()
         settings = device.settings
         rules = EngineRules(settings.tensor_float_32, settings.deterministic)
         self.handle: Final = CudnnHandle(library, device.xp.cuda.get_current_stream().ptr)
         self.store: Final = PlanStore(library, self.handle.card(), rules)
+        self.convolutions: Final = CardConvolutions(
+            self.store, self.handle, launcher, launcher.xp, Products(launcher.xp)
+        )
         weakref.finalize(self, self.handle.close).atexit = False
 
 
@@ -46,9 +50,9 @@ def convolutions_of(launcher: SessionLauncher) -> CardConvolutions:
     kept = launcher.device.kept
     found = kept.get(_KEPT)
     if found is None:
-        found = kept.setdefault(_KEPT, _DeviceConvolutions(launcher.device))
+        found = kept.setdefault(_KEPT, _DeviceConvolutions(launcher))
     assert isinstance(found, _DeviceConvolutions)
-    return CardConvolutions(found.store, found.handle, launcher, launcher.xp, Products(launcher.xp))
+    return found.convolutions
 
 
 def left_out(device: Device) -> tuple[str, ...]:

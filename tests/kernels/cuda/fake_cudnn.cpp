@@ -176,7 +176,10 @@ TOLD int fake_run(const char* plan, i64 count, const i64* names, void* const* ad
   Laid l[3];
   for (Laid& each : l) { each.dims = read(in); each.strides = read(in); }
   void* at[5] = {};
-  for (i64 i = 0; i < count; ++i) at[names[i]] = addresses[i];
+  for (i64 i = 0; i < count; ++i) {
+    if ((size_t)addresses[i] % 16) return fail(2003, "an address is not a multiple of 16");
+    at[names[i]] = addresses[i];
+  }
   if (!at[1] || !at[2] || !at[3] || (has_bias && !at[4])) return fail(2000, "a tensor is missing");
 #define FE_RUN(T, S) run<T, S>(direction, l[0], l[1], l[2], dilation, stride, before, (T*)at[1], (T*)at[2], (T*)at[3], has_bias ? (T*)at[4] : (T*)0, relu)
   if (type == 0) FE_RUN(float, double);

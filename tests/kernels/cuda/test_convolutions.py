@@ -233,6 +233,32 @@ def test_nothing_is_not_computed_by_cudnn(shapes: tuple[tuple[int, ...], int]) -
     assert library.told() == ["stream:0"]
 
 
+@pytest.mark.parametrize("first", [False, True])
+def test_what_begins_in_the_middle_of_something_is_copied(first: bool) -> None:
+    """Plans are told that addresses are multiples of 16: a part of an array that is fed need not be."""
+    source = np.random.default_rng(2)
+    geometry = windows((3, 3), (2, 2), (1, 1), (1, 1), b"VALID")
+    plain, found = Products(np), convolutions(FakeCudnn())[0]
+
+    def part(*shape: int) -> Floats:
+        """Behind a first element."""
+        made = source.integers(-3, 4, 1 + int(np.prod(shape))).astype(np.float32)[1:].reshape(shape)
+        assert made.ctypes.data % 16
+        return made
+
+    x, y, filters, bias = part(1, 3, 3, 2), part(1, 2, 2, 5), part(2, 2, 2, 5), part(5)
+    if first:
+        x, y = part(1, 2, 3, 3).transpose(0, 2, 3, 1), part(1, 5, 2, 2).transpose(0, 2, 3, 1)
+    forward = plain.forward(x, filters, geometry)
+    assert found.forward(x, filters, geometry).tolist() == forward.tolist()
+    both = found.with_epilogue(x, filters, bias, geometry, has_relu=False)
+    assert both.tolist() == (forward + bias).tolist()
+    gradient = found.filter_gradient(x, y, geometry)
+    assert gradient.tolist() == plain.filter_gradient(x, y, geometry).tolist()
+    back = found.input_gradient(filters, y, geometry)
+    assert back.tolist() == plain.input_gradient(filters, y, geometry).tolist()
+
+
 def test_an_error_of_the_card_is_raised() -> None:
     library = FakeCudnn()
     found, _, _ = convolutions(library)
