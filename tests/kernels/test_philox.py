@@ -62,3 +62,12 @@ def test_float_functions_are_within_a_unit_of_the_last_place(mantissas: list[int
     ):
         assert actual.dtype == np.float32
         assert (np.abs(actual - exact) <= 0.82 * np.spacing(np.abs(exact).astype(np.float32)) + 1e-12).all()
+
+
+def test_two_deviations_are_outside() -> None:
+    """A number that is 2 to the last bit is drawn again."""
+    for counter, place in ((1_923_552, 3), (6_416_005, 1)):
+        drawn = philox.normal(np, 7, counter, 8, dtypes.float32)
+        assert drawn[place] == -2.0
+        kept = drawn[np.abs(drawn) < 2][:4]
+        np.testing.assert_array_equal(philox.truncated_normal(np, 7, counter, 4, dtypes.float32), kept)

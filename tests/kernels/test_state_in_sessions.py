@@ -256,6 +256,21 @@ async def test_mutex_in_steps() -> None:
                 assert ended == list(range(1, which + 1))
 
 
+async def test_a_lock_of_a_mutex_is_released_once() -> None:
+    graph = fe.Graph()
+    ops: Any = graph.ops
+    mutex = ops.MutexV2(name="mutex")
+    lock = ops.MutexLock(mutex, name="lock")
+    first = ops.ConsumeMutexLock(lock, name="first")
+    with graph.control_dependencies([first]):
+        ops.ConsumeMutexLock(lock, name="second")
+    async with fe.Session(graph) as session:
+        with pytest.raises(fe.errors.InvalidArgumentError, match="released already"):
+            await session.run([], targets=["second"])
+        # The next step has it all the same.
+        await session.run([], targets=["first"])
+
+
 async def test_mutex_acquired_and_released() -> None:
     graph = fe.Graph()
     ops: Any = graph.ops

@@ -165,6 +165,14 @@ def test_pools_are_what_their_windows_hold(geometry: Windows, count: int, depth:
         np.testing.assert_array_equal(x[image].reshape(-1)[position[image]], greatest[image])
 
 
+def test_a_pool_over_rows_of_more_than_a_block(run_op: Run) -> None:
+    """Each row of the result is a block of its own then."""
+    x = np.random.default_rng(4).integers(-100, 100, (1, 4, pooling._BLOCK // 2 + 1, 1)).astype(np.int8)
+    window = [1, 2, 1, 1]
+    (found,) = run_op("MaxPool", x, ksize=window, strides=window, padding=b"VALID")
+    np.testing.assert_array_equal(found, np.maximum(x[:, ::2], x[:, 1::2]))
+
+
 def test_nchw_is_nhwc_seen_otherwise(run_op: Run) -> None:
     x, filters = _random(0, 2, 5, 6, 4).astype(np.float32), _random(1, 3, 2, 4, 3).astype(np.float32)
     last = {"strides": (1, 2, 1, 1), "padding": b"SAME"}

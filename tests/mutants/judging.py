@@ -82,13 +82,15 @@ def judge(clone: Path, file: str, changed: str, tests: list[str], longest: float
     verdict, took, last = _judge(clone, file, changed, tests, longest)
     original = (clone / file).read_text()
     if verdict != "survived" and changed != original:
-        without, more, _ = _judge(clone, file, original, [last] if last else tests[:1], longest)
+        # Where no test began, it was their collection that failed.
+        options, again = ((), [last]) if last else (("--collect-only",), tests)
+        without, more, _ = _judge(clone, file, original, again, longest, options)
         return (verdict if without == "survived" else "late"), took + more
     return verdict, took
 
 
 def _judge(
-    clone: Path, file: str, changed: str, tests: list[str], longest: float
+    clone: Path, file: str, changed: str, tests: list[str], longest: float, options: tuple[str, ...] = ()
 ) -> tuple[Verdict, float, str]:
     """The verdict, the time in s, and the test that began last."""
     path = clone / file
@@ -99,7 +101,7 @@ def _judge(
     try:
         child = os.fork()
         if child == 0:
-            _run(clone, tests, writing)
+            _run(clone, tests, writing, options)
         os.close(writing)
         os.set_blocking(reading, False)
         verdict, last = _wait(child, reading, _START_SECONDS + _FACTOR * longest)
@@ -109,7 +111,7 @@ def _judge(
     return verdict, time.monotonic() - began, last
 
 
-def _run(clone: Path, tests: list[str], progress: int) -> None:
+def _run(clone: Path, tests: list[str], progress: int, options: tuple[str, ...]) -> None:
     """In the child: run the tests to the first failure and leave with 1, or with 0."""
     code = 1
     try:
@@ -124,7 +126,7 @@ def _run(clone: Path, tests: list[str], progress: int) -> None:
         # Processes that a test starts run the changed program, too.
         os.environ |= {"PYTHONPATH": str(clone), "PYTHONDONTWRITEBYTECODE": "1"}
         files = dict.fromkeys(name.partition("::")[0] for name in tests)
-        code = int(pytest.main([*_ARGUMENTS, *files], plugins=[_Progress(tests, progress)]))
+        code = int(pytest.main([*_ARGUMENTS, *options, *files], plugins=[_Progress(tests, progress)]))
     finally:
         os._exit(0 if code in (0, 5) else 1)
 

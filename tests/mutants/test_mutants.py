@@ -160,6 +160,7 @@ def test_a_change_is_judged_by_tests_in_a_child(
 def test_a_test_that_fails_without_the_change_says_nothing(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(_PROGRAM)
     (tmp_path / "test_program.py").write_text(_TESTS)
+    (tmp_path / "test_broken.py").write_text("import nothing_of_this_name\n")
     changed = _PROGRAM.replace("x < 0", "x < -1")
     for tests, verdict in (
         (["test_program.py::test_that_is_red"], "late"),
@@ -167,5 +168,6 @@ def test_a_test_that_fails_without_the_change_says_nothing(tmp_path: Path) -> No
         (["test_program.py::test_negative[-1]"], "killed"),
         (["test_program.py::test_negative"], "killed"),
         (["test_program.py"], "killed"),
+        (["test_broken.py"], "late"),
     ):
         assert judging.judge(tmp_path, "program.py", changed, tests, 0.0)[0] == verdict, tests

@@ -14,6 +14,7 @@ import flowengine as fe
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.kernels.load import registry
 from flowengine.kernels.numpy import channels, fused
+from flowengine.kernels.numpy.claims import chains
 from flowengine.passes.context import HotContext, PassContext
 from tests.passes.claiming import claimed
 
@@ -143,6 +144,40 @@ def test_what_others_take_fetch_or_wait_for_stays() -> None:
     changed = after(net.graph, [net.y])
     assert "relu" in changed
     net.check(changed)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("product", ["BiasAdd -> Relu -> Mul -> Add"]),
+        ("sum", ["MatMul -> BiasAdd", "Relu -> Mul -> Add"]),
+    ],
+)
+def test_what_is_fetched_within_stays(name: str, expected: list[str]) -> None:
+    """Also where one node alone takes it."""
+    net = Net()
+    changed = after(net.graph, [net.y, net.graph.tensor(f"{name}:0")])
+    assert programs(changed) == expected
+    assert name in changed
+    net.check(changed)
+
+
+def test_a_chain_longer_than_one_group() -> None:
+    """The last of each group is there for the next: none of them is left out."""
+    graph = fe.Graph()
+    y = graph.placeholder("float32", [ROWS, COLUMNS], name="x")
+    count = 2 * chains.MEMBERS_MAX + 3
+    for number in range(count):
+        y = graph.ops.Tanh(y, name=f"node{number}")
+    changed = after(graph, [y])
+    assert [program.count("Tanh") for program in programs(changed)] == [
+        3,
+        chains.MEMBERS_MAX,
+        chains.MEMBERS_MAX,
+    ]
+    values = np.random.default_rng(0).standard_normal((ROWS, COLUMNS)).astype(np.float32)
+    last = f"node{count - 1}"
+    np.testing.assert_array_equal(run(changed, last, {"x": values}), run(graph, last, {"x": values}))
 
 
 def test_control_inputs_come_along() -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tests.oprecords.record import OpRecord, sample
+from tests.oprecords.record import OpRecord, bad, sample
 from tests.oprecords.windows import windows
 
 _TYPES = {"T": ("float32", "float64", "float16")}
@@ -50,6 +50,22 @@ RECORDS: Final = [
         "Dilation2D",
         [sample(_P, _SHARP, **_SPREAD)],
         _Dilation("forward"),
+        [
+            *(
+                bad(
+                    "InvalidArgumentError",
+                    f"{name} must have 4 entries",
+                    _P,
+                    _SHARP,
+                    **{**_SPREAD, name: wrong},
+                )
+                for name in ("strides", "rates")
+                for wrong in ([1, 1, 1, 1, 1], [2, 1, 1, 1], [1, 1, 1, 2])
+            ),
+            bad("InvalidArgumentError", "input must be 4-dimensional", _P[0], _SHARP, **_SPREAD),
+            bad("InvalidArgumentError", "filter must be 3-dimensional", _P, _SHARP[0], **_SPREAD),
+            bad("InvalidArgumentError", "the same depth: 2 vs 1", _P, _SHARP[..., :1], **_SPREAD),
+        ],
         dtypes=_TYPES,
         differentiable=True,
     ),

@@ -143,6 +143,9 @@ def _norm_values(
         np.testing.assert_allclose(np.asarray(got, np.float64), want, bound, bound)
 
 
+_GRAD_INPUTS = (np.cos(_PICTURE), _PICTURE, _PER_CHANNEL[0])
+
+
 def _norm_grad_values(
     outputs: Any, inputs: Any, *, epsilon: float, data_format: bytes, is_training: bool
 ) -> None:
@@ -156,6 +159,31 @@ def _norm_grad_values(
     for got, want in zip(outputs[:3], wanted, strict=True):
         np.testing.assert_allclose(np.asarray(got, np.float64), want, bound, bound)
 
+
+_NORM_BAD = [
+    bad("InvalidArgumentError", "scale must be 1-dimensional", _PICTURE, np.ones((4, 1)), *_MOMENTS, _NONE),
+    bad(
+        "InvalidArgumentError",
+        "mean must have as many",
+        _PICTURE,
+        *_PER_CHANNEL,
+        [1.0],
+        [1.0],
+        is_training=False,
+    ),
+    bad("InvalidArgumentError", "4-dimensional", _PICTURE[0], *_PER_CHANNEL, *_MOMENTS, is_training=False),
+]
+_NORM_GRADS_BAD = [
+    bad(
+        "InvalidArgumentError",
+        "saved_mean must be 1-dimensional",
+        *_GRAD_INPUTS,
+        np.ones((4, 1)),
+        _MOMENTS[1],
+    ),
+    bad("InvalidArgumentError", "saved_variance must have as many", *_GRAD_INPUTS, _MOMENTS[0], [1.0]),
+    bad("InvalidArgumentError", "must have the same shape", _PICTURE[:1], *_GRAD_INPUTS[1:], *_MOMENTS),
+]
 
 _MIXED = [
     {"T": "float32", "U": "float32"},
@@ -193,6 +221,7 @@ RECORDS: Final = [
     OpRecord(
         "FusedBatchNorm",
         _NORM,
+        bad=_NORM_BAD,
         check=_norm_values,
         dtypes={"T": ("float32",)},
         differentiable=("x", "scale", "offset"),
@@ -211,6 +240,7 @@ RECORDS: Final = [
     OpRecord(
         "FusedBatchNormGrad",
         _NORM_GRADS,
+        bad=_NORM_GRADS_BAD,
         check=_norm_grad_values,
         dtypes={"T": ("float32",)},
         partial=True,

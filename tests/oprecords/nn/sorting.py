@@ -57,12 +57,19 @@ RECORDS: Final = [
         "InTopKV2",
         [sample(_FEATURES, [3, 1], 2), sample(_FEATURES, [0, 3], 3)],
         _in_top_k,
-        [bad("InvalidArgumentError", "", _FEATURES, [1, 2, 3], 2)],
+        [
+            bad("InvalidArgumentError", "", _FEATURES, [1, 2, 3], 2),
+            bad("InvalidArgumentError", "predictions must be 2-dimensional", _FEATURES[0], [1], 2),
+            bad("InvalidArgumentError", "targets must be 1-dimensional", _FEATURES, 1, 2),
+        ],
     ),
     OpRecord(
         "InTopK",
         [sample(_FEATURES, [3, 1], k=2)],
         lambda p, t, *, k: _in_top_k(p, t, k),
-        [bad("InvalidArgumentError", "", _FEATURES, [1, 2, 3], k=2)],
+        [
+            bad("InvalidArgumentError", "", _FEATURES, [1, 2, 3], k=2),
+            bad("InvalidArgumentError", "predictions must be 2-dimensional", _FEATURES[0], [1], k=2),
+        ],
     ),
 ]
