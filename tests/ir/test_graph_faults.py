@@ -283,6 +283,16 @@ def test_a_back_edge_into_another_loop() -> None:
     assert "its back edge comes from 'n' in frame 'loop'" in faults_of(text, strict=True)[0]
 
 
+def test_inputs_behind_one_that_comes_around_are_looked_at_too() -> None:
+    """The back edge comes first: where it comes from is not known yet when the node is reached."""
+    text = LOOP + enter("e", "s", "other") + enter("f", "s", "more")
+    text += node("m", "Merge", "n", "e", "f", attrs=FLOAT + attr("N", "i: 3")) + node(
+        "n", "NextIteration", "m"
+    )
+    (fault,) = (each for each in faults_of(text, strict=True) if "inputs from two frames" in each)
+    assert "'e' delivers into frame 'other', 'f' into frame 'more'" in fault
+
+
 def test_an_exit_outside_any_loop() -> None:
     assert "not inside a loop" in faults_of(SOURCE + node("x", "Exit", "s"), strict=True)[0]
 

@@ -97,6 +97,15 @@ def test_a_saved_model_in_each_form(tmp_path: Path) -> None:
         load_saved_model(tmp_path)
 
 
+def test_graphs_without_tags_are_told_as_such(tmp_path: Path) -> None:
+    saved = SavedModel(saved_model_schema_version=1, meta_graphs=[meta_graph("train"), meta_graph()])
+    (tmp_path / "saved_model.pb").write_bytes(saved.SerializeToString())
+    with pytest.raises(
+        NotFoundError, match=r"no graph with the tag 'gpu' \(its graphs' tags: train; \(none\)\)"
+    ):
+        load_saved_model(tmp_path, "gpu")
+
+
 def test_bytes_of_several_graphs_do_not_say_which() -> None:
     saved = SavedModel(saved_model_schema_version=1, meta_graphs=[meta_graph("a"), meta_graph("b")])
     for data in (saved.SerializeToString(), text_format.MessageToString(saved)):

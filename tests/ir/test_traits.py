@@ -12,6 +12,7 @@ from flowengine.ir import make, names, traits
 from flowengine.ir.duties.outward import CallsPython, TouchesFiles
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.ir.opdef import OpDef
+from flowengine.ir.opdefproto import op_def_from_proto, op_def_to_proto
 from flowengine.ir.traits import (
     Broadcasts,
     Checks,
@@ -66,6 +67,27 @@ def test_a_users_op_is_opaque_unless_it_says_more() -> None:
     assert not [kind for kind in kinds() if node.has(kind) or node.trait(kind) is not None]
     unknown = Node("x", "NobodyKnows")
     assert not [kind for kind in kinds() if unknown.has(kind) or unknown.trait(kind) is not None]
+
+
+def test_a_definition_is_one_value_however_it_is_written() -> None:
+    """By its signature, by lists of text, and as a proto."""
+    parsed = OpDef.parse(
+        "Made(a: T, b: Ref(int32), n: N * T) -> c: T, ds: Ts",
+        "T: type",
+        "N: int >= 1",
+        "Ts: list(type)",
+        "takes_uninitialized",
+    )
+    built = OpDef.build(
+        "Made",
+        inputs=["a: T", "b: Ref(int32)", "n: N * T"],
+        outputs=["c: T", "ds: Ts"],
+        attrs=["T: type", "N: int >= 1", "Ts: list(type)", "takes_uninitialized"],
+    )
+    assert parsed.allows_uninitialized_input
+    assert built == parsed
+    assert hash(built) == hash(parsed)
+    assert op_def_from_proto(op_def_to_proto(built)) == built
 
 
 def test_a_trait_may_depend_on_an_attribute() -> None:

@@ -55,6 +55,25 @@ def test_any_bytes_are_a_number_or_no_number(data: bytes) -> None:
     assert decode_varints(data, 1)[0].tolist() == [number]
 
 
+@given(st.lists(st.tuples(st.integers(1, 99), st.one_of(st.integers(0, 2**64 - 1), st.binary(max_size=3)))))
+def test_fields_of_all_kinds_come_in_their_order(written: list[tuple[int, int | bytes]]) -> None:
+    data = b"".join(
+        field(number, value) if isinstance(value, int) else bytes_field(number, value)
+        for number, value in written
+    )
+    found = [(number, value if kind == VARINT else bytes(value)) for number, kind, value in fields(data)]
+    assert found == written
+
+
+@pytest.mark.parametrize("before", [b"", b"\x01", b"\xff\x01"])
+@pytest.mark.parametrize("behind", [b"", b"\x02"])
+def test_one_of_many_that_is_too_long_is_none(before: bytes, behind: bytes) -> None:
+    for count in (None, 1 + bool(before) + bool(behind)):
+        decode_varints(before + b"\x80" * 9 + b"\x01" + behind, count)
+        with pytest.raises(ValueError, match="does not end"):
+            decode_varints(before + b"\x80" * 10 + b"\x01" + behind, count)
+
+
 @given(
     st.dictionaries(st.text(max_size=5), st.lists(st.integers(-(2**63), 2**63 - 1), max_size=4), max_size=3)
 )

@@ -163,6 +163,26 @@ def test_what_a_context_says() -> None:
     assert set(loop.values_def.values) < set(other.values_def.values) | set(loop.values_def.external_values)
 
 
+def test_a_branch_within_a_loop_is_in_that_loop_and_one_around_it_in_none() -> None:
+    graph = fe.Graph()
+    p, x = graph.placeholder("bool", [], name="p"), graph.placeholder("float32", [], name="x")
+    seen: dict[str, Any] = {}
+
+    def note(where: str, value: fe.Tensor) -> fe.Tensor:
+        seen[where] = graph.scopes.context
+        return value * 2.0
+
+    def body(v: fe.Tensor) -> fe.Tensor:
+        note("loop", v)
+        result: fe.Tensor = graph.cond(p, lambda: note("within", v), lambda: v + 1.0)
+        return result
+
+    graph.cond(p, lambda: graph.while_loop(lambda v: v < 10.0, body, note("around", x)), lambda: x)
+    assert seen["loop"].is_loop
+    assert seen["loop"].loop is seen["within"].loop is seen["loop"]
+    assert seen["around"].loop is None
+
+
 def test_contexts_come_along_where_a_graph_is_imported_or_copied(tmp_path: Path) -> None:
     source = built()
     graph, other = fe.Graph(), fe.Graph()

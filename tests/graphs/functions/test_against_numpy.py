@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,20 @@ Y = np.array([[2.0, 1.0, 4.0], [0.5, 3.0, 1.5]], np.float32)
 def softmax(x: Any) -> Any:
     e = np.exp(x - x.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)
+
+
+def test_a_shape_that_the_step_gives() -> None:
+    """A length stands for a vector of it; axes are turned around, however many there are."""
+    graph = fe.Graph()
+    length, x = graph.placeholder("int32", []), graph.placeholder("float32")
+    assert fe.transpose(graph.placeholder("float32", [2, None, 4])).shape.as_list() == [4, None, 2]
+    with fe.blocking.Session(graph) as session:
+        ones = session.run(fe.ones(length), {length: np.int32(3)})
+        assert ones.tolist() == [1, 1, 1]
+        for rank in range(4):
+            dims = tuple(range(1, rank + 1))
+            value = np.arange(math.prod(dims), dtype=np.float32).reshape(dims)
+            assert np.array_equal(session.run(fe.transpose(x), {x: value}), value.T)
 
 
 def test_functions_compute_what_numpy_does() -> None:

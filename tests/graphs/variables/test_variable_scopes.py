@@ -140,6 +140,17 @@ def test_partitioners_count() -> None:
     assert fe.partitioners.min_max(8)(shape, f32) == [1, 1]
     with pytest.raises(fe.errors.InvalidArgumentError, match="at least one part"):
         fe.partitioners.fixed_size(0)
+    assert fe.partitioners.min_max(8, min_slice_bytes=1)(fe.TensorShape([3]), f32) == [3]
+    for parts, least in ((0, 1), (1, 0)):
+        with pytest.raises(fe.errors.InvalidArgumentError, match="are at least 1"):
+            fe.partitioners.min_max(parts, min_slice_bytes=least)
+
+
+def test_what_is_cut_has_a_known_shape() -> None:
+    graph = fe.Graph()
+    initial = graph.placeholder("float32", name="any")
+    with pytest.raises(fe.errors.InvalidArgumentError, match="'w': a shape to be cut must be known, not"):
+        graph.variable(initial, name="w", partitioner=fe.partitioners.fixed_size(2))
 
 
 def test_variance_scaling_of_a_part_is_that_of_the_whole() -> None:
