@@ -10,6 +10,7 @@ is timed, so a layer has the same bits in every process on cards of one kind.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -31,8 +32,9 @@ _ADD, _RELU = 0, 100
 _HEURISTICS: Final = (3, 2)
 #: So many engines each of them is asked for.
 _ENGINES_MAX: Final = 48
-#: A plan that wants more memory beside its tensors is passed over.
-WORKSPACE_MAX: Final = 1 << 30
+#: A plan that wants more memory beside its tensors is passed over, or more than a share of the card's.
+_WORKSPACE_MAX: Final = 4 << 30
+_SHARE_OF_MEMORY: Final = 8
 #: What addresses of tensors are multiples of, in bytes.
 ALIGNMENT: Final = 16
 
@@ -247,6 +249,15 @@ def engine_of(library: Cudnn, configuration: Descriptor) -> tuple[int, frozenset
     return engine.integer(Attribute.ENGINE_GLOBAL_INDEX), engine.notes(Attribute.ENGINE_NUMERICAL_NOTE)
 
 
+def workspace_limit(card: Descriptor) -> int:
+    """How many bytes a plan may want beside its tensors: an eighth of the card's memory, 4 GB at most."""
+    try:
+        memory = json.loads(card.text(Attribute.CARD_JSON))["totalGlobalMem"]
+    except (ValueError, KeyError, TypeError):
+        return _WORKSPACE_MAX
+    return min(_WORKSPACE_MAX, int(memory) // _SHARE_OF_MEMORY)
+
+
 def plans(
     library: Cudnn, card: Descriptor, call: ConvolutionCall, rules: EngineRules
 ) -> Iterator[ConvolutionPlan]:
@@ -256,7 +267,7 @@ def plans(
 
     Raises UnimplementedError for a graph that cuDNN does not have, InternalError for all else.
     """
-    refused = rules.refused(call.dtype)
+    refused, limit = rules.refused(call.dtype), workspace_limit(card)
     graph = operation_graph(library, call)
     for configuration in _configurations(library, card, graph):
         if engine_of(library, configuration)[1] & refused:
@@ -269,7 +280,7 @@ def plans(
         except (UnimplementedError, InternalError, ResourceExhaustedError):
             continue  # the next one may do
         workspace = plan.integer(Attribute.PLAN_WORKSPACE_SIZE)
-        if workspace <= WORKSPACE_MAX:
+        if workspace <= limit:
             yield ConvolutionPlan(plan, workspace)
 
 
@@ -293,7 +304,7 @@ def read_plan(library: Cudnn, card: Descriptor, text: bytes) -> ConvolutionPlan:
 
 
 __all__ = [
-    *("ALIGNMENT", "BIAS", "TYPES", "WORKSPACE_MAX", "W", "X", "Y"),
+    *("ALIGNMENT", "BIAS", "TYPES", "W", "X", "Y"),
     "ConvolutionCall",
     "ConvolutionPlan",
     "EngineRules",
@@ -306,4 +317,5 @@ __all__ = [
     "operation_graph",
     "plans",
     "read_plan",
+    "workspace_limit",
 ]

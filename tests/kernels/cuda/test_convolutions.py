@@ -26,9 +26,10 @@ from flowengine.kernels.cuda.convolution_plans import (
     make_plan,
     plans,
     read_plan,
+    workspace_limit,
 )
 from flowengine.kernels.cuda.convolutions import CardConvolutions, PlanStore
-from flowengine.kernels.cuda.cudnn import Attribute, CudnnHandle, CudnnPart
+from flowengine.kernels.cuda.cudnn import Attribute, CudnnHandle, CudnnPart, card_like
 from flowengine.kernels.nn.conv_products import Products
 from tests.kernels.cuda.fake_cudnn import FakeCudnn
 from tests.kernels.cuda.host_compiler import COMPILER, needs_compiler
@@ -167,6 +168,23 @@ def test_engines_are_those_whose_notes_the_settings_allow(
     found = list(plans(library, library.card(), call(library, dtype=dtype), rules))
     assert [int(plan.text.split()[1]) for plan in found] == engines
     assert [plan.workspace for plan in found if plan.text.split()[1] == b"1"] == [512]
+
+
+@pytest.mark.parametrize(
+    ("properties", "limit"),
+    [
+        (b"{}", 4 << 30),
+        (b"a card", 4 << 30),
+        (b'{"totalGlobalMem": 4088}', 511),
+        (b'{"totalGlobalMem": 4096}', 512),
+    ],
+)
+def test_plans_want_no_more_than_a_share_of_the_cards_memory(properties: bytes, limit: int) -> None:
+    library = FakeCudnn()
+    card = card_like(library, properties)
+    assert workspace_limit(card) == limit
+    engines = [int(plan.text.split()[1]) for plan in plans(library, card, call(library), STRICT)]
+    assert engines == ([20, 1, 28] if limit >= 512 else [20, 28])
 
 
 def test_plans_are_made_once_and_read_by_later_processes() -> None:
