@@ -161,7 +161,7 @@ def test_the_wheel_built_from_the_sdist_works_outside_the_tree(tmp_path: Path) -
         capture_output=True,
         text=True,
     ).stdout.strip()
-    subprocess.run([str(python), "-m", "pip", "install", "--quiet", str(wheel)], check=True)
+    subprocess.run([str(python), "-m", "pip", "install", "--quiet", "--no-compile", str(wheel)], check=True)
     roots = [
         p.name
         for p in Path(site).iterdir()
