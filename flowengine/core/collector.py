@@ -15,6 +15,9 @@ from contextlib import contextmanager
 _lock = threading.Lock()
 _pauses = 0
 _was_enabled = False
+#: Counting what is frozen takes as long as there is much of it. So a host that has once frozen objects is
+#: taken to keep them so, and is not asked again.
+_host_freezes = False
 
 
 @contextmanager
@@ -23,7 +26,7 @@ def collection_paused() -> Iterator[None]:
 
     The collector runs again when the last pause ends, if it did before the first.
     """
-    global _pauses, _was_enabled
+    global _pauses, _was_enabled, _host_freezes
     with _lock:
         if not _pauses:
             _was_enabled = gc.isenabled()
@@ -35,7 +38,8 @@ def collection_paused() -> Iterator[None]:
         with _lock:
             _pauses -= 1
             if not _pauses and _was_enabled:
-                if not gc.get_freeze_count():
+                _host_freezes = _host_freezes or gc.get_freeze_count() > 0
+                if not _host_freezes:
                     # All that is tracked goes to the oldest generation, without being looked at. A host
                     # that keeps objects frozen for good keeps them so.
                     gc.freeze()

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from flowengine.core import collector
 from flowengine.core.collector import collection_paused
 
 
 @pytest.fixture(autouse=True)
-def as_it_was() -> Iterator[None]:
+def as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(collector, "_host_freezes", False)
     before = gc.isenabled()
     yield
     gc.enable() if before else gc.disable()
@@ -78,6 +80,21 @@ def test_what_a_host_has_frozen_stays_frozen() -> None:
         assert made
     finally:
         gc.unfreeze()
+
+
+def test_what_is_frozen_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes as long as there is much of it, milliseconds for a million objects; a plan may take less."""
+    counted: list[int] = []
+
+    def count() -> int:
+        counted.append(1)
+        return 1
+
+    monkeypatch.setattr(gc, "get_freeze_count", count)
+    for _ in range(3):
+        with collection_paused():
+            pass
+    assert len(counted) == 1
 
 
 def test_an_error_ends_the_pause() -> None:
