@@ -1,4 +1,4 @@
-"""Kernels on a device's arrays that go step by step: systems of three diagonals, derivatives of gammas."""
+"""Kernels on a device's arrays: systems of three diagonals, derivatives of gammas, distinct values."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import flowengine as fe
+from flowengine.core.dtypes import int32
+from flowengine.kernels.array.unique import unique_with_counts, unique_with_counts_v2
 from flowengine.kernels.common.checks import gathered
 from flowengine.kernels.linalg.tridiagonal import tridiagonal_solve
 from flowengine.kernels.math.special import igamma_grad_a, special_functions
@@ -70,6 +72,28 @@ def test_derivatives_of_gammas(a: list[float], x: list[float], dtype: Any) -> No
             near = kernel(np, first, second)
         assert found.dtype == near.dtype
         np.testing.assert_allclose(found, near, rtol=1e-5 if dtype == np.float32 else 1e-11, atol=1e-300)
+
+
+@example(0, 0, 3, "f")
+@example(0, 3, 0, "f")
+@given(st.integers(0, 2**32 - 1), st.integers(0, 70), st.integers(0, 3), st.sampled_from("fdihb?"))
+def test_distinct_values_come_as_they_first_appear(seed: int, rows: int, columns: int, kind: str) -> None:
+    random = np.random.default_rng(seed)
+    of_all = np.array([0.0, -0.0, 1, 2, np.nan if kind in "fd" else 3]).astype(kind)
+    xp = StrictModule()
+    axis = np.array([0], np.int32)
+    matrix = random.choice(of_all, (rows, columns))
+    across = np.ascontiguousarray(matrix.T)
+    vector = random.choice(of_all, rows)
+    for kernel, far, near in (
+        (unique_with_counts_v2, [xp.moved_in(matrix), axis], [matrix, axis]),
+        (unique_with_counts_v2, [xp.moved_in(across), axis + 1], [across, axis + 1]),
+        (unique_with_counts, [xp.moved_in(vector)], [vector]),
+    ):
+        wanted = kernel(np, *near, out_idx=int32)
+        found = kernel(xp, *far, out_idx=int32)
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(xp.moved_out(one), other, strict=True)
 
 
 def test_a_module_has_its_special_functions_or_they_are_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
