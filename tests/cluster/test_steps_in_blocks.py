@@ -177,6 +177,33 @@ async def test_an_error_names_its_node(
                 await trio.lowlevel.checkpoint()
 
 
+async def test_what_cannot_be_sent_is_an_error_of_its_step(
+    begun: list[BlockStep], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing that a block fails with gets out of its step: the task goes on with the next."""
+    g = fe.Graph()
+    x = g.placeholder("int32", [], name="x")
+    with g.device(PS):
+        count = g.ops.Neg(g.ops.Identity(x))
+        made = g.ops.EmptyTensorList(g.constant([], "int32"), count, element_dtype="float32", name="made")
+        g.ops.TensorListLength(made, name="there")
+    with g.device(WORKER):
+        g.ops.TensorListLength(made, name="here")
+    async with session_on(g, monkeypatch) as (session, _, _):
+        for _ in range(3):
+            assert await session.run("there:0", {"x:0": 1}) == 0
+            with (
+                trio.fail_after(120),
+                pytest.raises(
+                    fe.errors.InvalidArgumentError, match="cannot travel to another task"
+                ) as raised,
+            ):
+                await session.run("here:0", {"x:0": 1})
+            assert str(raised.value.node_name).startswith("made/_send")
+            assert raised.value.device == PS.replace("/task", "/replica:0/task") + "/device:CPU:0"
+        assert begun
+
+
 async def test_a_closed_session_ends_a_step_that_waits(
     begun: list[BlockStep], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,16 @@ async def test_the_values_are_the_same(name: str) -> None:
     assert found.reshape(-1).tolist() == wanted.reshape(-1).tolist()
 
 
+async def test_short_ones_beside_it_come_in_their_order() -> None:
+    specs = [
+        FeedSpec(f"x{n}:0", dtype) for n, dtype in enumerate([dtypes.string, dtypes.string, dtypes.int32] * 2)
+    ]
+    long = [b"text %d" % n for n in range(LONG + 1)]
+    values = [[b"a", b"b"], long, [1, 2], long[1:], [b"c"] * (LONG + 2), 3]
+    found = await converted(specs, values)
+    assert [each.tolist() for each in found] == values
+
+
 async def test_a_deadline_passes_while_it_is_fed(monkeypatch: pytest.MonkeyPatch) -> None:
     async def waits_for_ever(specs: Any, values: Any) -> Any:
         await trio.sleep_forever()

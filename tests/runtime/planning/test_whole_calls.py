@@ -146,6 +146,16 @@ def test_plans_that_are_more_than_one_item_are_no_whole() -> None:
     assert WholePlan.of(at_once(prepared.plan.making_whole()), 0.0) is None
 
 
+def test_what_needs_the_step_is_no_whole() -> None:
+    """A kernel that asks its step for something, though the op has no state, is called in a step."""
+    graph = fe.Graph()
+    image = graph.placeholder("float32", [1, 4, 4, 1])
+    pooled = graph.ops.FractionalMaxPool(image, pooling_ratio=[1.0, 1.5, 1.5, 1.0], seed=1).output
+    prepared = Session(graph)._planning.prepare([str(pooled.port)], [str(image.port)], ())
+    assert isinstance(prepared.plan, TieredPlan)
+    assert WholePlan.of(at_once(prepared.plan.making_whole()), 0.0) is None
+
+
 def test_a_run_has_as_many_calls_as_fill_its_time() -> None:
     whole = gathering().whole
     lengths = []
