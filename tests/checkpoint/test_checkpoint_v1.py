@@ -103,6 +103,21 @@ def test_damage_at_any_byte_is_found(tmp_path: Path) -> None:
             read_all(path)
 
 
+def test_damage_that_is_met_when_a_tensor_is_read_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "m"
+    writer = V1Writer(str(path))
+    for name in (b"a", b"b"):
+        writer.add(name, np.arange(100_000, dtype=np.float32) * 1.25, dtypes.float32)
+    writer.finish()
+    content = bytearray(path.read_bytes())
+    content[len(content) - 100_000] ^= 1
+    path.write_bytes(content)
+    with V1Reader(str(path)) as reader:
+        assert reader.read(b"a")[4] == 5
+        with pytest.raises(DataLossError, match=r"tensor 'b': "):
+            reader.read(b"b")
+
+
 def test_wrong_use_is_told(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="Failed to find any matching files"):
         open_checkpoint(str(tmp_path / "none"))

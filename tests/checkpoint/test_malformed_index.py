@@ -61,6 +61,8 @@ def _without(key: bytes) -> Callable[[Table], None]:
 def _entry(key: bytes, **changes: Any) -> Callable[[Table], None]:
     def change(table: Table) -> None:
         known = BundleEntry.decode(table[key])
+        assert BundleEntry.decode(known.encode()) == known
+        assert hash(known) == hash(BundleEntry.decode(table[key])), "an entry is a value"
         values = {name: getattr(known, name) for name in BundleEntry.__slots__}
         table[key] = BundleEntry(**(values | changes)).encode()
 

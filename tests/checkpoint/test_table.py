@@ -43,6 +43,24 @@ def test_each_key_is_found_whatever_the_blocks(
         reader.close()
 
 
+@pytest.mark.parametrize(("every", "keys"), [(1, 5), (3, 2), (3, 3), (3, 4), (3, 9), (3, 10)])
+def test_every_so_many_keys_one_is_written_whole(every: int, keys: int) -> None:
+    """Where these begin stands at a block's end, with their number: who looks for a key begins there."""
+    block = table._BlockWriter(every)
+    begins = []
+    for number in range(keys):
+        if number % every == 0:
+            begins.append(len(block._content))
+        block.add(b"name %03d" % number, b"")
+    size = block.size
+    content = block.finish()
+    assert len(content) == size
+    last = [int.from_bytes(content[place : place + 4], "little") for place in range(len(content))]
+    assert last[-4] == len(begins)
+    assert [last[-4 * (len(begins) + 1 - n)] for n in range(len(begins))] == begins
+    assert all(content[begin] == 0 for begin in begins), "nothing is shared with the key before"
+
+
 @given(st.binary(max_size=24) | st.lists(st.sampled_from(b"\x00\x01\x7f\x80\xff"), max_size=24).map(bytes))
 def test_integers_are_read_alike_one_by_one_and_at_once(data: bytes) -> None:
     """Both give the same numbers, or both refuse; ten bytes are the most that an integer has."""

@@ -280,6 +280,10 @@ async def test_buckets_whose_rest_is_dropped_end_too() -> None:
             lambda g: fe.train.bucket_by_sequence_length(g.constant(1), [g.constant(1)], 2, [5, 4]),
             "must be positive and increase",
         ),
+        (
+            lambda g: fe.train.bucket_by_sequence_length(g.constant(1), [g.constant(1)], 2, [0, 4]),
+            "must be positive and increase",
+        ),
     ],
 )
 def test_what_cannot_be_built(build: Callable[[fe.Graph], Any], message: str) -> None:

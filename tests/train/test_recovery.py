@@ -139,6 +139,12 @@ async def test_it_gives_up_where_there_is_no_progress(
     assert "interrupted at step 5: it burns" in caplog.text
 
 
+async def test_who_allows_no_restart_is_told_of_the_first_interruption(tmp_path: Path) -> None:
+    trainer = Trainer(tmp_path, lambda call: fe.errors.UnavailableError("it burns") if call == 3 else None)
+    with pytest.raises(fe.errors.AbortedError, match="it burns"):
+        await trainer.run(max_restarts=0)
+
+
 async def test_it_waits_so_long_and_not_longer(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:

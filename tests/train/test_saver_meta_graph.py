@@ -14,6 +14,7 @@ import flowengine as fe
 from flowengine.checkpoint import BundleReader, V1Reader, open_checkpoint
 from flowengine.graphs.saving import SaverNodes
 from flowengine.ir.graphfile import load_meta_graph
+from flowengine.train.meta_graphs import read_meta_graph
 
 THEIRS = Path(__file__).with_name("run_of_tensorflow")
 META = THEIRS / "model.ckpt-50.meta"
@@ -89,6 +90,13 @@ async def test_a_saver_of_the_first_format_writes_that(tmp_path: Path) -> None:
         assert saver.checkpoints == [second] != [first]
         assert contents(second) == contents(str(THEIRS / "model.ckpt-50"))
         assert len(await saver.restore(session, tmp_path)) == 9
+
+
+@pytest.mark.parametrize(("written", "hours"), [(0.0, None), (0.5, 0.5), (10000.0, 10000.0)])
+def test_how_often_a_checkpoint_stays_for_good_is_read(written: float, hours: float | None) -> None:
+    meta = meta_graph()
+    meta.saver_def.keep_checkpoint_every_n_hours = written
+    assert read_meta_graph(meta).options["keep_checkpoint_every_n_hours"] == hours
 
 
 async def test_without_a_saver_def_the_collections_tell(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ async def test_a_save_that_fails_ends_the_block(tmp_path: Path) -> None:
     assert saved(tmp_path) == {}
 
 
-@pytest.mark.parametrize("options", [{}, {"steps": 0}, {"seconds": -1.0}])
+@pytest.mark.parametrize("options", [{}, {"steps": 0}, {"seconds": -1.0}, {"seconds": 0.0}])
 async def test_wrong_use(options: dict[str, Any], tmp_path: Path) -> None:
     async with fe.Session(counter()) as session:
         with pytest.raises(fe.errors.InvalidArgumentError):
