@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import itertools
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +13,12 @@ import trio
 
 import flowengine as fe
 from flowengine.cluster.local import free_ports
+from flowengine.cluster.master.planning import ClusterPlanner
 from flowengine.cluster.master.plans import without_gathering
+from flowengine.core.names import DeviceName
+from flowengine.kernels.load import registry
 from flowengine.passes.context import PassContext
+from flowengine.passes.place.offers import Offer
 from flowengine.transport.wire.identity import new_key
 
 
@@ -47,6 +54,24 @@ def test_other_targets_are_left_as_they_are() -> None:
     g = grouped().snapshot()
     context = PassContext(targets=("z", "alone"))
     assert without_gathering(g, context) == (g, context)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations("abc")))
+def test_what_may_be_anywhere_is_on_the_task_that_is_asked(order: tuple[str, ...]) -> None:
+    """In whatever order its master has come to know of tasks: here it costs no message."""
+    offers = {f"/job:{each}/task:0": [Offer(DeviceName(each, 0, 0, "CPU", 0))] for each in order}
+    members: Any = SimpleNamespace(
+        known={task: (1, listed) for task, listed in offers.items()},
+        identity=SimpleNamespace(task="/job:b/task:0"),
+    )
+    notices: Any = None
+    planner = ClusterPlanner(members, notices, registry(), lambda task: None)
+    settings = SimpleNamespace(place=[], allow_soft_placement=False, log_device_placement=False)
+    session: Any = SimpleNamespace(placer=None, settings=settings)
+    g = fe.Graph()
+    g.ops.Neg(g.constant(1.0), name="y")
+    found = planner._placer(session).place(g.snapshot(), g)
+    assert found.device_of["y"] == str(offers["/job:b/task:0"][0].name)
 
 
 async def test_updates_that_are_gathered_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:

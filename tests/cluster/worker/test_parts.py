@@ -144,6 +144,29 @@ async def test_it_gives_what_is_fetched(wants_metadata: bool) -> None:
         assert steps_kept(task) == 1
 
 
+async def test_a_part_whose_plan_cannot_be_compiled_ends_with_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its plan is compiled when it has run often: whoever waits for that step is told of the fault."""
+    fault = RuntimeError("no room")
+    compiled: list[object] = []
+
+    def compile_plan(plan: object) -> None:
+        compiled.append(plan)
+        raise fault
+
+    async with worker("y:0") as (task, _):
+        monkeypatch.setattr(task.parts.runner, "compile", compile_plan)
+        found: list[tuple[Any, ...]] = []
+        while not compiled:
+            ends = Ends()
+            task.begin(MASTER, run(len(found) + 1), [np.int32(2)], ends)
+            found.append(await ends.one())
+            assert len(found) < 100
+        assert found.pop() == (None, [], fault)
+        assert found
+        assert all((values, error) == ([3], None) for _, values, error in found)
+        assert task.steps_running == 0
+
+
 @WITH_AND_WITHOUT_TASK
 @pytest.mark.parametrize("is_told", [False, True])
 async def test_an_error_is_its_own_unless_another_task_has_told_of_one(
