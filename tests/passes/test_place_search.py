@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from flowengine.passes.place.lists import ListScheduler, all_on, by_executor, by_rank, packed, round_robin
 from flowengine.passes.place.problem import Problem
-from flowengine.passes.place.search import search
+from flowengine.passes.place.search import SIMULATIONS_MAX, search
 from flowengine.passes.place.simulate import simulate
 
 Reporter = Callable[[str, object], None]
@@ -294,6 +294,14 @@ def test_a_gain_of_just_a_tenth_is_worth_spreading(first: float, spread: bool) -
     assert found is not None
     assert found.makespan == (90.0 if spread else 100.0)
     assert (len(set(found.places)) == 2) == spread
+
+
+@pytest.mark.parametrize("effort", [0.01, 0.1])
+def test_a_small_problem_is_given_no_more_simulations_than_any(effort: float) -> None:
+    """A descent ends with the move that it is at: a few more than the share of the most."""
+    found = search(draw_problem(random.Random(5)), effort=effort)
+    assert found is not None
+    assert found.simulations <= effort * SIMULATIONS_MAX + 20
 
 
 def test_what_is_pinned_does_not_make_of_two_devices_one() -> None:
