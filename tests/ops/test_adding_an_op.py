@@ -26,6 +26,7 @@ COPIED: Final = (
     "tests/kernels/cuda",
     "tests/oprecords",
     "tests/ops/test_families.py",
+    "tests/provided.py",
 )
 
 WRITTEN: Final = {
@@ -108,7 +109,7 @@ def copy(root: Path, tmp_path: Path) -> Path:
         source, target = root / name, tmp_path / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            shutil.copytree(source, target, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, target, symlinks=True)  # with its bytecode
         else:
             shutil.copy(source, target)
     return tmp_path
@@ -119,7 +120,7 @@ def _python(copy: Path, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=copy,
-        env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": ""},
         check=False,
         capture_output=True,
         text=True,
