@@ -84,8 +84,9 @@ async def test_a_carried_reference_shows_what_its_variable_is_then() -> None:
     assert await both(g, ["count:0", "after:0"], {"n:0": np.int32(3)}) == [3, 8]
 
 
+@pytest.mark.parametrize("handed_on", [True, False])
 @pytest.mark.parametrize("compiled", [True, False])
-async def test_what_a_reference_shows_when_a_round_ends_is_carried(compiled: bool) -> None:
+async def test_what_a_reference_shows_when_a_round_ends_is_carried(compiled: bool, handed_on: bool) -> None:
     """A NextIteration takes a value: what leaves the loop is not the memory of the variable."""
     g = fe.Graph()
     ops = g.ops
@@ -98,7 +99,8 @@ async def test_what_a_reference_shows_when_a_round_ends_is_carried(compiled: boo
     count, _ = frame.go_on(ops.Less(frame.merges[0], frame.constants[0]))
     following = ops.Add(count, frame.constants[1])
     frame.come_back(0, following, [])
-    frame.come_back(1, reference, [following.op])
+    with g.control_dependencies([following.op]):
+        frame.come_back(1, ops.RefIdentity(reference) if handed_on else reference, [following.op])
     ops.Exit(frame.switches[1].output_false, name="value")
     assert loops_written(g, ["value:0"], ["n:0"]) == 0
     async with fe.Session(g, config=fe.Config(compile_hot_plans=compiled)) as session:
