@@ -17,7 +17,8 @@ from flowengine.devices import cuda
 from flowengine.devices.cuda_device import CudaDevice
 from flowengine.devices.device import DeviceRegistry
 from flowengine.devices.load import DEVICES
-from flowengine.kernels.cuda import compiling, cublas, cudnn, serving
+from flowengine.kernels.cuda import chains, compiling, cublas, cudnn, serving
+from flowengine.kernels.cuda.claims import updates
 from flowengine.kernels.cuda.cublas import Cublas
 from flowengine.testing.strict_array import StrictArray
 from tests.devices.fake_cupy import FakeCupy, copied_out, memory_of
@@ -36,6 +37,15 @@ def give_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(StrictArray, "get", get)
     monkeypatch.setattr(StrictArray, "data", property(memory_of), raising=False)
+
+
+def without_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what works with GPUs nothing is installed, whatever is: all is computed by CuPy's stand-in."""
+    found = tuple(replace(library, version="", path="") for library in cuda.libraries())
+    monkeypatch.setattr(cuda, "libraries", lambda: found)
+    monkeypatch.setattr(serving, "is_compiled_here", lambda: False)
+    monkeypatch.setattr(chains, "is_compiled_here", lambda: False)
+    monkeypatch.setattr(updates, "is_compiled_here", lambda: False)
 
 
 def compile_by_host(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,4 +204,5 @@ __all__ = [
     "give_arrays",
     "multiply_by_host",
     "opened",
+    "without_libraries",
 ]

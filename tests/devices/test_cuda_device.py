@@ -23,6 +23,7 @@ from flowengine.devices.load import DEVICES
 from flowengine.runtime.planning import tiers
 from flowengine.testing.simulated_gpu import SimulatedGpu
 from flowengine.testing.strict_array import StrictArray
+from tests.devices.cuda_by_host import without_libraries
 from tests.devices.fake_cupy import FakeCupy, copied_out
 from tests.devices.gpu_graphs import GRAPHS, values_of
 from tests.devices.placing import OverGpu
@@ -33,6 +34,7 @@ SEEDS: Final = range(12)
 
 @pytest.fixture(autouse=True)
 def _arrays_can_be_got(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_libraries(monkeypatch)
     plain = StrictArray.get
 
     def get(self: Any, stream: Any = None, out: Any = None, blocking: bool = True) -> Any:
