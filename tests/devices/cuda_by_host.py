@@ -49,11 +49,11 @@ def without_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def compile_by_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NVRTC is there, and it is g++."""
+    """NVRTC is there, and it is g++; of the other libraries none is."""
     give_arrays(monkeypatch)
     monkeypatch.setattr(compiling, "compile_module", IMAGES.compile_module)
     here = tuple(
-        replace(library, path="here") if library.name == "nvrtc" else library for library in cuda.libraries()
+        replace(library, path="here" if library.name == "nvrtc" else "") for library in cuda.libraries()
     )
     monkeypatch.setattr(cuda, "libraries", lambda: here)
     serving.is_compiled_here.cache_clear()
