@@ -18,7 +18,6 @@ from flowengine.kernels.common import gamma_derivatives, philox
 from flowengine.kernels.common.array_args import brackets
 from flowengine.kernels.common.costs import elements_of
 from flowengine.kernels.context import KernelContext
-from flowengine.kernels.math.special import special_functions
 from flowengine.kernels.random.keyed import start_of
 from flowengine.kernels.random.seeds import key_and_counter
 from flowengine.kernels.random.stateful import count_of, node_generator, shape_of
@@ -148,12 +147,7 @@ def _candidates(x: Array, u: Array, b: Array, alpha: Array) -> tuple[Array, Arra
     return d * v * scale, inside & _accepted(x, u, v, d), inside
 
 
-@kernel(
-    "RandomGammaGrad", fresh=True, heavy=lambda alpha, sample: (alpha.size + sample.size) * 1.0, looks=True
-)
-def random_gamma_grad(xp: Any, alpha: Array, sample: Array) -> Array:
-    """The derivative of a number drawn with the shape parameter alpha with regard to it.
-
-    It looks whether its series may end.
-    """
-    return gamma_derivatives.sample_grad(xp, special_functions(xp), alpha, sample)
+@kernel("RandomGammaGrad", fresh=True, heavy=lambda alpha, sample: (alpha.size + sample.size) * 1.0)
+def random_gamma_grad(alpha: Array, sample: Array) -> Array:
+    """The derivative of a number drawn with the shape parameter alpha with regard to it."""
+    return gamma_derivatives.sample_grad(alpha, sample)
