@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from flowengine.core.buffers import ALIGNED, MemoryLease, recycled
 from flowengine.kernels.common.interpolation import linear
+from flowengine.kernels.common.spans import area, cubic
 from flowengine.kernels.numpy import resizing
 
 SIZES = st.tuples(st.integers(1, 40), st.integers(1, 40))
@@ -66,3 +67,14 @@ def test_memory_of_one_image_is_that_of_the_next() -> None:
     del first
     assert recycled(shape, np.float32).ctypes.data == where
     assert recycled((3,), np.float32).base is None
+
+
+def test_a_single_place_has_no_corner_to_align() -> None:
+    """It covers all of the image, as where corners are not aligned."""
+    for aligned in (True, False):
+        covering = area(4, 1, aligned)
+        np.testing.assert_array_equal(covering.indices, [[0, 1, 2, 3]])
+        np.testing.assert_array_equal(covering.weights, np.full((1, 4), 0.25, np.float32))
+        near = cubic(4, 1, aligned, False)
+        np.testing.assert_array_equal(near.indices, [[0, 0, 1, 2]])
+        np.testing.assert_array_equal(near.weights, [[0, 1, 0, 0]])

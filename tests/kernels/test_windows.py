@@ -238,6 +238,19 @@ def test_a_gradient_of_the_wrong_size_says_which(run_op: Run) -> None:
         )
 
 
+def test_a_gradient_of_another_rank_is_refused(run_op: Run) -> None:
+    x, sizes = np.zeros((1, 4, 4, 2), np.float32), np.array([2, 2, 2, 3], np.int32)
+    with pytest.raises(InvalidArgumentError, match="out_backprop must be 4-dimensional"):
+        run_op(
+            "Conv2DBackpropFilter",
+            x,
+            sizes,
+            np.zeros((3, 3, 3), np.float32),
+            strides=(1, 1, 1, 1),
+            padding=b"VALID",
+        )
+
+
 def test_a_pool_over_the_batch_is_refused_when_the_plan_is_made(run_op: Run) -> None:
     attrs = {"ksize": (1, 1, 1, 1), "strides": (2, 1, 1, 1), "padding": b"SAME"}
     with pytest.raises(UnimplementedError, match="batch dimension"):
