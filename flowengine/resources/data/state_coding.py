@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core import dtypes
-from flowengine.core.arrays import Array, scalar_element, to_array
+from flowengine.core.arrays import Array, describe, scalar_element, to_array
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
 from flowengine.ir.proto import VariantTensorDataProto
 from flowengine.ir.tensorproto import VariantData, decode_tensor, encode_tensor, tensor_attr
@@ -87,10 +87,10 @@ def decode_state(value: Any, dataset_of: Callable[[bytes], DatasetValue]) -> Any
     if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.hasobject:
         value = value.reshape(-1)[0]
     if not isinstance(value, VariantData) or value.type_name != TYPE_NAME:
-        kind = value.type_name if isinstance(value, VariantData) else type(value).__name__
+        kind = f"variant {value.type_name!r:.80}" if isinstance(value, VariantData) else describe(value)
         raise InvalidArgumentError(
-            f"a {kind!r:.80} does not say where an iterator stood: TensorFlow's own states cannot be read. "
-            "Restore the variables alone, with a Saver of the session's graph, and begin the iterator anew"
+            f"a value of {kind} does not say where an iterator stood: "
+            "TensorFlow's own states cannot be read; restore the variables alone, with a Saver of the session's graph, and begin the iterator anew"
         )
     tensors = [decode_tensor(each) for each in value.proto.tensors]
     return _read(json.loads(value.metadata), tensors, dataset_of)
