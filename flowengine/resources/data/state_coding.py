@@ -89,8 +89,9 @@ def decode_state(value: Any, dataset_of: Callable[[bytes], DatasetValue]) -> Any
     if not isinstance(value, VariantData) or value.type_name != TYPE_NAME:
         kind = f"variant {value.type_name!r:.80}" if isinstance(value, VariantData) else describe(value)
         raise InvalidArgumentError(
-            f"a value of {kind} does not say where an iterator stood: "
-            "TensorFlow's own states cannot be read; restore the variables alone, with a Saver of the session's graph, and begin the iterator anew"
+            f"a value of {kind} does not say where an iterator stood: TensorFlow's own states cannot be "
+            "read; restore the variables alone, with a Saver of the session's graph, and begin the iterator "
+            "anew"
         )
     tensors = [decode_tensor(each) for each in value.proto.tensors]
     return _read(json.loads(value.metadata), tensors, dataset_of)
