@@ -228,6 +228,23 @@ def test_an_input_is_never_written() -> None:
     np.testing.assert_array_equal(values, kept)
 
 
+def test_a_result_is_written_only_where_it_fits() -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float32", None, name="x")
+    y = graph.ops.Relu(graph.ops.Neg(x), name="y")
+    program = after(graph, [y])["y"].attrs["program"]
+    value = np.random.default_rng(0).standard_normal((ROWS, COLUMNS)).astype(np.float32)
+    locked = np.empty((ROWS, COLUMNS), np.float32)
+    locked.flags.writeable = False
+    fitting = np.empty((ROWS, COLUMNS), np.float32)
+    turned, wide = np.empty((COLUMNS, ROWS), np.float32), np.empty((ROWS, COLUMNS), np.float64)
+    for out in (fitting, locked, turned, wide, None):
+        found = program.run([value], out)
+        assert (found is out) == (out is fitting)
+        assert found.dtype == np.float32
+        np.testing.assert_array_equal(found, np.maximum(-value, 0))
+
+
 def test_an_error_is_of_the_node_that_raised_it() -> None:
     graph = fe.Graph()
     x = graph.placeholder("float32", None, name="x")
