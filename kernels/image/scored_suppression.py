@@ -15,7 +15,8 @@ from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.wanted import check_wanted
 from flowengine.kernels.common.ufuncs import shape_text
-from flowengine.kernels.image.suppression import check_suppressed, chosen_of
+from flowengine.kernels.image.suppression import check_suppressed
+from flowengine.kernels.numpy.order.suppression import chosen_of
 from flowengine.kernels.registry import kernel
 
 HOST: Final = "a box is kept or not by those kept before it, one after another"

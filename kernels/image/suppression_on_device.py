@@ -2,7 +2,7 @@
 
 A box stays or not by those that stay before it, one after another: no work for a device. So a kernel of these
 looks at its values: at which pairs of boxes are close to each other, some rows of boxes at a time, and no
-further once enough have been chosen. Overlaps are those of `suppression`, to the bit.
+further once enough have been chosen. Overlaps are those of `numpy/order/suppression.py`, to the bit.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import Array
+from flowengine.kernels.common.host_vectors import vector
 
 #: Pairs of boxes that are compared at a time.
 _PAIRS: Final = 1 << 22
@@ -50,7 +51,7 @@ def chosen_on_device(
                 if is_chosen:
                     stays[start + worse[at]] = 0
                 at += 1
-    places: Array = order.take(xp.asarray(np.array(chosen, np.int64))).astype(np.int32)
+    places: Array = order.take(xp.asarray(vector(chosen, np.int64))).astype(np.int32)
     return places
 
 

@@ -33,3 +33,24 @@ def bincount(arr: Array, size: Any, weights: Array) -> Any:
     else:
         np.add.at(bins, numbers[inside], weights.reshape(-1)[inside])
     return bins
+
+
+def binned(rows: Array | None, count: int, values: Array, size: int, weights: Array, binary: bool) -> Array:
+    """(size,) or (count, size) bins: how often, with what weights, or whether values occur in each row.
+
+    Values are not negative; those of `size` and more are in no bin.
+    """
+    inside = values < size
+    at = values[inside] if rows is None else rows[inside] * size + values[inside]
+    total = count * size
+    if binary:
+        out = np.zeros(total, weights.dtype)
+        out[at] = 1
+    elif not weights.size:
+        out = np.bincount(at, minlength=total).astype(weights.dtype)
+    elif weights.dtype == np.float64:
+        out = np.bincount(at, weights[inside], minlength=total)
+    else:
+        out = np.zeros(total, weights.dtype)
+        np.add.at(out, at, weights[inside])
+    return out if rows is None else out.reshape(count, size)

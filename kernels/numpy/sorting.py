@@ -10,7 +10,7 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.ir.graph import Node
 from flowengine.kernels.nn.sorting import check_top, descending, scalar_k
-from flowengine.kernels.numpy.falling import MANY, falling_places
+from flowengine.kernels.numpy.order.falling import MANY, falling_places
 from flowengine.kernels.registry import kernel
 
 #: A row is cut before it is sorted where it is this much longer than what is asked for.

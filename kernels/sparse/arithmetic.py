@@ -10,15 +10,17 @@ from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets
 from flowengine.kernels.math.division import truncate_div_integer
+from flowengine.kernels.numpy.order.row_keys import (
+    order_of,
+    row_keys,
+    run_starts,
+)
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.sparse.entries import (
     check_inside,
     check_rank,
     checked_parts,
-    order_of,
     product_of,
-    row_keys,
-    run_starts,
     vector_of,
 )
 

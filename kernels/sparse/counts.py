@@ -13,6 +13,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets, scalar
 from flowengine.kernels.common.checks import refuse
 from flowengine.kernels.common.segment_sums import add_rows, count_rows
+from flowengine.kernels.numpy.counting import binned
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.sparse.entries import checked_parts, product_of, vector_of
 
@@ -40,20 +41,7 @@ def _binned(rows: Array | None, count: int, values: Array, size: int, weights: A
     _check_positive(values)
     _check_weights(values, weights)
     product_of([count, size], "the bins")
-    inside = values < size
-    at = values[inside] if rows is None else rows[inside] * size + values[inside]
-    total = count * size
-    if binary:
-        out = np.zeros(total, weights.dtype)
-        out[at] = 1
-    elif not weights.size:
-        out = np.bincount(at, minlength=total).astype(weights.dtype)
-    elif weights.dtype == np.float64:
-        out = np.bincount(at, weights[inside], minlength=total)
-    else:
-        out = np.zeros(total, weights.dtype)
-        np.add.at(out, at, weights[inside])
-    return out if rows is None else out.reshape(count, size)
+    return binned(rows, count, values, size, weights, binary)
 
 
 def _binned_on_device(
@@ -93,15 +81,15 @@ def dense_bincount(xp: Any, tensor: Value, size: Value, weights: Value, *, binar
     if array.ndim > 2:
         raise InvalidArgumentError(f"Shape must be at most rank 2 but is rank {array.ndim}")
     _check_weights(array, given)
-    binned = _binned if in_host_memory(array) else partial(_binned_on_device, xp)
+    count = _binned if in_host_memory(array) else partial(_binned_on_device, xp)
     flat = array.reshape(-1)
     if array.ndim < 2:
-        return binned(None, 1, flat, bins, given.reshape(-1), binary_output)
+        return count(None, 1, flat, bins, given.reshape(-1), binary_output)
     rows = xp.repeat(xp.arange(len(array)), array.shape[1])
-    return binned(rows, len(array), flat, bins, given.reshape(-1), binary_output)
+    return count(rows, len(array), flat, bins, given.reshape(-1), binary_output)
 
 
-@kernel("SparseBincount", fresh=True)
+@kernel("SparseBincount", fresh=True, device="CPU")
 def sparse_bincount(
     indices: Value, values: Value, shape: Value, size: Value, weights: Value, *, binary_output: bool
 ) -> Any:
@@ -147,7 +135,7 @@ def _split_rows(splits: Value, total: int) -> tuple[Array, int]:
     return np.repeat(np.arange(len(ends) - 1), lengths), len(ends) - 1
 
 
-@kernel("RaggedBincount", fresh=True)
+@kernel("RaggedBincount", fresh=True, device="CPU")
 def ragged_bincount(splits: Value, values: Value, size: Value, weights: Value, *, binary_output: bool) -> Any:
     """Counts of the values of each row of a ragged matrix, below `size`."""
     elements, bins = to_array(values).reshape(-1), _size(size)
@@ -180,7 +168,7 @@ def _counted(
     return np.stack(np.divmod(keys, max(width, 1)), 1), found, vector_of([count, width])
 
 
-@kernel("DenseCountSparseOutput", fresh=True)
+@kernel("DenseCountSparseOutput", fresh=True, device="CPU")
 def dense_count_sparse_output(
     values: Value, weights: Value, *, minlength: int, maxlength: int, binary_output: bool, output_type: DType
 ) -> Any:
@@ -197,7 +185,7 @@ def dense_count_sparse_output(
     )
 
 
-@kernel("SparseCountSparseOutput", fresh=True)
+@kernel("SparseCountSparseOutput", fresh=True, device="CPU")
 def sparse_count_sparse_output(
     indices: Value,
     values: Value,
@@ -220,7 +208,7 @@ def sparse_count_sparse_output(
     return _counted(rows, dims[0], elements, given, (minlength, maxlength), binary_output)
 
 
-@kernel("RaggedCountSparseOutput", fresh=True)
+@kernel("RaggedCountSparseOutput", fresh=True, device="CPU")
 def ragged_count_sparse_output(
     splits: Value, values: Value, weights: Value, *, minlength: int, maxlength: int, binary_output: bool
 ) -> Any:

@@ -10,11 +10,19 @@ import numpy as np
 from flowengine.core.arrays import Array, Value, in_host_memory, to_array
 from flowengine.core.errors import InternalError, InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets, scalar
+from flowengine.kernels.common.host_vectors import vector
 from flowengine.kernels.common.indices import check_indices, in_range
+from flowengine.kernels.common.row_order import (
+    INT64_END,
+    ranks_of_rows,
+)
 from flowengine.kernels.common.segment_sums import count_rows
+from flowengine.kernels.numpy.order.row_keys import (
+    order_of,
+    row_keys,
+)
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.sparse.entries import (
-    INT64_END,
     as_list,
     check_columns,
     check_inside,
@@ -23,10 +31,7 @@ from flowengine.kernels.sparse.entries import (
     checked_parts,
     checked_shape,
     in_order,
-    order_of,
     product_of,
-    ranks_of_rows,
-    row_keys,
     vector_of,
 )
 
@@ -208,7 +213,7 @@ def _taken_in_order(xp: Any, wanted: Array, there: Array) -> Any:
         if at < len(keys) and key == keys[at]:
             found.append(place)
             at += 1
-    return xp.asarray(np.array(found, np.int64))
+    return xp.asarray(vector(found, np.int64))
 
 
 @kernel("SparseReshape", fresh=True, host=("input_shape", "new_shape", "output_shape"))
@@ -302,7 +307,7 @@ def sparse_fill_empty_rows(
     empty = counts == 0
     order = order_of(column) if in_host_memory(column) else column.argsort(kind="stable")
     if order is None and not empty.any():
-        return places, elements, empty, np.arange(len(places))
+        return places, elements, empty, xp.arange(len(places))
     # An entry moves up by one for each empty row before its own.
     shift = empty.cumsum()
     total = len(places) + int(shift[-1]) if rows else 0

@@ -9,13 +9,15 @@ import numpy as np
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.errors import InternalError, InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets
+from flowengine.kernels.numpy.order.row_keys import (
+    order_of,
+    row_keys,
+    run_starts,
+)
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.sparse.entries import (
     checked_parts,
-    order_of,
     product_of,
-    row_keys,
-    run_starts,
     vector_of,
 )
 

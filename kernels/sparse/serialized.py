@@ -20,8 +20,16 @@ from flowengine.ir.proto import TensorProto
 from flowengine.ir.tensorproto import decode_tensor, encode_tensor, set_type, shape_to_proto
 from flowengine.ir.wire import encode_varints
 from flowengine.kernels.common.array_args import brackets
+from flowengine.kernels.numpy.order.row_keys import (
+    order_of,
+)
 from flowengine.kernels.registry import kernel
-from flowengine.kernels.sparse.entries import check_columns, check_rank, checked_parts, order_of, vector_of
+from flowengine.kernels.sparse.entries import (
+    check_columns,
+    check_rank,
+    checked_parts,
+    vector_of,
+)
 from flowengine.resources.elements import HeldTensor
 
 _NAMES = ("indices", "values", "shape")

@@ -14,13 +14,15 @@ import numpy as np
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets
+from flowengine.kernels.numpy.order.row_keys import (
+    distinct,
+    row_keys,
+)
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.sparse.entries import (
     check_inside,
     checked_parts,
-    distinct,
     product_of,
-    row_keys,
     unraveled,
     vector_of,
 )

@@ -15,10 +15,10 @@ from flowengine.core import dtypes
 from flowengine.core.errors import AbortedError, InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.kernels.array.identity import summarize_value
-from flowengine.kernels.array.unique import first_appearances
 from flowengine.kernels.common import host_rows
 from flowengine.kernels.common.segment_sums import add_rows
 from flowengine.kernels.numpy import resizing as image
+from flowengine.kernels.numpy.order.appearances import first_appearances
 
 Run = Callable[..., Any]
 

@@ -40,10 +40,7 @@ HOST_FAMILIES: Final = {
     "image.coding": "compressed images",
     "image.cropping": "one part of one image, drawn by chance until it is accepted",
     **dict.fromkeys(
-        [
-            f"sparse.{name}"
-            for name in ("arithmetic", "counts", "crosses", "entries", "layout", "reductions", "sets")
-        ],
+        [f"sparse.{name}" for name in ("arithmetic", "crosses", "reductions", "sets")],
         "how many entries come out is seen from their indices",
     ),
     "sparse.csr_matrices": "variants are Python objects",

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.kernels.numpy.falling import MANY, falling_places
+from flowengine.kernels.numpy.order.falling import MANY, falling_places
 
 numbers = st.sampled_from([-0.0, 0.0, 1e-45, 1.5, -1.5, np.inf, -np.inf, np.nan, -np.nan]) | st.floats(
     width=32

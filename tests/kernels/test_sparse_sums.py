@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowengine.kernels.sparse.entries import row_keys
+from flowengine.kernels.numpy.order.row_keys import row_keys
 
 RunOp = Callable[..., Any]
 _ENTRIES = st.dictionaries(

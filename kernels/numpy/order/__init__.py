@@ -1,0 +1,1 @@
+"""NumPy in what comes first: falling scores, first appearances, keys of rows, boxes kept or not."""
