@@ -22,8 +22,9 @@ from flowengine.resources.records import Block, RecordSource, exactly, shown
 
 #: Bytes of one record.
 RECORD_MAX: Final = 2**31
-#: Large enough for checking to go at the speed of memory, small enough for the next to be ready in time.
-PIECE: Final = 512 * 1024
+#: Large enough for checking to go at the speed of memory although something of it is done once a piece; small
+#: enough for the next to be ready in time.
+PIECE: Final = 1024 * 1024
 
 _LENGTH: Final = struct.Struct("<Q")
 _HEADER: Final = struct.Struct("<QI")
@@ -142,13 +143,16 @@ def _checked(data: bytes, starts: list[int], end: int, name: bytes, offset: int)
 
 def _intact(data: bytes, starts: Array, ends: Array) -> bool:
     """Whether all checksums of these records fit; `starts` and `ends` are int64 [records]."""
-    octets = recycled((int(ends[-1]),), np.uint8)
-    octets[:] = np.frombuffer(data, np.uint8, len(octets))
+    size = int(ends[-1])
+    message = recycled((-(-size // 8),), np.uint64)
+    message[:1] = 0
+    octets = message.view(np.uint8)[message.nbytes - size :]
+    octets[:] = np.frombuffer(data, np.uint8, size)
     # The four bytes from any place on, whatever its alignment.
-    words = np.ndarray((len(octets) - 3,), "<u4", octets.data, strides=(1,))
+    words = np.ndarray((size - 3,), "<u4", octets.data, strides=(1,))
     for fields in (starts + 8, ends - 4):
         rotated = words[fields] - _MASK_DELTA
         words[fields] = ~((rotated >> np.uint32(17)) | (rotated << np.uint32(15)))
     for messages in (starts, starts + 12):
         words[messages] = ~words[messages]
-    return is_multiple(octets)
+    return is_multiple(message)

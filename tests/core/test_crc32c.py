@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowengine.core.crc32c import crc32c, mask, unmask
+from flowengine.core.crc32c import crc32c, is_multiple, mask, unmask
 
 
 def by_definition(data: bytes, crc: int = 0) -> int:
@@ -60,3 +60,43 @@ def test_arrays_of_any_type_are_bytes() -> None:
 def test_the_mask_can_be_taken_off(crc: int) -> None:
     assert unmask(mask(crc)) == crc
     assert mask(crc) != crc
+
+
+def _chain(messages: list[bytes]) -> bytearray:
+    """Messages with their first four bytes inverted, each followed by its inverted checksum."""
+    chain = bytearray()
+    for message in messages:
+        first = bytes(byte ^ 0xFF for byte in message[:4])
+        chain += first + message[4:] + (crc32c(message) ^ 0xFFFFFFFF).to_bytes(4, "little")
+    return chain
+
+
+def _is_multiple(message: bytes | bytearray) -> bool:
+    words = np.frombuffer(bytes(-len(message) % 8) + message, np.uint64).copy()
+    return is_multiple(words)
+
+
+@given(st.lists(st.binary(min_size=4, max_size=200), max_size=4), st.data())
+def test_a_chain_of_messages_is_a_multiple_unless_it_is_damaged(
+    messages: list[bytes], data: st.DataObject
+) -> None:
+    chain = _chain(messages)
+    assert _is_multiple(chain)
+    if chain:
+        at = data.draw(st.integers(0, 8 * len(chain) - 1))
+        chain[at // 8] ^= 1 << at % 8
+        assert not _is_multiple(chain)
+
+
+#: Words up to which a message is not folded, or not by wide steps; and what is folded in several runs.
+@pytest.mark.parametrize("words", [5685, 5686, 4 * 5685, 4 * 5685 + 1, 4 * (5685 + 4323) + 1, 150_000])
+@pytest.mark.parametrize("odd", [0, 3])
+def test_long_chains_are_multiples(words: int, odd: int) -> None:
+    drawn = np.random.default_rng(words).bytes(8 * words - 16 - odd)
+    middle = len(drawn) // 3
+    chain = _chain([drawn[:middle], drawn[middle:]])
+    assert _is_multiple(chain)
+    for at in (0, 4, middle + 1, len(chain) // 2, len(chain) - 1):
+        chain[at] ^= 0x10
+        assert not _is_multiple(chain)
+        chain[at] ^= 0x10
