@@ -6,12 +6,16 @@ first example then says of every byte between the values what it must be:
     0A L+v  0A 02 "I7"  12 L'+v  1A L"+v  0A v  ...        v: bytes of the values
 
 So the places of all entries follow from one byte of each, and all that lies between the values is compared
-eight bytes at a time. Where an entry takes 128 bytes or more its sizes are written otherwise: that, and
-whatever is not as in the first example, is Irregular, and `example_scan` has its turn.
+eight bytes at a time. Entries that follow each other and are of equal sizes in all examples are looked at as
+one: a *block*, so many bytes of each example, with headers and values at the same places in all.
+
+Where an entry takes 128 bytes or more its sizes are written otherwise: that, and whatever is not as in the
+first example, is Irregular, and `example_scan` has its turn.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -38,7 +42,9 @@ _WORD: Final = 8
 #: A size of one byte is smaller.
 _MORE: Final = 0x80
 #: Examples that are looked at one by one, to tell which entries are of equal sizes in all.
-_LOOKED_AT: Final = 8
+_LOOKED_AT: Final = 4
+#: Entries of which a block is worth more than looking at each.
+_BLOCK_MIN: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,55 @@ def _tables(entries: Sequence[_Entry], size: int) -> tuple[Array, Array, Array]:
         table.reshape(len(entries), size).view("<u8").T[..., np.newaxis] for table in (masks, wanted, steps)
     )
     return first, second, third
+
+
+@functools.lru_cache(maxsize=64)
+def _block_tables(headers: tuple[bytes, ...], lengths: tuple[int, ...]) -> tuple[list[int], Array, Array]:
+    """Of entries that follow each other: where values begin, which bits of words count, what those are.
+
+    headers   of all entries; the arrays are uint64 (words,), whole words whose last may reach beyond
+    lengths   bytes of the values of each
+    """
+    offsets, masks, wanted = [], bytearray(), bytearray()
+    for header, length in zip(headers, lengths, strict=True):
+        offsets.append(len(masks) + len(header))
+        masks += b"\xff" * len(header) + bytes(length)
+        wanted += header + bytes(length)
+    more = bytes(-len(masks) % _WORD)
+    return offsets, np.frombuffer(masks + more, "<u8"), np.frombuffer(wanted + more, "<u8")
+
+
+class _Block:
+    """Entries of equal sizes that follow each other, in all examples.
+
+    Raises Irregular where the bytes between the values are not those of the first example.
+    """
+
+    __slots__ = ("_octets", "_offsets", "first", "stop")
+
+    def __init__(self, data: bytes, begins: Array, entries: Sequence[_Entry], first: int, stop: int) -> None:
+        """`begins`: where the first of the entries first to stop - 1 begins in each example."""
+        self.first, self.stop = first, stop
+        made_of = entries[first:stop]
+        offsets, masks, wanted = _block_tables(
+            tuple([each.header for each in made_of]), tuple([each.length for each in made_of])
+        )
+        # A word may reach beyond the last entry: there is slack behind the last example.
+        rows = runs_of(data, masks.nbytes)[begins]
+        words = rows.view("<u8").reshape(len(begins), len(masks))
+        require(((words & masks) == wanted).reshape(-1))
+        #: Where in a row of octets the values of each entry begin.
+        self._offsets = offsets
+        self._octets = words.view(np.uint8)
+
+    def strings(self, number: int, length: int) -> Array:
+        """The values of an entry, strings of so many bytes: object (examples,)."""
+        count, stride = self._octets.shape
+        if not length:
+            return np.full(count, b"", object)
+        kind = np.dtype((np.void, length))
+        offset = self._offsets[number - self.first]
+        return np.ndarray((count,), kind, self._octets.data, offset, (stride,)).astype(object)
 
 
 def _sizes_of(data: bytes, at: int, count: int) -> list[int]:
@@ -134,6 +189,8 @@ class AlikeExamples:
         self._numbers = {each.key: number for number, each in enumerate(entries)}
         self._headers = np.array([len(each.header) for each in entries])[:, np.newaxis]
         self._begin = self._begins()
+        #: The block that an entry is in.
+        self._blocks: dict[int, _Block] = {}
         #: Where the values of each entry of each example begin and end: (entries, examples).
         self._at, self._stop = self._found(self._equal_sizes(texts))
 
@@ -164,10 +221,12 @@ class AlikeExamples:
         """Where values begin and end, entries of equal sizes first taken as such, then not."""
         try:
             at, ends = self._places(equal)
+            self._blocks = self._blocks_of(at, equal)
             self._check(at, ends)
         except Irregular:
             if not any(equal):
                 raise
+            self._blocks = {}
             at, ends = self._places([0] * len(equal))
             self._check(at, ends)
         return at + self._headers, ends
@@ -202,18 +261,40 @@ class AlikeExamples:
         require(places[-1] == lists.ends)
         return places[:-1], places[1:]
 
+    def _blocks_of(self, at: Array, equal: Sequence[int]) -> dict[int, _Block]:
+        """The block of each entry that is in one. Irregular where what is between the values differs."""
+        found: dict[int, _Block] = {}
+        first = 0
+        for is_equal, group in groupby(equal, bool):
+            stop = first + len(list(group))
+            if is_equal and stop - first >= _BLOCK_MIN:
+                block = _Block(self._lists.data, at[first], self._entries, first, stop)
+                found.update(dict.fromkeys(range(first, stop), block))
+            first = stop
+        return found
+
     def _check(self, at: Array, ends: Array) -> None:
-        """Irregular unless all headers are those of the first example, with the sizes that they have here."""
+        """Irregular unless the headers of all entries that are in no block are those of the first example.
+
+        The sizes in them are those that the entries have here.
+        """
+        others = [number for number in range(len(self._entries)) if number not in self._blocks]
+        if not others:
+            return
         entries = self._entries
+        headers = self._headers
+        if len(others) < len(entries):
+            entries = [entries[number] for number in others]
+            at, ends, headers = at[others], ends[others], headers[others]
         sizes = ends - at
         if int(sizes.max()) >= _MORE + 2:
             raise Irregular
         lengths = np.array([each.length for each in entries])
-        more = sizes - (lengths[:, np.newaxis] + self._headers)
+        more = sizes - (lengths[:, np.newaxis] + headers)
         # No size of a part may be less than nothing.
         require(more.min(axis=1) >= -lengths)
         longer = more.view(np.uint64)
-        words = -(-self._headers[:, 0] // _WORD)
+        words = -(-headers[:, 0] // _WORD)
         for count in sorted(set(words.tolist())):
             chosen = np.flatnonzero(words == count)
             masks, wanted, steps = _tables([entries[number] for number in chosen], count * _WORD)
@@ -228,6 +309,7 @@ class AlikeExamples:
     def columns(self, wanted: Sequence[tuple[bytes, DType]]) -> list[Column]:
         """The values of each (key, type) in all examples. Irregular where a feature has another type."""
         count = self._lists.count
+        ones = np.ones(count, np.int64)
         found: dict[int, Column] = {}
         together: dict[DType, list[int]] = {}
         for index, (key, dtype) in enumerate(wanted):
@@ -236,6 +318,9 @@ class AlikeExamples:
                 found[index] = _absent(count, dtype)
             elif self._entries[number].kind != LIST_TAGS[dtype]:
                 raise Irregular
+            elif number in self._blocks and self._is_one_string(number):
+                strings = self._blocks[number].strings(number, self._entries[number].length)
+                found[index] = (strings, ones, None)
             elif len(self._entries[number].sizes) == 4:
                 together.setdefault(dtype, []).append(index)
             else:
@@ -243,14 +328,20 @@ class AlikeExamples:
                 found[index] = (*self._lists.values(at, stop, dtype), None)
         for dtype, indices in together.items():
             rows = [self._numbers[wanted[index][0]] for index in indices]
-            found.update(zip(indices, self._of_one_run(rows, dtype), strict=True))
+            found.update(zip(indices, self._of_one_run(rows, dtype, ones), strict=True))
         return [found[index] for index in range(len(wanted))]
 
-    def _of_one_run(self, rows: Sequence[int], dtype: DType) -> list[Column]:
-        """The columns of these entries, whose lists are one string each, or packed numbers."""
+    def _is_one_string(self, number: int) -> bool:
+        entry = self._entries[number]
+        return entry.kind == LIST_TAGS[dtypes.string] and len(entry.sizes) == 4
+
+    def _of_one_run(self, rows: Sequence[int], dtype: DType, ones: Array) -> list[Column]:
+        """The columns of these entries, whose lists are one string each, or packed numbers.
+
+        ones   int64 (examples,), for how many values each has
+        """
         lists = self._lists
         at, stop = self._at[rows], self._stop[rows]
-        ones = np.ones(lists.count, np.int64)
         lengths = stop - at
         if dtype is dtypes.string:
             return [(column, ones, None) for column in columns_between(lists.data, at, lengths)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import threading
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -26,7 +27,7 @@ from flowengine.kernels.io.example_features import (
     to_values,
     values_of,
 )
-from flowengine.kernels.io.example_lists import Column, ExampleLists, Irregular
+from flowengine.kernels.io.example_lists import Column, ExampleLists, Irregular, require
 from flowengine.kernels.io.example_scan import Scan
 from flowengine.kernels.registry import kernel
 
@@ -41,6 +42,9 @@ def messages() -> Any:
 
 #: From so many examples on, looking at all of them together is quicker than at one after another.
 _TOGETHER: Final = 8
+#: Threads that look at batches take turns. Most of that is done under Python's lock, which each operation of
+#: NumPy lets go of for a few microseconds: two at a time hand it to and fro, and take longer than in turns.
+_TURN: Final = threading.Lock()
 
 
 def parsing_cost(serialized: Any, *_: Any, **__: Any) -> float:
@@ -150,9 +154,11 @@ def _parsed_together(
     """
     try:
         wanted = [(key.encode(), dtype) for key, dtype in zip(sparse, sparse_types, strict=True)]
-        found = _columns(texts, wanted + [(spec.key.encode(), spec.dtype) for spec in dense])
-        triples = [_sparse_column(*column[:2]) for column in found[: len(sparse)]]
-        columns = [_dense_column(spec, *each) for spec, each in zip(dense, found[len(sparse) :], strict=True)]
+        wanted += [(spec.key.encode(), spec.dtype) for spec in dense]
+        with _TURN:
+            found = _columns(texts, wanted)
+            triples = [_sparse_column(*column[:2]) for column in found[: len(sparse)]]
+            columns = _dense_columns(dense, found[len(sparse) :])
     except Irregular:
         return None
     return transposed(triples) + columns
@@ -174,16 +180,30 @@ def _sparse_column(values: Array, counts: Array) -> tuple[Array, Array, Array]:
     return indices, values, np.array([len(counts), int(counts.max())], np.int64)
 
 
+def _dense_columns(specs: Sequence[Dense], found: Sequence[Column]) -> list[Array]:
+    """The values of features that every example has or has a default for; Irregular for an error."""
+    columns = []
+    #: Counts that were looked at, and what they have: many columns share theirs.
+    seen: set[tuple[int, int]] = set()
+    for spec, (values, counts, present) in zip(specs, found, strict=True):
+        if spec.varies or present is not None:
+            columns.append(_dense_column(spec, values, counts, present))
+            continue
+        stride, sizes = spec.stride, spec.sizes
+        if (id(counts), stride) not in seen:
+            require(counts == stride)
+            seen.add((id(counts), stride))
+        # A view would not be the caller's own array, and be copied where it is handed on.
+        columns.append(values.reshape(len(counts), *sizes) if sizes else values)
+    return columns
+
+
 def _dense_column(spec: Dense, values: Array, counts: Array, present: Array | None) -> Array:
-    """The values of a feature that every example has or has a default for; Irregular for an error."""
+    """As `_dense_columns`, for a feature whose length varies, or that some examples may lack."""
     rows = len(counts)
     if not spec.varies:
+        assert present is not None
         right = counts == spec.stride
-        if present is None:
-            if np.count_nonzero(right) != rows:
-                raise Irregular
-            # A view would not be the caller's own array, and be copied where it is handed on.
-            return values.reshape(rows, *spec.sizes) if spec.sizes else values
         if not (right | ~present).all() or (not spec.default.size and spec.stride):
             raise Irregular
         out = np.empty((rows, spec.stride), spec.dtype.as_numpy_dtype)

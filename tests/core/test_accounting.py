@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flowengine.core.accounting import bytes_of
+from flowengine.core.accounting import bytes_at_most, bytes_of
 
 
 def _texts(*values: bytes) -> Any:
@@ -44,3 +44,13 @@ def test_it_is_what_python_allocates(make: Any) -> None:
 def test_what_is_no_tensor_takes_nothing() -> None:
     assert bytes_of(object()) == 0
     assert bytes_of(np.float32(1)) == 4
+
+
+@pytest.mark.parametrize("count", [0, 1, 31, 32, 500])
+@pytest.mark.parametrize("length", [0, 8, 64, 65])
+def test_at_most_counts_each_string(count: int, length: int) -> None:
+    """Many short strings are counted at once; a string that stands there twice counts twice."""
+    values = _texts(*[b"%d" % n + bytes(length + n) for n in range(count)])
+    assert bytes_at_most(values) == bytes_of(values)
+    twice = np.concatenate([values, values]).reshape(2, count)
+    assert bytes_at_most(twice) == 2 * bytes_of(values)

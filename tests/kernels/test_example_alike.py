@@ -146,3 +146,53 @@ def test_long_entries(count: int) -> None:
     else:
         assert found.tolist() == [bytes([65 + number]) * count for number in range(3)]
         assert count <= 118
+
+
+BLOCK = {"a": "bytes_list", "be": "bytes_list", "c": "float_list", "none": "bytes_list", "z": "int64_list"}
+
+
+def block_texts(count: int = 9) -> list[bytes]:
+    """Examples whose first four entries are of equal sizes, and lie in one block."""
+    return [
+        serialized(
+            BLOCK,
+            {
+                "a": [b"%08x" % (number * 77_777_777)],
+                "be": [b"\0%d\0" % (number % 10)],
+                "c": [number / 4],
+                "none": [b""],
+                "z": [number * 50],
+            },
+        )
+        for number in range(count)
+    ]
+
+
+def test_entries_of_equal_sizes_are_read_as_a_block() -> None:
+    texts = block_texts()
+    found = columns(texts, wanted_of(BLOCK))
+    same(found, Scan(ExampleLists(texts)).columns(wanted_of(BLOCK)))
+    assert found[1][0].tolist() == [b"\0%d\0" % number for number in range(9)]
+    assert all(type(each) is bytes for column in (found[0], found[1], found[3]) for each in column[0])
+
+
+def test_no_damage_of_a_block_is_overlooked() -> None:
+    """Each byte of one example in turn: it is of a value, or it is noticed."""
+    texts = block_texts()
+    for at in range(len(texts[-1])):
+        damaged = bytearray(texts[-1])
+        damaged[at] ^= 1
+        given_ = [*texts[:-1], bytes(damaged)]
+        try:
+            found = columns(given_, wanted_of(BLOCK))
+        except Irregular:
+            continue
+        same(found, Scan(ExampleLists(given_)).columns(wanted_of(BLOCK)))
+
+
+def test_strings_outlive_the_examples() -> None:
+    """Strings of a block are objects of their own, not views of what they were read from."""
+    found = columns(block_texts(), wanted_of(BLOCK))
+    assert found[0][0].dtype == object
+    assert found[0][0].base is None
+    assert found[0][0][8] == b"%08x" % (8 * 77_777_777)
