@@ -91,12 +91,15 @@ class Provider:
     arrange   puts nodes into an order that suits the library, once all have claimed; no value changes
     kernels   of a device's own provider: the kernels of single nodes that it has for the device, which stand
               in front of those over the device's arrays (`Kernel.maker`); None for none
+    left_out  what of its libraries was wanted on a device and is not computed so, a text each with the
+              reason; None for a provider that computes all it offers
     """
 
     name: str
     claims: tuple[Claim, ...]
     arrange: Callable[[NodeGraph], NodeGraph] | None = None
     kernels: Callable[[Device], KernelRegistry] | None = None
+    left_out: Callable[[Device], Sequence[str]] | None = None
 
 
 def outside(members: Sequence[Node]) -> tuple[OutputPort, ...]:

@@ -125,6 +125,14 @@ def kernels_of(device: Device) -> KernelRegistry | None:
     return None if kernels is None else kernels(device)
 
 
+def left_out(device: Device) -> Sequence[str]:
+    """What a device's own provider was wanted for and does not compute so far: lines for `explain`."""
+    if not isinstance(device, ProvidedDevice):
+        return ()
+    found = _claimant(device.provider).left_out
+    return () if found is None else [f"left out by {device.provider}: {why}" for why in found(device)]
+
+
 @functools.cache
 def _claimant(name: str) -> Provider:
     # A device from outside of this package names its own package.

@@ -216,7 +216,10 @@ def in_memories(
 ) -> NodeGraph:
     """From what `cut` returned for a device with memory of its own to what its plan is made of.
 
+    context     the part's request, with the device's kernels
     near, far   the kernels of the CPU, and of the device
     holds       whether the device's memory can hold a type
+
+    What changes bits is claimed here by the device's own provider: of the whole graph, those for CPUs did.
     """
-    return place_memories(graph, context, near, far, holds)
+    return claim_for_good(place_memories(graph, context, near, far, holds), context)

@@ -21,6 +21,7 @@ from flowengine.devices.allocation import Ledger
 from flowengine.devices.device import Device, DeviceSet
 from flowengine.ir.graph import Node
 from flowengine.kernels.context import KernelContext
+from flowengine.kernels.providers import left_out
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes import explain
 from flowengine.passes.context import PassContext
@@ -105,7 +106,7 @@ class PartitionedPlan:
             elif dot:
                 text = explain.to_dot(plan.graph)
             else:
-                text = explain.listing(plan.graph)
+                text = "\n".join([explain.listing(plan.graph), *left_out(part.device)])
             texts.append(f"{'//' if dot else '#'} {part.device.name}\n{text}")
         if not (dot or source or form):
             lines = [f"  {t.edge} from {t.source} to {t.target}" for t in self.transfers.values()]

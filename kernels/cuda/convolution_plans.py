@@ -28,6 +28,8 @@ _FLOAT, _DOUBLE = 0, 1
 _CROSS_CORRELATION: Final = 1
 #: cudnnPointwiseMode_t.
 _ADD, _RELU = 0, 100
+#: cudnnNanPropagation_t: what is no number goes through a Relu, which has 0 for it if nobody says so.
+_PROPAGATES: Final = 1
 #: cudnnBackendHeurMode_t, in the order in which they are asked: what is likely fast, then what works at all.
 _HEURISTICS: Final = (3, 2)
 #: So many engines each of them is asked for.
@@ -215,6 +217,8 @@ def _pointwise(
     pointwise = Descriptor(library, CudnnPart.POINTWISE)
     pointwise.set_enum(Attribute.POINTWISE_MODE, CudnnType.POINTWISE_MODE, mode)
     pointwise.set_enum(Attribute.POINTWISE_MATH_PREC, CudnnType.DATA_TYPE, computed_in)
+    if mode == _RELU:
+        pointwise.set_enum(Attribute.POINTWISE_NAN_PROPAGATION, CudnnType.NAN_PROPAGATION, _PROPAGATES)
     pointwise.finalize()
     step = Descriptor(library, CudnnPart.POINTWISE_STEP)
     step.set_descriptors(Attribute.POINTWISE_STEP_DESCRIPTOR, pointwise)
@@ -226,9 +230,11 @@ def _pointwise(
     return step
 
 
-def _configurations(library: Cudnn, card: Descriptor, graph: Descriptor) -> Iterator[Descriptor]:
+def _configurations(
+    library: Cudnn, card: Descriptor, graph: Descriptor, modes: Sequence[int]
+) -> Iterator[Descriptor]:
     """Engines with their settings, the likely fastest first."""
-    for mode in _HEURISTICS:
+    for mode in modes:
         heuristics = Descriptor(library, CudnnPart.HEURISTICS)
         heuristics.set_descriptors(Attribute.ENGINEHEUR_OPERATION_GRAPH, graph)
         heuristics.set_enum(Attribute.ENGINEHEUR_MODE, CudnnType.HEUR_MODE, mode)
@@ -265,11 +271,15 @@ def plans(
 
     card   the properties of the card: `CudnnHandle.card`, `cudnn.card_like`
 
+    A convolution with a bias behind it has those alone that are likely fast: where only the generic engine
+    is left, a usual one with the bias in a launch of its own is to be preferred.
+
     Raises UnimplementedError for a graph that cuDNN does not have, InternalError for all else.
     """
     refused, limit = rules.refused(call.dtype), workspace_limit(card)
     graph = operation_graph(library, call)
-    for configuration in _configurations(library, card, graph):
+    modes = _HEURISTICS[:1] if call.has_bias else _HEURISTICS
+    for configuration in _configurations(library, card, graph, modes):
         if engine_of(library, configuration)[1] & refused:
             continue
         plan = Descriptor(library, CudnnPart.PLAN)
@@ -288,9 +298,11 @@ def make_plan(library: Cudnn, card: Descriptor, call: ConvolutionCall, rules: En
     """The first of `plans`; UnimplementedError where there is none."""
     for plan in plans(library, card, call, rules):
         return plan
+    what = f"{call.direction.name} of {call.dtype} with x {list(call.x.dims)}, filters {list(call.w.dims)}"
+    behind = f" and a bias{' and a Relu' if call.has_relu else ''} behind it" if call.has_bias else ""
+    engine = "engine but the generic one" if call.has_bias else "engine"
     raise UnimplementedError(
-        f"cuDNN has no engine for {call.direction.name} of {call.dtype} with x {list(call.x.dims)}, filters "
-        f"{list(call.w.dims)} and strides {list(call.strides)} that {rules} allows"
+        f"cuDNN has no {engine} for {what} and strides {list(call.strides)}{behind} that {rules} allows"
     )
 
 

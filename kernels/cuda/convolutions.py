@@ -219,7 +219,8 @@ class CardConvolutions:
 
             call = call_in(is_first)
             if convolution_tuning.is_padded_before(call, rules):
-                way = _Way(None, True, False)
+                # Nothing is padded for a bias that no plan has behind it.
+                way = _Way(None, has_no_bias or self._is_planned_padded(key), False)
             else:
                 is_turned = not is_first and convolution_tuning.is_turned(call, rules)
                 way = _Way(self._store.plan(call_in(True) if is_turned else call), False, is_turned)
@@ -227,6 +228,14 @@ class CardConvolutions:
             self._ways.clear()
         self._ways[key] = way
         return way
+
+    def _is_planned_padded(self, key: Any) -> bool:
+        """Whether there is a plan for a call forward over an image with its padding around it."""
+        direction, dtype, (image, *others), geometry, _, *behind = key
+        around = _around(geometry)
+        shapes = ((image[0], *around.sizes, image[-1]), *others)
+        padded = (direction, dtype, shapes, around, False, *behind)
+        return (self._ways.get(padded) or self._new_way(padded)).plan is not None
 
     def _padded(
         self,
@@ -238,8 +247,7 @@ class CardConvolutions:
         has_relu: bool,
     ) -> Any:
         """`_computed` over a tensor that has its padding around it."""
-        none = (0,) * len(geometry.out)
-        around = replace(geometry, sizes=geometry.padded, before=none, after=none)
+        around = _around(geometry)
         x, filters, gradient = given
         if direction is CudnnPart.FORWARD:
             assert x is not None
@@ -278,6 +286,12 @@ class CardConvolutions:
         if not is_first:
             return self._memory.empty(shape, dtype)
         return _moved_last(self._memory.empty((shape[0], shape[-1], *shape[1:-1]), dtype))
+
+
+def _around(geometry: Windows) -> Windows:
+    """The geometry of an image that has its padding around it."""
+    none = (0,) * len(geometry.out)
+    return replace(geometry, sizes=geometry.padded, before=none, after=none)
 
 
 def _moved_first(array: Array) -> Array:

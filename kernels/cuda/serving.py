@@ -24,6 +24,7 @@ from flowengine.devices.cuda_device import CudaDevice
 from flowengine.devices.device import Device
 from flowengine.ir.graph import Node
 from flowengine.kernels.cuda.session_launcher import CardModules, SessionLauncher, modules_of
+from flowengine.kernels.numpy.fused import fused_contraction
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.kernels.training.gathered_updates import gathered_resource_updates, gathered_updates
 
@@ -106,6 +107,7 @@ def _made_for(modules: CardModules) -> KernelRegistry:
                 device=modules.device.type,
             )
     of_device = partial(registry.kernel, device=modules.device.type, provider=PROVIDER_NAME)
+    of_device("_FusedContraction")(fused_contraction)
     of_device("_GatheredUpdates")(gathered_updates)
     of_device("_GatheredResourceUpdates")(gathered_resource_updates)
     return registry

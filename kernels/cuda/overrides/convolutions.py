@@ -56,7 +56,10 @@ def convolutions_of(launcher: SessionLauncher) -> CardConvolutions:
 
 
 def left_out(device: Device) -> tuple[str, ...]:
-    """What cuDNN has had no engine for so far, each with the reason; those calls are CuPy's."""
+    """What cuDNN has had no engine for so far, each with the reason.
+
+    Those calls are CuPy's; what follows a convolution and is left out is a launch of its own.
+    """
     found = device.kept.get(_KEPT) if isinstance(device, CudaDevice) else None
     return tuple(found.store.left_out.values()) if isinstance(found, _DeviceConvolutions) else ()
 

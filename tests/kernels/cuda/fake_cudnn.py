@@ -40,6 +40,7 @@ class FakeCudnn(Cudnn):
         self.fake.fake_fail.argtypes = (ctypes.c_char_p, ctypes.c_int)
         self.fake.fake_fail(b"", 0)
         self.fake.fake_engines(99)
+        self.fake.fake_epilogues(1)
         self.forget()
 
     def told(self) -> list[str]:

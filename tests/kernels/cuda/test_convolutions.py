@@ -150,6 +150,32 @@ def test_a_bias_and_a_relu_are_computed_with_the_convolution(has_relu: bool) -> 
         assert len([word for word in library.told() if word.startswith("execute")]) == 1
 
 
+def test_what_is_no_number_goes_through_a_relu_behind_a_convolution() -> None:
+    x, filters = np.array([np.nan, -1, 2], np.float32).reshape(1, 1, 3, 1), np.ones((1, 1, 1, 1), np.float32)
+    geometry = windows((1, 3), (1, 1), (1, 1), (1, 1), b"VALID")
+    found = convolutions(FakeCudnn())[0]
+    y = found.with_epilogue(x, filters, np.zeros(1, np.float32), geometry, has_relu=True)
+    np.testing.assert_array_equal(y.reshape(-1), [np.nan, 0, 2])
+
+
+def test_no_generic_engine_is_taken_for_what_follows_a_convolution(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = FakeCudnn()
+    library.fake.fake_epilogues(0)
+    found, store, refusing = convolutions(library)
+    x, filters = np.ones((1, 6, 6, 2), np.float32), np.ones((3, 3, 2, 4), np.float32)
+    geometry, bias = windows((6, 6), (3, 3), (2, 2), (1, 1), b"SAME"), np.ones(4, np.float32)
+    assert geometry.before != geometry.after
+    with monkeypatch.context() as patched:
+        # Nothing is padded before that is known.
+        patched.setattr(Windows, "pad", None)
+        for has_relu in (False, True, True):
+            assert found.with_epilogue(x, filters, bias, geometry, has_relu=has_relu) is None
+    assert len(store.left_out) == 2
+    assert "no engine but the generic one" in next(iter(store.left_out.values()))
+    assert found.forward(x, filters, geometry).shape == (1, 3, 3, 4)
+    assert refusing.asked == []
+
+
 @pytest.mark.parametrize(
     ("dtype", "rules", "engines"),
     [
@@ -386,7 +412,11 @@ def plans_of_the_library(driver: str, library: str) -> None:
                 if direction is CudnnPart.FORWARD:
                     for has_relu in (False, True):
                         fused = one._replace(has_bias=True, has_relu=has_relu)
-                        make_plan(found, card, fused, EngineRules())
+                        try:
+                            make_plan(found, card, fused, EngineRules())
+                        except UnimplementedError:
+                            # Of these only the generic one is left.
+                            assert dtype == "float64"
     assert card.text(Attribute.CARD_JSON)
     print(json.dumps(told), file=sys.stdout)
 
