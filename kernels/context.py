@@ -6,6 +6,7 @@ One context lives as long as one step on one device. A kernel asks for it with a
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from flowengine.core.files.access import SYSTEM, Files
@@ -42,6 +43,9 @@ class Crossing(Protocol):
 
         Cancelled: the function goes on, and nobody takes what it gives.
         """
+
+    def entered(self) -> AbstractContextManager[None]:
+        """Around the calls of several kernels on one thread, which awaits nothing meanwhile."""
 
     def launched(self, node: Node) -> None:
         """The work of a node is given to the device: it may fail later."""

@@ -22,9 +22,8 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
-from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -40,6 +39,7 @@ from flowengine.core.errors import (
 )
 from flowengine.devices import cuda
 from flowengine.devices.allocation import Ledger
+from flowengine.devices.cuda_calls import CardCalls
 from flowengine.devices.cuda_copies import HELD_TYPES, CudaCopy
 from flowengine.devices.cuda_errors import CudaErrors
 from flowengine.devices.cuda_times import CudaTimes
@@ -98,47 +98,6 @@ class _KeptValue(NamedTuple):
     value: Any
 
 
-class _CardCall:
-    """Around each kernel, so it is no generator: those take the host twice as long."""
-
-    __slots__ = ("_allocator", "_card", "_device", "_stream", "_timed")
-
-    def __init__(self, device: CudaDevice) -> None:
-        self._device = device
-
-    def __enter__(self) -> None:
-        device = self._device
-        if device.lost:
-            device._errors.check()
-        self._card = card = device._card
-        self._stream = device._streams[COMPUTE]
-        self._allocator = device._cupy.cuda.using_allocator(device._allocate)
-        card.__enter__()
-        try:
-            self._stream.__enter__()
-            self._allocator.__enter__()
-        except BaseException:
-            card.__exit__(None, None, None)
-            raise
-        self._timed = device._times.begin(COMPUTE, "work", self._stream)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        device = self._device
-        if self._timed is not None:
-            # Where the card refuses that, the error of the call or of the next one is to be told.
-            with suppress(*device._errors.kinds):
-                device._times.end(self._timed, self._stream)
-        self._allocator.__exit__(None, None, None)
-        self._stream.__exit__(None, None, None)
-        self._card.__exit__(None, None, None)
-        # At the end: whoever looked meanwhile, on another thread, has not seen all of it.
-        device._has_worked = True
-        if error is not None and isinstance(error, device._errors.kinds):
-            raise device._errors.ours(error) from None
-
-
 class CudaDevice:
     """Keeps `StreamDevice`, `TimedDevice` and `MortalDevice` of `flowengine.devices.device`.
 
@@ -181,8 +140,8 @@ class CudaDevice:
         #: A thread may wait while others launch.
         self._lock = threading.RLock()
         self._ordering = Ordering()
-        #: Whether something was computed since the last event of the work.
-        self._has_worked = False
+        using = partial(cupy.cuda.using_allocator, self._allocate)
+        self._calls = CardCalls(lambda: self._card, using, self._streams[COMPUTE], self._errors, self._times)
         #: {(stream, position): CuPy's event}, of those that nobody has seen done
         self._events: dict[tuple[int, int], Any] = {}
         #: What copies use that are not known to be done, in the order in which they were launched.
@@ -203,9 +162,13 @@ class CudaDevice:
         """The types of CuPy's arrays."""
         return dtype.name in HELD_TYPES
 
-    def computing(self) -> _CardCall:
+    def computing(self) -> AbstractContextManager[None]:
         """What is computed meanwhile, on this thread, is work of this device."""
-        return _CardCall(self)
+        return self._calls.around()
+
+    def entered(self) -> AbstractContextManager[None]:
+        """Around a row of kernels on this thread: see `cuda_calls.py`."""
+        return self._calls.entered()
 
     def copy_in(self, value: Value) -> Value:
         """A value of host memory on the card; what is no array of numbers passes as it is.
@@ -245,7 +208,7 @@ class CudaDevice:
             # The lender is told the current stream, which it makes wait for its own.
             made = self._cupy.from_dlpack(lender)
             value.check(made)
-            self._has_worked = True
+            self._calls.has_worked = True
             weakref.finalize(made, self._returned.append, lender).atexit = False
             return made  # type: ignore[no-any-return]
 
@@ -255,7 +218,7 @@ class CudaDevice:
             return None
         with self._errors.told(), self._lock:
             # What was copied in and never used is there as well: work waits for it.
-            self._has_worked = True
+            self._calls.has_worked = True
             self._end_work()
             pinned = self._pinned(value.shape, value.dtype)
             launch = self._ordering.launch(COPY_OUT, reads=[_WORK])
@@ -364,8 +327,8 @@ class CudaDevice:
 
     def _end_work(self) -> None:
         """Enter what was computed since as one piece of work."""
-        if self._has_worked or self._returned:
-            self._has_worked = False
+        if self._calls.has_worked or self._returned:
+            self._calls.has_worked = False
             done = self._launched(self._ordering.launch(COMPUTE, writes=[_WORK]), COMPUTE)
             while self._returned:
                 self._kept.append(_KeptValue(done, self._returned.popleft()))

@@ -65,6 +65,11 @@ class CudaTimes:
         """See `TimedDevice`."""
         self._wanted.sink = None if launches is None else (launches, node)
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody wants to have noted what is launched on this thread."""
+        return getattr(self._wanted, "sink", None) is not None
+
     def begin(self, stream: int, what: str, on: Any) -> TimedLaunch | None:
         """Work begins on a stream of CuPy's, whose card is the current one; None where nobody notes it."""
         wanted = getattr(self._wanted, "sink", None)

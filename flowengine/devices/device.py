@@ -114,6 +114,17 @@ class StreamDevice(Device, Protocol):
 
 
 @runtime_checkable
+class EnteredDevice(StreamDevice, Protocol):
+    """A device to enter which takes the host long beside a launch: a row of kernels enters it once."""
+
+    def entered(self) -> AbstractContextManager[None]:
+        """Around the calls of several kernels on this thread, each of them within `computing()` as well.
+
+        It raises nothing: what is wrong with the device the kernels tell, whose errors name nodes.
+        """
+
+
+@runtime_checkable
 class TimedDevice(StreamDevice, Protocol):
     """A device that can tell when it did what it was given."""
 
@@ -340,6 +351,7 @@ __all__ = [
     "Device",
     "DeviceRegistry",
     "DeviceSet",
+    "EnteredDevice",
     "MakeDevice",
     "MortalDevice",
     "ProvidedDevice",

@@ -5,8 +5,9 @@ The same for an item by itself, for a member of a block, and for the region that
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from flowengine.core.accounting import call_for
 from flowengine.core.errors import OpError, ResourceExhaustedError
@@ -19,6 +20,8 @@ from flowengine.runtime.planning.items import Item, grouped
 from flowengine.runtime.planning.learned import PlanTimes
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.streams.holders import forget_locals, name_holders
+
+_NOTHING: Final = nullcontext()
 
 
 class MemberCalls:
@@ -70,6 +73,11 @@ class MemberCalls:
         outputs = call_for(meter, item.function, *grouped(item, args), **keywords)
         meter.count(item, outputs, args)
         return outputs
+
+    def within(self) -> AbstractContextManager[None]:
+        """Around items that run after one another: what each of their kernels enters is entered once."""
+        crossing = self.context.crossing
+        return _NOTHING if crossing is None else crossing.entered()
 
     def call_region(self, item: Item, iteration: IterationState, args: list[Any], times: PlanTimes) -> Any:
         """What a region without a loop gives.

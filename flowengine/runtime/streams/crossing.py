@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import Any, Final, NamedTuple
 
 import trio
 
 from flowengine.core.arrays import Value
 from flowengine.core.errors import OpError
-from flowengine.devices.device import Device, IncomingValue, StreamDevice, TimedDevice
+from flowengine.devices.device import Device, EnteredDevice, IncomingValue, StreamDevice, TimedDevice
 from flowengine.devices.launch_record import LaunchRecord
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.checks import Check
@@ -54,6 +55,7 @@ class DeviceCrossing:
         """`count` is told of each copy that has a name; `launches` gets what the device has done."""
         # Also where nobody wants to know: what another step has asked for is none of this one's.
         self._note = device.note if isinstance(device, TimedDevice) else _not_noted
+        self.entered = device.entered if isinstance(device, EnteredDevice) else nullcontext
         self._launches = launches
         self._device = device
         self._uses_threads = uses_threads
