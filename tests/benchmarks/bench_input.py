@@ -17,8 +17,8 @@ A task of the host ticks every 10 ms beside ours: how late the latest tick was i
 processors that a record takes, which says more than records a second where the machine has other work.
 
 Expected: a JPEG is decoded by the same library in both, so the rest decides: resizing and the calls between.
-Records of 39 fields take TensorFlow 5 to 10 us of one core each; here the fields become objects of Python
-under its lock, so 0.5 is what one core can give beside two.
+Records of 39 fields take each engine 2 to 4 us of a core. Here most of that is spent under Python's lock, in
+operations of NumPy over whole batches, so 0.5 is what one core can give beside two.
 """
 
 from __future__ import annotations
