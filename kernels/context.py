@@ -32,8 +32,10 @@ class Crossing(Protocol):
         counted   what it is counted as; empty where it is not
         """
 
-    async def to_host(self, node: str, value: Value, counted: str) -> Value:
+    async def to_host(self, node: str, value: Value, counted: str, *, leaves: bool = False) -> Value:
         """A value in host memory, once it is there and nothing before it was wrong; the rest as `to_device`.
+
+        leaves   it is dropped soon, so it may stay in the memory that the device has written it to
 
         Raises what kernels have found wrong so far. Cancelled: the copy goes on, and nobody takes it.
         """

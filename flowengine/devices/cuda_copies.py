@@ -36,5 +36,9 @@ class CudaCopy:
         """The value, rank 0 as a scalar. Only once the event has happened."""
         return self._pinned.copy()[()]
 
+    def lent(self) -> Value:
+        """The value in pinned memory, for a socket to take it from. Only once the event has happened."""
+        return self._pinned
+
 
 __all__ = ["HELD_TYPES", "CudaCopy"]

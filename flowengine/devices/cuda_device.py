@@ -91,7 +91,7 @@ def cards_with_cupy() -> int:
 
 
 class _KeptValue(NamedTuple):
-    """What must be kept until a copy is done: pinned memory on the way in, the array on the way out; or until
+    """What must be kept until a copy is done: pinned memory, and on the way out the array; or until
     work is done: whoever lent an array."""
 
     event: StreamEvent
@@ -227,7 +227,8 @@ class CudaDevice:
                 if value.nbytes:
                     value.get(stream=self._streams[COPY_OUT], out=pinned, blocking=False)
             self._recorded(launch.event)
-            self._kept.append(_KeptValue(launch.event, value))
+            # Whoever wanted it may have gone before it is there: the card writes to that memory all the same.
+            self._kept.append(_KeptValue(launch.event, (value, pinned)))
             return CudaCopy(launch.event, pinned)
 
     def copy_out(self, value: Value) -> Value:

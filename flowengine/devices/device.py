@@ -90,6 +90,14 @@ class IncomingValue(Protocol):
 
 
 @runtime_checkable
+class LentCopy(IncomingValue, Protocol):
+    """One that is written to memory of which there is little, such as pinned memory: `value` copies it."""
+
+    def lent(self) -> Value:
+        """The value as it lies in that memory, which is kept as long as the value is: let go of it soon."""
+
+
+@runtime_checkable
 class StreamDevice(Device, Protocol):
     """A device that is given its work and does it later, on streams of its own.
 
@@ -352,6 +360,7 @@ __all__ = [
     "DeviceRegistry",
     "DeviceSet",
     "EnteredDevice",
+    "LentCopy",
     "MakeDevice",
     "MortalDevice",
     "ProvidedDevice",

@@ -18,6 +18,7 @@ from flowengine.core.arrays import Value, to_array
 from flowengine.core.errors import FailedPreconditionError
 from flowengine.core.rendezvous import Received, Rendezvous, RendezvousKey
 from flowengine.ir.graph import Node
+from flowengine.ir.names import LEAVES_TASK
 from flowengine.kernels.context import Crossing, KernelContext
 from flowengine.kernels.registry import kernel
 
@@ -97,8 +98,12 @@ def copy_to_device(tensor: Value, *, tensor_name: bytes, node: Node, ctx: Kernel
 
 @kernel("_CopyToHost")
 async def copy_to_host(tensor: Value, *, tensor_name: bytes, node: Node, ctx: KernelContext) -> Value:
-    """The tensor in host memory, once it is there. Cancelled: the copy goes on, and nobody takes it."""
-    return await _crossing(ctx).to_host(node.name, tensor, _text(tensor_name))
+    """The tensor in host memory, once it is there. Cancelled: the copy goes on, and nobody takes it.
+
+    What only leaves for other tasks stays in the memory that the device has written it to.
+    """
+    leaves = bool(node.attrs.get(LEAVES_TASK))
+    return await _crossing(ctx).to_host(node.name, tensor, _text(tensor_name), leaves=leaves)
 
 
 def _crossing(ctx: KernelContext) -> Crossing:

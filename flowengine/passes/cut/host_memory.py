@@ -30,6 +30,7 @@ from flowengine.ir.names import (
     CONTROL_FLOW_OPS,
     COPY_TO_DEVICE,
     COPY_TO_HOST,
+    LEAVES_TASK,
     LOOP_COND,
     MERGE_OPS,
     RECEIVE_OPS,
@@ -273,7 +274,7 @@ class _CopyWriting:
                 node = _in(node, HOST_MEMORY)
             nodes.append(node)
             nodes += self.behind.get(node.name, ())
-        return self.graph.rewritten(self._without_unused(nodes))
+        return self.graph.rewritten(_telling_what_leaves(tuple(self._without_unused(nodes))))
 
     def _rewired(self, node: Node) -> Node:
         memories = self.memories
@@ -398,6 +399,24 @@ class _CopyWriting:
 
 def _in(node: Node, memory: bytes) -> Node:
     return replace(node, attrs={**node.attrs, MEMORY: memory})
+
+
+def _telling_what_leaves(nodes: Sequence[Node]) -> Iterable[Node]:
+    """The nodes; copies to the host that only Sends to other tasks take have the attribute that says so."""
+    stays, leaves = set[str](), set[str]()
+    for node in nodes:
+        names = {port.node for port in node.inputs}
+        (leaves if node.op in SEND_OPS and _is_to_other_task(node) else stays).update(names)
+    for node in nodes:
+        if node.op == COPY_TO_HOST and node.name in leaves and node.name not in stays:
+            yield replace(node, attrs={**node.attrs, LEAVES_TASK: True})
+        else:
+            yield node
+
+
+def _is_to_other_task(send: Node) -> bool:
+    here, there = (send.attrs[name].rpartition(b"/device:")[0] for name in ("send_device", "recv_device"))
+    return bool(here != there)
 
 
 def _slots(args: Iterable[Any], node: Node, names: frozenset[str]) -> list[int]:

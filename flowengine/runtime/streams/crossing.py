@@ -16,7 +16,14 @@ import trio
 
 from flowengine.core.arrays import Value
 from flowengine.core.errors import OpError
-from flowengine.devices.device import Device, EnteredDevice, IncomingValue, StreamDevice, TimedDevice
+from flowengine.devices.device import (
+    Device,
+    EnteredDevice,
+    IncomingValue,
+    LentCopy,
+    StreamDevice,
+    TimedDevice,
+)
 from flowengine.devices.launch_record import LaunchRecord
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.checks import Check
@@ -70,10 +77,10 @@ class DeviceCrossing:
         self._note(self._launches, node)
         return self._device.copy_in(value)
 
-    async def to_host(self, node: str, value: Value, counted: str) -> Value:
+    async def to_host(self, node: str, value: Value, counted: str, *, leaves: bool = False) -> Value:
         if counted and self._count is not None:
             self._count(counted, f"host memory of {self._device.name}", value)
-        (found,) = await self._out([value], [node], whole=False)
+        (found,) = await self._out([value], [node], whole=False, leaves=leaves)
         return found
 
     async def results(
@@ -134,7 +141,9 @@ class DeviceCrossing:
             word for word in self._words if not device.is_done(word.copy.event) or word.copy.value()
         ]
 
-    async def _out(self, values: Sequence[Value], names: Sequence[str], *, whole: bool) -> list[Value]:
+    async def _out(
+        self, values: Sequence[Value], names: Sequence[str], *, whole: bool, leaves: bool = False
+    ) -> list[Value]:
         device = self._device
         if not isinstance(device, StreamDevice):
             return await brought_out(device, values, uses_threads=self._uses_threads)
@@ -157,7 +166,10 @@ class DeviceCrossing:
         for word in words:
             if word.copy.value():
                 raise await self._wrong(word)
-        return [value if copy is None else copy.value() for value, copy in zip(values, copies, strict=True)]
+        return [
+            value if copy is None else _taken(copy, leaves=leaves)
+            for value, copy in zip(values, copies, strict=True)
+        ]
 
     async def _wrong(self, word: _IncomingReading) -> Exception:
         """The error of a check; what tells more of it is read from the device."""
@@ -166,6 +178,11 @@ class DeviceCrossing:
         else:
             error = word.check.error()
         return located(error, word.node) if isinstance(error, OpError) else error
+
+
+def _taken(copy: IncomingValue, *, leaves: bool) -> Value:
+    """The value that is there; as it lies where it is dropped soon."""
+    return copy.lent() if leaves and isinstance(copy, LentCopy) else copy.value()
 
 
 def _not_noted(launches: list[LaunchRecord] | None, node: str) -> None:
