@@ -5,9 +5,12 @@ The same for an item by itself, for a member of a block, and for the region that
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from flowengine.core.accounting import call_for
 from flowengine.core.errors import OpError, ResourceExhaustedError
@@ -21,7 +24,11 @@ from flowengine.runtime.planning.learned import PlanTimes
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.streams.holders import forget_locals, name_holders
 
-_NOTHING: Final = nullcontext()
+
+@contextmanager
+def _both(first: AbstractContextManager[None], second: AbstractContextManager[None]) -> Iterator[None]:
+    with first, second:
+        yield
 
 
 class MemberCalls:
@@ -75,9 +82,10 @@ class MemberCalls:
         return outputs
 
     def within(self) -> AbstractContextManager[None]:
-        """Around items that run after one another: what each of their kernels enters is entered once."""
+        """Around items that run after one another: NumPy does not warn; what their kernels enter, once."""
         crossing = self.context.crossing
-        return _NOTHING if crossing is None else crossing.entered()
+        quiet = np.errstate(all="ignore")
+        return quiet if crossing is None else _both(quiet, crossing.entered())
 
     def call_region(self, item: Item, iteration: IterationState, args: list[Any], times: PlanTimes) -> Any:
         """What a region without a loop gives.

@@ -17,8 +17,6 @@ from itertools import repeat
 from time import perf_counter
 from typing import Any, Final
 
-import numpy as np
-
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.resources.variable import Variable
 from flowengine.runtime.blocks import CLOCK_SECONDS, BlockRunner, Outside
@@ -50,7 +48,7 @@ class ReadyLoop(BlockRunner):
         batch = 1 if self.stretch is not None else self.plan.times.items_per_clock or ITEMS_PER_CLOCK
         looked = 0.0
         try:
-            with np.errstate(all="ignore"), self.within():
+            with self.within():
                 while ready:
                     self._run_batch(batch)
                     if not ready:
@@ -135,7 +133,7 @@ class ReadyLoop(BlockRunner):
 
         Whether the stretch goes on.
         """
-        with np.errstate(all="ignore"), self.within():
+        with self.within():
             body = self.begun.pop((item.order, iteration.serial), None)
             if body is None:
                 self._run_here(item, iteration, args)
