@@ -8,3 +8,5 @@ from typing import Final
 SEGMENT: Final = "_recompute"
 #: On a node whose control inputs say when it runs although nothing depends on it.
 KEEPS_CONTROLS: Final = "_keeps_controls"
+#: On a copy to the host that only Sends to other tasks take.
+LEAVES_TASK: Final = "_leaves_task"

@@ -52,8 +52,6 @@ TRANSFER_OPS: Final = SEND_OPS | RECEIVE_OPS
 COPY_TO_HOST: Final = "_CopyToHost"
 COPY_TO_DEVICE: Final = "_CopyToDevice"
 COPY_OPS: Final = frozenset({COPY_TO_HOST, COPY_TO_DEVICE})
-#: The attribute of a copy to the host that only Sends to other tasks take.
-LEAVES_TASK: Final = "_leaves_task"
 #: Many nodes as one.
 REGION: Final = "_Region"
 #: The same where they are only listed; no node of a graph.

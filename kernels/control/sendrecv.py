@@ -18,7 +18,7 @@ from flowengine.core.arrays import Value, to_array
 from flowengine.core.errors import FailedPreconditionError
 from flowengine.core.rendezvous import Received, Rendezvous, RendezvousKey
 from flowengine.ir.graph import Node
-from flowengine.ir.names import LEAVES_TASK
+from flowengine.ir.marks import LEAVES_TASK
 from flowengine.kernels.context import Crossing, KernelContext
 from flowengine.kernels.registry import kernel
 

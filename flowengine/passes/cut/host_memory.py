@@ -26,11 +26,11 @@ from typing import Any, Final
 from flowengine.core.dtypes import DType, bool_, resource
 from flowengine.ir import make
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
+from flowengine.ir.marks import LEAVES_TASK
 from flowengine.ir.names import (
     CONTROL_FLOW_OPS,
     COPY_TO_DEVICE,
     COPY_TO_HOST,
-    LEAVES_TASK,
     LOOP_COND,
     MERGE_OPS,
     RECEIVE_OPS,
