@@ -219,6 +219,15 @@ def recycled(shape: Sequence[int], dtype: Any) -> Array:
     return _kept.empty(shape, dtype)
 
 
+def in_one_piece(array: Array) -> Array:
+    """The array where its elements follow each other row by row, else a copy of that form in such memory."""
+    if array.flags.c_contiguous:
+        return array
+    copied = recycled(array.shape, array.dtype)
+    copied[...] = array
+    return copied
+
+
 def keep_idle(idle_max: int) -> None:
     """Let this process keep so many idle bytes at most: where all that it takes is bounded."""
     _kept.bound(idle_max)

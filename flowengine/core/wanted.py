@@ -36,6 +36,11 @@ def begin(job: WantedJob | None) -> None:
     _UNDER_WAY.job = job
 
 
+def may_wait() -> bool:
+    """Whether this thread works for somebody: the event loop's does not, and must not wait for another."""
+    return _UNDER_WAY.job is not None
+
+
 def check_wanted() -> None:
     """CancelledError where nobody wants the result any more. May be called on any thread."""
     # No variable of a frame that the error keeps may hold the job, which keeps the error.
@@ -59,4 +64,4 @@ def each(function: Callable[[Any], T], values: Sequence[Any]) -> list[T]:
     return found
 
 
-__all__ = ["WantedJob", "begin", "check_wanted", "each"]
+__all__ = ["WantedJob", "begin", "check_wanted", "each", "may_wait"]

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from flowengine.core.errors import FailedPreconditionError
+
 DRIVER: Final = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 
 #: Attributes of a device by their numbers in cuda.h.
@@ -156,6 +158,17 @@ def libraries() -> tuple[CudaLibrary, ...]:
     return tuple(found)
 
 
+def library_path(name: str, title: str) -> str:
+    """Where one of them is; FailedPreconditionError, which says what to install, where it is not here.
+
+    title   what it is called to people
+    """
+    (found,) = (library for library in libraries() if library.name == name)
+    if not found.path:
+        raise FailedPreconditionError(f"there is no {title}: install the distribution {found.distribution}")
+    return found.path
+
+
 def _version(distribution: str) -> str:
     try:
         return importlib.metadata.version(distribution)
@@ -163,4 +176,13 @@ def _version(distribution: str) -> str:
         return "unknown"
 
 
-__all__ = ["DRIVER", "ENDS_CONTEXT", "CudaCard", "CudaLibrary", "CudaSearch", "libraries", "search"]
+__all__ = [
+    "DRIVER",
+    "ENDS_CONTEXT",
+    "CudaCard",
+    "CudaLibrary",
+    "CudaSearch",
+    "libraries",
+    "library_path",
+    "search",
+]

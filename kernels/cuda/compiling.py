@@ -76,10 +76,7 @@ class RuntimeCompiler:
 @functools.lru_cache(maxsize=1)
 def compiler() -> RuntimeCompiler:
     """The NVRTC of the Python environment; FailedPreconditionError, which says what to install, without."""
-    (found,) = (library for library in cuda.libraries() if library.name == "nvrtc")
-    if not found.path:
-        raise FailedPreconditionError(f"there is no NVRTC: install the distribution {found.distribution}")
-    return RuntimeCompiler(found.path)
+    return RuntimeCompiler(cuda.library_path("nvrtc", "NVRTC"))
 
 
 def cache_folder() -> Path:

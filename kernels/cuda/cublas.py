@@ -118,10 +118,7 @@ def _error(name: str, status: int) -> OpError:
 @functools.lru_cache(maxsize=1)
 def cublas() -> Cublas:
     """The cuBLAS of the Python environment; FailedPreconditionError, which says what to install, without."""
-    (found,) = (library for library in cuda.libraries() if library.name == "cublas")
-    if not found.path:
-        raise FailedPreconditionError(f"there is no cuBLAS: install the distribution {found.distribution}")
-    return Cublas(found.path)
+    return Cublas(cuda.library_path("cublas", "cuBLAS"))
 
 
 @dataclass(frozen=True, slots=True)

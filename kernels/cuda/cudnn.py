@@ -226,10 +226,7 @@ def _dotted(version: int) -> str:
 @functools.lru_cache(maxsize=1)
 def cudnn() -> Cudnn:
     """The cuDNN of the Python environment; FailedPreconditionError, which says what to install, without."""
-    (found,) = (library for library in cuda.libraries() if library.name == "cudnn")
-    if not found.path:
-        raise FailedPreconditionError(f"there is no cuDNN: install the distribution {found.distribution}")
-    return Cudnn(found.path)
+    return Cudnn(cuda.library_path("cudnn", "cuDNN"))
 
 
 class Descriptor:

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from flowengine.core.arrays import Array
-from flowengine.core.buffers import recycled
+from flowengine.core.buffers import in_one_piece, recycled
 from flowengine.kernels.common.interpolation import linear
 from flowengine.kernels.common.parallel import cores, slices, spread
 from flowengine.kernels.image.resizing import check_modes, output_size, resize_cost
@@ -101,7 +101,7 @@ def _mixed(x: Array, tables: _Tables) -> Array:
 def _mix(x: Array, lower: Array, upper: Array, weight: Array, result: Array) -> None:
     """Some at a time, so that what is mixed stays in the caches."""
     # NumPy gathers from such memory only, and would copy all of it for each part.
-    x = _in_one_piece(x)
+    x = in_one_piece(x)
     outer, size, inner = result.shape
     weight = weight[:, None]
     if size * inner > _AT_ONCE:
@@ -115,14 +115,6 @@ def _mix(x: Array, lower: Array, upper: Array, weight: Array, result: Array) -> 
     room = _Neighbours((several, size, inner), x.dtype)
     for part in slices(outer, several):
         room.mix(x[part], lower, upper, weight, 1, result[part])
-
-
-def _in_one_piece(x: Array) -> Array:
-    if x.flags.c_contiguous:
-        return x
-    copied = recycled(x.shape, x.dtype)
-    copied[...] = x
-    return copied
 
 
 class _Neighbours:

@@ -19,7 +19,7 @@ import numpy as np
 
 from flowengine.core import dtypes
 from flowengine.core.arrays import Array
-from flowengine.core.buffers import recycled
+from flowengine.core.buffers import in_one_piece, recycled
 from flowengine.ir.graph import Node
 from flowengine.kernels.image.resizing import output_size
 from flowengine.kernels.onednn.library import address
@@ -80,17 +80,9 @@ def resize_bilinear(node: Node, otherwise: Callable[..., Any]) -> Callable[..., 
         ):
             return otherwise(images, size)
         layer = _resize(images.shape, height, width)
-        return otherwise(images, size) if layer is None else layer(_in_one_piece(images))
+        return otherwise(images, size) if layer is None else layer(in_one_piece(images))
 
     return compute
-
-
-def _in_one_piece(images: Array) -> Array:
-    if images.flags.c_contiguous:
-        return images
-    copied = recycled(images.shape, images.dtype)
-    copied[...] = images
-    return copied
 
 
 __all__ = ["ELEMENTS_MAX", "ELEMENTS_MIN", "SIZE_MAX", "resize_bilinear"]

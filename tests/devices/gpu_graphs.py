@@ -177,4 +177,21 @@ async def values_of(session: fe.Session, made: GpuGraph) -> list[list[Any]]:
     return [list(await session.run(list(made.fetches), dict(feeds))) for feeds in made.feeds]
 
 
-__all__ = ["GRAPHS", "GpuGraph", "values_of"]
+async def of_the_cpu(name: str) -> list[list[Any]]:
+    """What the runs of a graph give on the CPU."""
+    made = GRAPHS[name]()
+    async with fe.Session(made.graph) as session:
+        return await values_of(session, made)
+
+
+def alike(got: Sequence[Sequence[Any]], wanted: Sequence[Sequence[Any]]) -> None:
+    """The same values are there, within what sums in another order make."""
+    assert len(got) == len(wanted)
+    for far, near in zip(got, wanted, strict=True):
+        for a, b in zip(far, near, strict=True):
+            assert (a is None) == (b is None)
+            if a is not None:
+                np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+
+
+__all__ = ["GRAPHS", "GpuGraph", "alike", "of_the_cpu", "values_of"]

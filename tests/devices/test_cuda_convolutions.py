@@ -11,7 +11,7 @@ import flowengine as fe
 from flowengine.kernels.cuda.overrides.convolutions import left_out
 from tests.devices.cuda_by_host import compile_by_host, convolve_by_host, opened
 from tests.devices.fake_cupy import FakeCupy
-from tests.devices.gpu_graphs import GRAPHS, values_of
+from tests.devices.gpu_graphs import GRAPHS, alike, of_the_cpu, values_of
 from tests.kernels.cuda.host_compiler import needs_compiler
 
 pytestmark = needs_compiler
@@ -221,17 +221,12 @@ async def test_errors_of_epilogues_are_those_of_their_nodes(monkeypatch: pytest.
 
 
 async def test_a_network_is_trained_as_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = GRAPHS["trained_images"]()
-    async with fe.Session(graph.graph) as session:
-        wanted = await values_of(session, graph)
+    wanted = await of_the_cpu("trained_images")
     graph, fake = GRAPHS["trained_images"](), FakeCupy(5)
     convolve_by_host(monkeypatch, fake)
     async with opened(graph.graph, fake) as session:
         found = await values_of(session, graph)
-    for far, near in zip(found, wanted, strict=True):
-        for a, b in zip(far, near, strict=True):
-            if b is not None:
-                np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+    alike(found, wanted)
     fake.gpu.check()
     assert fake.launched.count("convolution") >= 3
     # Only what is fetched is awaited.

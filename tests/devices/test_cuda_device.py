@@ -25,7 +25,7 @@ from flowengine.testing.simulated_gpu import SimulatedGpu
 from flowengine.testing.strict_array import StrictArray
 from tests.devices.cuda_by_host import without_libraries
 from tests.devices.fake_cupy import FakeCupy, copied_out
-from tests.devices.gpu_graphs import GRAPHS, values_of
+from tests.devices.gpu_graphs import GRAPHS, alike, of_the_cpu, values_of
 from tests.devices.placing import OverGpu
 
 NAME: Final = "/job:localhost/replica:0/task:0/device:GPU:0"
@@ -157,12 +157,6 @@ async def opened(
         yield session
 
 
-async def of_the_cpu(name: str) -> list[list[Any]]:
-    graph = GRAPHS[name]()
-    async with fe.Session(graph.graph) as session:
-        return await values_of(session, graph)
-
-
 @pytest.mark.parametrize("name", GRAPHS)
 async def test_sessions_have_the_values_of_the_cpu_and_no_findings(name: str) -> None:
     wanted = await of_the_cpu(name)
@@ -171,10 +165,7 @@ async def test_sessions_have_the_values_of_the_cpu_and_no_findings(name: str) ->
         async with opened(graph.graph, fake, scattered=seed if seed % 2 else None) as session:
             with trio.fail_after(60):
                 found = await values_of(session, graph)
-        for far, near in zip(found, wanted, strict=True):
-            for a, b in zip(far, near, strict=True):
-                if b is not None:
-                    np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+        alike(found, wanted)
         fake.gpu.check()
         assert fake.gpu.stops == 0
 

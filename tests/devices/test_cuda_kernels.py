@@ -13,7 +13,7 @@ import flowengine as fe
 from flowengine.runtime.planning import tiers
 from tests.devices.cuda_by_host import compile_by_host, compiled_cublas, multiply_by_host, opened
 from tests.devices.fake_cupy import FakeCupy
-from tests.devices.gpu_graphs import GRAPHS, values_of
+from tests.devices.gpu_graphs import GRAPHS, alike, of_the_cpu, values_of
 from tests.kernels.cuda.host_compiler import needs_compiler
 
 pytestmark = needs_compiler
@@ -40,18 +40,13 @@ def _compiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", WANTED)
 async def test_sessions_have_the_values_of_the_cpu_and_no_findings(name: str) -> None:
-    graph = GRAPHS[name]()
-    async with fe.Session(graph.graph) as session:
-        wanted = await values_of(session, graph)
+    wanted = await of_the_cpu(name)
     for seed in range(4):
         graph, fake = GRAPHS[name](), FakeCupy(seed)
         async with opened(graph.graph, fake, scattered=seed if seed == 3 else None) as session:
             with trio.fail_after(120):
                 found = await values_of(session, graph)
-        for far, near in zip(found, wanted, strict=True):
-            for a, b in zip(far, near, strict=True):
-                if b is not None:
-                    np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+        alike(found, wanted)
         fake.gpu.check()
         assert fake.gpu.stops == 0
         if seed < 3:

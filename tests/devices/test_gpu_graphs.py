@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,27 +16,12 @@ from flowengine.runtime.planning import tiers
 from flowengine.runtime.streams import crossing
 from flowengine.runtime.streams.completion import wait_reached
 from flowengine.testing.simulated_gpu import SimulatedGpu
-from tests.devices.gpu_graphs import GRAPHS, GpuGraph, values_of
+from tests.devices.gpu_graphs import GRAPHS, GpuGraph, alike, of_the_cpu, values_of
 from tests.devices.placing import opener
 
 NIGHTLY: Final = os.environ.get("FLOWENGINE_TEST_PROFILE") == "nightly"
 SEEDS: Final = 200 if NIGHTLY else 8
 MOMENTS: Final = 500 if NIGHTLY else 40
-
-
-def alike(got: Sequence[Sequence[Any]], wanted: Sequence[Sequence[Any]]) -> None:
-    assert len(got) == len(wanted)
-    for far, near in zip(got, wanted, strict=True):
-        for a, b in zip(far, near, strict=True):
-            assert (a is None) == (b is None)
-            if a is not None:
-                np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
-
-
-async def of_the_cpu(name: str) -> list[list[Any]]:
-    made = GRAPHS[name]()
-    async with fe.Session(made.graph) as session:
-        return await values_of(session, made)
 
 
 def opened(made: GpuGraph, seed: int, **config: Any) -> tuple[fe.Session, SimulatedGpu]:

@@ -15,10 +15,10 @@ import flowengine as fe
 from flowengine.runtime.planning import tiers
 from flowengine.runtime.streams.losing import loss_of
 from flowengine.testing.simulated_gpu import SimulatedGpu
-from tests.devices.gpu_graphs import GRAPHS, values_of
+from tests.devices.gpu_graphs import GRAPHS, alike, of_the_cpu, values_of
 from tests.devices.on_gpu import GPU, opened
 from tests.devices.placing import opener
-from tests.devices.test_gpu_graphs import MOMENTS, alike, of_the_cpu
+from tests.devices.test_gpu_graphs import MOMENTS
 
 THREE = np.ones(3, np.float32)
 
