@@ -18,7 +18,7 @@ from flowengine.devices.cuda_device import CudaDevice
 from flowengine.devices.device import DeviceRegistry
 from flowengine.devices.load import DEVICES
 from flowengine.kernels.cuda import chains, compiling, cublas, cudnn, serving
-from flowengine.kernels.cuda.claims import updates
+from flowengine.kernels.cuda.claims import epilogues, updates
 from flowengine.kernels.cuda.cublas import Cublas
 from flowengine.testing.strict_array import StrictArray
 from tests.devices.fake_cupy import FakeCupy, copied_out, memory_of
@@ -43,9 +43,8 @@ def without_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of what works with GPUs nothing is installed, whatever is: all is computed by CuPy's stand-in."""
     found = tuple(replace(library, version="", path="") for library in cuda.libraries())
     monkeypatch.setattr(cuda, "libraries", lambda: found)
-    monkeypatch.setattr(serving, "is_compiled_here", lambda: False)
-    monkeypatch.setattr(chains, "is_compiled_here", lambda: False)
-    monkeypatch.setattr(updates, "is_compiled_here", lambda: False)
+    for room in (serving, chains, epilogues, updates):
+        monkeypatch.setattr(room, "is_compiled_here", lambda: False)
 
 
 def compile_by_host(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,8 +55,8 @@ def compile_by_host(monkeypatch: pytest.MonkeyPatch) -> None:
         replace(library, path="here" if library.name == "nvrtc" else "") for library in cuda.libraries()
     )
     monkeypatch.setattr(cuda, "libraries", lambda: here)
-    serving.is_compiled_here.cache_clear()
-    monkeypatch.setattr(serving, "is_compiled_here", lambda: True)
+    for room in (serving, chains, epilogues, updates):
+        monkeypatch.setattr(room, "is_compiled_here", lambda: True)
 
 
 class LateCublas(Cublas):

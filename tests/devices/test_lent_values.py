@@ -13,7 +13,7 @@ import flowengine as fe
 from flowengine.devices.cuda_device import CudaDevice
 from flowengine.devices.lent_value import LentValue, is_lent
 from flowengine.testing.strict_array import StrictArray
-from tests.devices.cuda_by_host import give_arrays, opened
+from tests.devices.cuda_by_host import give_arrays, opened, without_libraries
 from tests.devices.fake_cupy import FakeCupy
 
 #: The lender's own stream.
@@ -23,6 +23,7 @@ _LENDING = 7
 @pytest.fixture(autouse=True)
 def _arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     give_arrays(monkeypatch)
+    without_libraries(monkeypatch)
 
 
 class Tensor:
