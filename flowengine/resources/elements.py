@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -20,6 +21,53 @@ class HeldTensor:
     """A tensor that flows along an edge as one variant."""
 
     value: Array
+
+
+class ElementRun:
+    """Elements that follow each other, as a list of values for each component.
+
+    Python's collector counts containers, and after so many goes through all that the program holds: of many
+    small elements that are there for a while, it is not to see a tuple each.
+
+    columns   none as long as there is no element
+    """
+
+    __slots__ = ("columns",)
+
+    def __init__(self, columns: Sequence[list[Value]] = ()) -> None:
+        self.columns = columns
+
+    @classmethod
+    def of(cls, elements: Iterable[Element]) -> ElementRun:
+        """A run of elements that are there one by one."""
+        return cls([list(column) for column in zip(*elements, strict=True)])
+
+    def __len__(self) -> int:
+        return len(self.columns[0]) if self.columns else 0
+
+    def __iter__(self) -> Iterator[Element]:
+        return iter(zip(*self.columns, strict=True))
+
+    def __getitem__(self, place: int) -> Element:
+        return tuple([column[place] for column in self.columns])
+
+    def __add__(self, other: ElementRun) -> ElementRun:
+        if not self.columns:
+            return other
+        pairs = zip(self.columns, other.columns, strict=True)
+        return ElementRun([first + second for first, second in pairs]) if other.columns else self
+
+    def part(self, start: int, stop: int | None = None) -> ElementRun:
+        """Those from one place to before another one, or to the end."""
+        return ElementRun([column[start:stop] for column in self.columns])
+
+    def append(self, element: Element) -> None:
+        """One more at the end."""
+        if not self.columns:
+            self.columns = [[value] for value in element]
+            return
+        for column, value in zip(self.columns, element, strict=True):
+            column.append(value)
 
 
 def own(element: Element) -> Element:

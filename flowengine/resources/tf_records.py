@@ -48,12 +48,10 @@ def tf_records(source: RecordSource, name: bytes, piece: int = PIECE) -> Iterato
         yield [(prefix + number, record) for number, record in zip(offsets, records, strict=True)]
 
 
-def tf_records_alone(
-    source: RecordSource, name: bytes, piece: int = PIECE
-) -> Iterator[list[tuple[bytes, ...]]]:
-    """As `tf_records`, without keys: each record is in a tuple by itself."""
+def tf_records_alone(source: RecordSource, name: bytes, piece: int = PIECE) -> Iterator[list[bytes]]:
+    """As `tf_records`, without keys."""
     for _, _, records in _pieces(source, name, piece):
-        yield list(zip(records))
+        yield records
 
 
 def _pieces(source: RecordSource, name: bytes, piece: int) -> Iterator[_Piece]:

@@ -39,7 +39,7 @@ from flowengine.resources.data.functional import Captured, reduced
 from flowengine.resources.data.iterator import IteratorResource
 from flowengine.resources.data.one_shot import OneShot
 from flowengine.resources.data.working_ahead import PARALLEL_TUNED
-from flowengine.resources.elements import Element
+from flowengine.resources.elements import Element, ElementRun
 from flowengine.resources.names import resource_name
 
 
@@ -337,4 +337,4 @@ async def map_defun(
             raise InvalidArgumentError(
                 f"Output shape {list(shape_of(value))} is not compatible with the declared {shape}"
             )
-    return _outputs(batch_of(results, output_types))
+    return _outputs(batch_of(ElementRun.of(results), output_types))

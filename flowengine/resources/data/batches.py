@@ -13,16 +13,16 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import DataLossError, InvalidArgumentError
 from flowengine.resources.data.dataset import DataIterator, DatasetValue, Iteration, Origin, scalar, shape_of
 from flowengine.resources.data.ordering import DerivedDataset
-from flowengine.resources.elements import Element, HeldTensor, stack
+from flowengine.resources.elements import Element, ElementRun, HeldTensor, stack
 
 #: Bytes of a batch that are put together within a fifth of a millisecond.
 _LARGE: Final = 1024 * 1024
 
 
-def batch_of(elements: Sequence[Element], types: Sequence[DType]) -> Element:
+def batch_of(elements: ElementRun, types: Sequence[DType]) -> Element:
     """Elements stacked component by component; InvalidArgumentError where their shapes differ."""
     columns: list[Value] = []
-    for index, column in enumerate(zip(*elements, strict=True)):
+    for index, column in enumerate(elements.columns):
         shape = shape_of(column[0])
         if not _are_scalars(column) and any(map(shape.__ne__, map(shape_of, column))):
             number, other = next(
@@ -32,11 +32,11 @@ def batch_of(elements: Sequence[Element], types: Sequence[DType]) -> Element:
                 f"Cannot batch tensors with different shapes in component {index}. First element had shape "
                 f"{list(shape)} and element {number} had shape {list(other)}."
             )
-        columns.append(stack(list(column), types[index], shape))
+        columns.append(stack(column, types[index], shape))
     return tuple(columns)
 
 
-def _are_scalars(column: Sequence[Value]) -> bool:
+def _are_scalars(column: list[Value]) -> bool:
     """Whether these are texts, or numbers of one type, by themselves; quickly told."""
     kinds = set(map(type, column))
     return len(kinds) == 1 and issubclass(kinds.pop(), bytes | np.generic)
@@ -51,12 +51,12 @@ def _sizes(shape: Value, what: str) -> list[int]:
     return sizes
 
 
-async def joined_beside(join: Callable[[list[Element]], Element], elements: list[Element]) -> Element:
+async def joined_beside(join: Callable[[ElementRun], Element], elements: ElementRun) -> Element:
     """A batch of elements, on a thread where many bytes would hold up the event loop.
 
     Cancelled, it waits for the thread.
     """
-    size = len(elements) * sum(getattr(each, "nbytes", 0) for each in elements[0])
+    size = len(elements) * sum(getattr(column[0], "nbytes", 0) for column in elements.columns)
     return join(elements) if size <= _LARGE else await trio.to_thread.run_sync(join, elements)
 
 
@@ -86,11 +86,12 @@ class BatchDataset(DerivedDataset):
     async def element_at(self, iteration: Iteration, number: int) -> Element:
         first = number * self.batch_size
         numbers = range(first, first + self.batch_size)
-        return await joined_beside(
-            self.joined, [await self.source.element_at(iteration, at) for at in numbers]
-        )
+        found = ElementRun()
+        for at in numbers:
+            found.append(await self.source.element_at(iteration, at))
+        return await joined_beside(self.joined, found)
 
-    def joined(self, elements: list[Element]) -> Element:
+    def joined(self, elements: ElementRun) -> Element:
         """A batch of elements."""
         return batch_of(elements, self.types)
 
@@ -155,12 +156,10 @@ class PaddedBatchDataset(BatchDataset):
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _BatchIterator(iteration, self)
 
-    def joined(self, elements: list[Element]) -> Element:
-        return tuple(
-            [self._padded(index, column) for index, column in enumerate(zip(*elements, strict=True))]
-        )
+    def joined(self, elements: ElementRun) -> Element:
+        return tuple([self._padded(index, column) for index, column in enumerate(elements.columns)])
 
-    def _padded(self, index: int, column: tuple[Value, ...]) -> Array:
+    def _padded(self, index: int, column: list[Value]) -> Array:
         """One component of all elements, (elements, ...)."""
         sizes = list(self.padded_shapes[index])
         shapes = [shape_of(value) for value in column]
@@ -181,7 +180,7 @@ class PaddedBatchDataset(BatchDataset):
                 )
         numpy_type = self.types[index].as_numpy_dtype
         if all(shape == tuple(sizes) for shape in shapes):
-            return stack(list(column), self.types[index], tuple(sizes))
+            return stack(column, self.types[index], tuple(sizes))
         joined: Array = np.full((len(column), *sizes), self.fillings[index], dtype=numpy_type)
         for row, value, shape in zip(joined, column, shapes, strict=True):
             row[tuple(map(slice, shape))] = value
@@ -211,7 +210,7 @@ class DenseToSparseBatchDataset(DerivedDataset):
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _SparseBatchIterator(iteration, self)
 
-    def joined(self, elements: list[Element]) -> Element:
+    def joined(self, elements: ElementRun) -> Element:
         """One component (3,): indices (n, 1 + rank), values (n,), dense shape (1 + rank,), each a variant."""
         sizes = [max(size, 0) for size in self.row_shape]
         indices, values = [], []

@@ -9,8 +9,8 @@ from typing import Any, BinaryIO, Final, TypeAlias
 from flowengine.core.arrays import Value
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.resources.data.dataset import DataIterator, DatasetValue, Iteration, Origin, scalar, text
-from flowengine.resources.data.files import Elements, FileDataset
-from flowengine.resources.elements import Element
+from flowengine.resources.data.files import FileDataset
+from flowengine.resources.elements import Element, ElementRun
 from flowengine.resources.records import RecordSource, checked_compression, shown, source_of
 
 _PIECE: Final = 256 * 1024
@@ -45,7 +45,7 @@ class CSVDataset(DatasetValue):
             raise InvalidArgumentError("buffer_size should be positive")
         compression = checked_compression(text(compression_type, "compression_type"))
 
-        def reads(file: BinaryIO, name: bytes) -> Iterator[Elements]:
+        def reads(file: BinaryIO, name: bytes) -> Iterator[ElementRun]:
             blocks = csv_rows(source_of(file, compression, name), delimiter, has_quotes=has_quotes)
             return _without_header(blocks, name) if has_header else blocks
 
@@ -78,15 +78,15 @@ class _CSVIterator(DataIterator):
         return self._read(data, self.number - 1)
 
 
-def _without_header(blocks: Iterator[Elements], name: bytes) -> Iterator[Elements]:
+def _without_header(blocks: Iterator[ElementRun], name: bytes) -> Iterator[ElementRun]:
     first = next(blocks, None)
     if first is None:
         raise InvalidArgumentError(f"{shown(name)} is empty, and a header is wanted")
-    yield first[1:]
+    yield first.part(1)
     yield from blocks
 
 
-def csv_rows(source: RecordSource, delimiter: bytes, *, has_quotes: bool) -> Iterator[Elements]:
+def csv_rows(source: RecordSource, delimiter: bytes, *, has_quotes: bool) -> Iterator[ElementRun]:
     """Rows without their ends (newline, carriage return, or both), a block at a time.
 
     A row whose quotes are out of place ends with its line; one whose last quote is missing, with the file.
@@ -108,7 +108,7 @@ def csv_rows(source: RecordSource, delimiter: bytes, *, has_quotes: bool) -> Ite
         if not piece and held:
             rows.append(held[:-1] if held.endswith(b"\r") else held)
         if rows:
-            yield list(zip(rows))
+            yield ElementRun([rows])
         if not piece:
             return
 

@@ -27,7 +27,7 @@ from flowengine.core.shapes import TensorShape
 from flowengine.ir.attrs import AttrValue
 from flowengine.resources.calling import FunctionCaller, NamedFunction
 from flowengine.resources.container import ResourceManager
-from flowengine.resources.elements import Element
+from flowengine.resources.elements import Element, ElementRun
 from flowengine.resources.services import Services, ServiceTasks
 
 #: What an iterator says of where it stands: numbers, texts, arrays, and lists and dictionaries of them.
@@ -209,9 +209,9 @@ class DataIterator:
         """The next element, None after the last. Raises what is wrong with this one."""
         raise AssertionError(f"{type(self).__name__} gives no elements")
 
-    async def take(self, count: int) -> list[Element]:
+    async def take(self, count: int) -> ElementRun:
         """The next `count` elements, fewer only at the end. Sources that have many at once give them so."""
-        taken: list[Element] = []
+        taken = ElementRun()
         while len(taken) < count:
             element = await self.next()
             if element is None:

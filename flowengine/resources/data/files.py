@@ -7,7 +7,7 @@ given out. What is wrong with a file is raised where its records end; the next c
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import Any, BinaryIO, Final, TypeAlias
 
@@ -24,7 +24,7 @@ from flowengine.resources.data.dataset import (
     text,
     texts,
 )
-from flowengine.resources.elements import Element
+from flowengine.resources.elements import Element, ElementRun
 from flowengine.resources.lmdb import lmdb_records
 from flowengine.resources.reader import FileReading
 from flowengine.resources.records import (
@@ -38,10 +38,8 @@ from flowengine.resources.tf_records import tf_records_alone
 
 _PIECE: Final = 256 * 1024
 
-#: Elements that are read together: one string each, or a key and a string.
-Elements: TypeAlias = Sequence[tuple[bytes, ...]]
 #: From an open file and its name to blocks of the dataset's elements.
-Reads: TypeAlias = Callable[[BinaryIO, bytes], Iterator[Elements]]
+Reads: TypeAlias = Callable[[BinaryIO, bytes], Iterator[ElementRun]]
 
 
 class FileDataset(DatasetValue):
@@ -60,7 +58,7 @@ class FileDataset(DatasetValue):
             self.types = (dtypes.string,) * (1 + has_keys)
             self.shapes = (TensorShape([]),) * (1 + has_keys)
 
-    def opened(self, name: bytes) -> Generator[Elements, None, None]:
+    def opened(self, name: bytes) -> Generator[ElementRun, None, None]:
         """The blocks of a file, which is opened with the first."""
         opener = self.origin.opener
         if opener is None:
@@ -84,7 +82,7 @@ class FileIterator(DataIterator):
         self._dataset = files
         #: The number of the file, and of its next record.
         self.file = self.place = 0
-        self._blocks: Generator[Elements, None, None] | None = None
+        self._blocks: Generator[ElementRun, None, None] | None = None
         self._reading: FileReading | None = None
         self._forget()
 
@@ -92,7 +90,7 @@ class FileIterator(DataIterator):
         """Let go of the file that is being read."""
         if self._reading is not None:
             self._reading.drop()
-        self._ready: Elements = []
+        self._ready = ElementRun()
         self._given = 0
         self._ended = False
         self._error: Exception | None = None
@@ -147,13 +145,13 @@ class FileIterator(DataIterator):
         self.place += 1
         return record
 
-    async def take(self, count: int) -> list[Element]:
-        taken: list[Element] = []
+    async def take(self, count: int) -> ElementRun:
+        taken = ElementRun()
         while len(taken) < count:
             if not await self._more():
                 break
             end = min(self._given + count - len(taken), len(self._ready))
-            taken += self._ready[self._given : end]
+            taken = taken + self._ready.part(self._given, end)
             self.place += end - self._given
             self._given = end
             await self.iteration.breathe()
@@ -173,10 +171,11 @@ def tf_record_dataset(
     names = texts(filenames, "filenames")
     starts = dict(zip(names, to_array(offsets[0]).reshape(-1).tolist(), strict=False)) if offsets else {}
 
-    def reads(file: BinaryIO, name: bytes) -> Iterator[Elements]:
+    def reads(file: BinaryIO, name: bytes) -> Iterator[ElementRun]:
         if starts.get(name):
             file.seek(starts[name])
-        return tf_records_alone(source_of(file, compression, name), name)
+        for records in tf_records_alone(source_of(file, compression, name), name):
+            yield ElementRun([records])
 
     return FileDataset(origin, filenames, reads)
 
@@ -187,23 +186,23 @@ def text_line_dataset(
     """The lines of text files, without their ends."""
     compression = checked_compression(text(compression_type, "compression_type"))
 
-    def reads(file: BinaryIO, name: bytes) -> Iterator[Elements]:
+    def reads(file: BinaryIO, name: bytes) -> Iterator[ElementRun]:
         return text_lines(source_of(file, compression, name))
 
     return FileDataset(origin, filenames, reads)
 
 
-def text_lines(source: RecordSource) -> Iterator[Elements]:
+def text_lines(source: RecordSource) -> Iterator[ElementRun]:
     """Lines without their ends, a block at a time; carriage returns are left out wherever they are."""
     held = b""
     while piece := source.read(_PIECE):
         held += piece
         end = held.rfind(b"\n")
         if end >= 0:
-            yield list(zip(held[:end].replace(b"\r", b"").split(b"\n")))
+            yield ElementRun([held[:end].replace(b"\r", b"").split(b"\n")])
             held = held[end + 1 :]
     if held:
-        yield [(held.replace(b"\r", b""),)]
+        yield ElementRun([[held.replace(b"\r", b"")]])
 
 
 def fixed_length_record_dataset(
@@ -228,7 +227,7 @@ def fixed_length_record_dataset(
             raise InvalidArgumentError(f"{what} must be at least {least}, not {size}")
     compression = checked_compression(text(compression_type, "compression_type"))
 
-    def reads(file: BinaryIO, name: bytes) -> Iterator[Elements]:
+    def reads(file: BinaryIO, name: bytes) -> Iterator[ElementRun]:
         if not compression:
             body = os.fstat(file.fileno()).st_size - header - footer
             if body % record:
@@ -238,11 +237,15 @@ def fixed_length_record_dataset(
                 )
         source = source_of(file, compression, name)
         for block in fixed_length(source, name, header=header, record=record, footer=footer, hop=0):
-            yield [each[1:] for each in block]
+            yield ElementRun([[record for _, record in block]])
 
     return FileDataset(origin, filenames, reads)
 
 
 def lmdb_dataset(origin: Origin, filenames: Value) -> FileDataset:
     """The keys and values of LMDB environments."""
-    return FileDataset(origin, filenames, lmdb_records, has_keys=True)
+
+    def reads(file: BinaryIO, name: bytes) -> Iterator[ElementRun]:
+        return map(ElementRun.of, lmdb_records(file, name))
+
+    return FileDataset(origin, filenames, reads, has_keys=True)

@@ -17,7 +17,7 @@ from flowengine.resources.data.dataset import (
 )
 from flowengine.resources.data.functional import Captured, FunctionDataset
 from flowengine.resources.data.working_ahead import AUTOTUNE, CYCLE_TUNED
-from flowengine.resources.elements import Element
+from flowengine.resources.elements import Element, ElementRun
 
 
 async def opened(call: Captured, iteration: Iteration, element: Element) -> DataIterator:
@@ -66,13 +66,13 @@ class _FlatMapIterator(DataIterator):
             self.current.close()
             self.current = None
 
-    async def take(self, count: int) -> list[Element]:
-        taken: list[Element] = []
+    async def take(self, count: int) -> ElementRun:
+        taken = ElementRun()
         while len(taken) < count:
             if self.current is not None:
                 missing = count - len(taken)
                 more = await self.current.take(missing)
-                taken += more
+                taken = taken + more
                 if len(more) == missing:
                     break
                 self.current.close()

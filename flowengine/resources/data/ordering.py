@@ -18,7 +18,7 @@ from flowengine.resources.data.dataset import (
     checked_number,
     scalar,
 )
-from flowengine.resources.elements import Element
+from flowengine.resources.elements import Element, ElementRun
 
 
 class DerivedDataset(DatasetValue):
@@ -107,10 +107,10 @@ class _TakeIterator(DataIterator):
             self.given += 1
         return element
 
-    async def take(self, count: int) -> list[Element]:
+    async def take(self, count: int) -> ElementRun:
         source = self.input
         if source is None:
-            return []
+            return ElementRun()
         wanted = count if self._count < 0 else min(count, self._count - self.given)
         taken = await source.take(wanted)
         self.given += len(taken)
@@ -231,11 +231,11 @@ class _RepeatIterator(LastingIterator[RepeatDataset]):
             self._next_epoch()
         return None
 
-    async def take(self, count: int) -> list[Element]:
-        taken: list[Element] = []
+    async def take(self, count: int) -> ElementRun:
+        taken = ElementRun()
         while self.input is not None:
             more = await self.input.take(count - len(taken))
-            taken += more
+            taken = taken + more
             self.began = self.began or bool(more)
             if len(taken) == count:
                 break

@@ -23,7 +23,7 @@ from flowengine.resources.calling import CallOutcome
 from flowengine.resources.data.batches import BatchDataset, batch_of, joined_beside
 from flowengine.resources.data.dataset import DatasetValue, Iteration, Origin, shape_of
 from flowengine.resources.data.ordering import DerivedDataset
-from flowengine.resources.elements import Element, rows_of
+from flowengine.resources.elements import Element, ElementRun, rows_of
 
 
 class ElementCalls(Protocol):
@@ -85,7 +85,7 @@ async def batch_from(
 
     Where some are wrong, the whole batch is taken, and the error of the first is raised.
     """
-    elements: list[Element] = []
+    elements = ElementRun()
     failure: OpError | None = None
     for _ in range(batched.batch_size):
         try:
@@ -141,7 +141,7 @@ class _RowsCall:
             return outcome
         try:
             rows = [await self._one(iteration, row) or () for row in rows_of(tuple(columns))]
-            batch = batch_of(rows, self._batched.types)
+            batch = batch_of(ElementRun.of(rows), self._batched.types)
         except OpError as error:
             return CallOutcome((), error, 0)
         return CallOutcome(batch, None, sum(map(bytes_at_most, batch)))

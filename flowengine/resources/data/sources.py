@@ -22,7 +22,7 @@ from flowengine.resources.data.dataset import (
     scalar,
 )
 from flowengine.resources.data.random import RandomNumbers
-from flowengine.resources.elements import Element
+from flowengine.resources.elements import Element, ElementRun
 
 #: Elements that a source gives between two looks at the clock.
 _LOOK_EVERY = 16
@@ -123,12 +123,12 @@ class _SliceIterator(DataIterator):
         self.place = place + 1
         return tuple([column[place] for column in self._dataset.columns])
 
-    async def take(self, count: int) -> list[Element]:
+    async def take(self, count: int) -> ElementRun:
         await self.iteration.breathe()
         end = min(self.place + count, self._dataset.count)
-        columns = [list(column[self.place : end]) for column in self._dataset.columns]
+        taken = ElementRun([list(column[self.place : end]) for column in self._dataset.columns])
         self.place = end
-        return list(zip(*columns, strict=True))
+        return taken
 
 
 class SparseTensorSliceDataset(DatasetValue):

@@ -22,7 +22,8 @@ from flowengine.core.arrays import Value
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, UnknownError
 from flowengine.resources.data.dataset import Origin, text
-from flowengine.resources.data.files import Elements, FileDataset
+from flowengine.resources.data.files import FileDataset
+from flowengine.resources.elements import ElementRun
 
 #: Rows that are read at a time.
 _ROWS: Final = 256
@@ -53,13 +54,13 @@ def sql_dataset(origin: Origin, driver_name: Value, data_source_name: Value, que
         wrong = next(t for t, column in zip(origin.attrs["output_types"], columns, strict=True) if not column)
         raise InvalidArgumentError(f"a column of a query cannot be of type {wrong.name}")
 
-    def reads(file: BinaryIO, name: bytes) -> Iterator[Elements]:
+    def reads(file: BinaryIO, name: bytes) -> Iterator[ElementRun]:
         return _rows(os.path.abspath(os.fsdecode(name)), statement, [each for each in columns if each])
 
     return FileDataset(origin, data_source_name, reads)
 
 
-def _rows(path: str, query: str, columns: list[Callable[[_Stored], Value]]) -> Iterator[Elements]:
+def _rows(path: str, query: str, columns: list[Callable[[_Stored], Value]]) -> Iterator[ElementRun]:
     try:
         # Blocks are read by one thread after the other.
         with closing(
@@ -75,9 +76,8 @@ def _rows(path: str, query: str, columns: list[Callable[[_Stored], Value]]) -> I
                     f"output_types ({len(columns)})."
                 )
             while rows := cursor.fetchmany(_ROWS):
-                yield [
-                    tuple([column(value) for column, value in zip(columns, row, strict=True)]) for row in rows
-                ]
+                made = zip(columns, zip(*rows, strict=True), strict=True)
+                yield ElementRun([list(map(column, values)) for column, values in made])
     except sqlite3.Error as error:
         raise UnknownError(f"{path}: {error}: {query}") from error
 

@@ -21,7 +21,7 @@ from flowengine.resources.data.dataset import (
 from flowengine.resources.data.functional import Captured
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.data.sources import ListDataset, variant_of
-from flowengine.resources.elements import Element
+from flowengine.resources.elements import Element, ElementRun
 
 
 def dataset_of(
@@ -66,7 +66,7 @@ class WindowDataset(DerivedDataset):
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _WindowIterator(iteration, self)
 
-    def joined(self, elements: list[Element]) -> Element:
+    def joined(self, elements: ElementRun) -> Element:
         """One window of these elements."""
         source = self.source
         columns = zip(*elements, strict=True)
@@ -108,7 +108,7 @@ class _WindowIterator(DataIterator):
         for each in window:
             if isinstance(each, OpError):
                 raise each
-        return made.joined([each for each in window if not isinstance(each, OpError)])
+        return made.joined(ElementRun.of(each for each in window if not isinstance(each, OpError)))
 
     async def _read(self) -> None:
         assert self.input is not None
@@ -152,7 +152,7 @@ class SlidingWindowDataset(DerivedDataset):
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _WindowIterator(iteration, self)
 
-    def joined(self, elements: list[Element]) -> Element:
+    def joined(self, elements: ElementRun) -> Element:
         """One window of these elements."""
         return batch_of(elements, self.types)
 

@@ -18,6 +18,7 @@ from flowengine.core.errors import CancelledError, InvalidArgumentError
 from flowengine.resources.data import working_ahead
 from flowengine.resources.data.batches import joined_beside
 from flowengine.resources.data.working_ahead import AheadIterator, AwaitedElement
+from flowengine.resources.elements import ElementRun
 from tests.resources.data.test_closing import Watched, iteration
 
 Dataset = fe.data.Dataset
@@ -78,14 +79,14 @@ async def test_an_element_larger_than_the_bound_is_made_all_the_same(monkeypatch
 async def test_threads_parse_and_join() -> None:
     threads: set[int] = set()
 
-    def joined(elements: list[Any]) -> Any:
+    def joined(elements: ElementRun) -> Any:
         threads.add(threading.get_ident())
-        return (np.stack([each[0] for each in elements]),)
+        return (np.stack(elements.columns[0]),)
 
     small, large = (np.zeros(10),), (np.zeros(1_000_000),)
-    assert (await joined_beside(joined, [small] * 2))[0].shape == (2, 10)
+    assert (await joined_beside(joined, ElementRun.of([small] * 2)))[0].shape == (2, 10)
     assert threads == {threading.get_ident()}
-    assert (await joined_beside(joined, [large] * 2))[0].shape == (2, 1_000_000)
+    assert (await joined_beside(joined, ElementRun.of([large] * 2)))[0].shape == (2, 1_000_000)
     assert len(threads) == 2
 
 

@@ -31,7 +31,7 @@ from flowengine.resources.data.functional import Captured
 from flowengine.resources.data.interleaving import opened
 from flowengine.resources.data.sources import variant_of
 from flowengine.resources.data.windows import dataset_of
-from flowengine.resources.elements import Element
+from flowengine.resources.elements import Element, ElementRun
 from flowengine.resources.records import checked_compression
 
 METADATA: Final = "snapshot.metadata"
@@ -188,7 +188,7 @@ class DeferredIterator(DataIterator):
     async def next(self) -> Element | None:
         return await (await self._begun()).next()
 
-    async def take(self, count: int) -> list[Element]:
+    async def take(self, count: int) -> ElementRun:
         return await (await self._begun()).take(count)
 
     def close(self) -> None:
@@ -219,10 +219,10 @@ class SavedShardDataset(DatasetValue):
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _ShardElements(iteration, self)
 
-    def element(self, records: list[Element]) -> Element:
+    def element(self, records: ElementRun) -> Element:
         """The element whose components these records are; DataLossError where they are not."""
         values: list[Value] = []
-        for (record,), dtype in zip(records, self.types, strict=True):
+        for record, dtype in zip(records.columns[0], self.types, strict=True):
             try:
                 proto = TensorProto.FromString(record)
                 value: Any = decode_tensor(proto)
@@ -252,7 +252,7 @@ class _ShardElements(DataIterator):
             return None
         if len(records) < len(made.types):
             raise DataLossError("a saved dataset ends in the middle of an element")
-        if sum(len(record[0]) for record in records) < _LARGE:
+        if sum(map(len, records.columns[0])) < _LARGE:
             return made.element(records)
         return await trio.to_thread.run_sync(made.element, records)
 
