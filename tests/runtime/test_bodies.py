@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,8 +16,8 @@ from google.protobuf import text_format
 import flowengine as fe
 from flowengine.ir.proto import GraphDef
 from flowengine.resources.variable import Variable
-from flowengine.runtime import turn_line
-from flowengine.runtime.bodies import OneRegion
+from flowengine.runtime import bodies, turn_line
+from flowengine.runtime.bodies import DONE, LoopBody, OneRegion
 from flowengine.runtime.planning import learned, tiers
 
 #: `while n > 0: n, s, x, v = n - 1, tanh(s + x) + v, x, v` with a division that fails when n reaches `bad`.
@@ -191,3 +194,23 @@ async def test_a_body_that_is_slow_time_after_time_is_made_smaller(
         await session.run("init")
         assert await session.run("loop:0", feeds(40)) == 0
         assert 0 < len(calls) < 80
+
+
+@pytest.mark.parametrize("is_slow", [False, True])
+def test_a_loop_that_was_slow_for_once_is_forgiven(monkeypatch: pytest.MonkeyPatch, is_slow: bool) -> None:
+    """Only one in which no iteration takes long takes back what an interrupted one has counted."""
+    clock = count(0.0, 0.01 if is_slow else 1e-5)
+    monkeypatch.setattr(bodies, "perf_counter", lambda: next(clock))
+
+    def code(inputs: list[Any], context: Any) -> Generator[int, int | None, Any]:
+        yield 0
+        yield 0
+        return tuple(inputs)
+
+    times = learned.PlanTimes({})
+    times.slow_iterations = 2
+    item: Any = SimpleNamespace(mutates=False, region=SimpleNamespace(call=code))
+    turn: Any = SimpleNamespace(ends=float("inf"))
+    outcome = LoopBody(item, None, times, object()).begin([7], turn)
+    assert (outcome.kind, outcome.value) == (DONE, (7,))
+    assert (times.slow_iterations > 2) if is_slow else (times.slow_iterations == 1)

@@ -248,8 +248,11 @@ def refused() -> bool:
         (101.0, {"others_wait": True}, THREAD),
         (101.0, {}, INLINE),
         # Alone: for the host's sake only.
+        (800.0, {}, INLINE),
         (801.0, {}, THREAD),
+        (800.0, {"is_running": True}, INLINE),
         (1700.0, {"is_product": True}, INLINE),
+        (1800.0, {"is_product": True}, INLINE),
         (1801.0, {"is_product": True}, THREAD),
         (801.0, {"is_running": True, "is_product": True}, THREAD),
         (799.0, {"is_running": True}, INLINE),
