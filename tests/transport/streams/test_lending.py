@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
-import errno
-import os
 import socket
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from sys import getrefcount
 from typing import Any, Final
@@ -29,16 +26,15 @@ from flowengine.transport.errors import RemoteProtocolError
 from flowengine.transport.limits import LENT_PIECE_BYTES_MIN, LENT_TENSOR_BYTES_MIN, Limits
 from flowengine.transport.peer import IncomingCall, Peer, Reply, Service
 from flowengine.transport.streams import keeping, pages, tcp
-from flowengine.transport.streams.pages import PagePipe, can_send_pages
+from flowengine.transport.streams.pages import can_send_pages
 from flowengine.transport.streams.schemes import lends_memory
 from flowengine.transport.tensors.exchange import Exchange
 from flowengine.transport.wire import lent
 from flowengine.transport.wire.payload import Payload
 from flowengine.transport.wire.states import Side
+from tests.transport.peers import open_by_hand
+from tests.transport.streams.paging import needs_pages, no_pipe
 from tests.transport.streams.test_streams import tcp_pair
-from tests.transport.test_peer import open_by_hand
-
-needs_pages = pytest.mark.skipif(not can_send_pages(), reason="this system copies what sockets send")
 
 #: Tensors of this many bytes are lent in the tests without sockets.
 SMALL: Final = 70_000
@@ -126,6 +122,8 @@ def _unheld(view: memoryview) -> memoryview:
 
 
 pieces = st.one_of(st.integers(1, 2000), st.integers(10_000, 300_000))
+
+
 acts = st.lists(
     st.one_of(
         st.tuples(st.just("push"), st.sampled_from([100, SMALL - 1, SMALL, 150_000, 700_000])),
@@ -245,119 +243,6 @@ def test_a_pong_answers_once() -> None:
             run.near.heartbeat.pong_came(number)
     run.near.heartbeat.pong_came(3)
     assert run.near.heartbeat.round_trip_seconds is not None
-
-
-# Pages and pipes.
-
-
-def socket_pair() -> tuple[socket.socket, socket.socket]:
-    listener = socket.create_server(("127.0.0.1", 0))
-    near = socket.create_connection(listener.getsockname())
-    far, _ = listener.accept()
-    listener.close()
-    near.setblocking(False)
-    return near, far
-
-
-@needs_pages
-@given(
-    offset=st.integers(0, 5000),
-    sizes=st.lists(st.one_of(st.integers(1, 9000), st.integers(900_000, 4_000_000)), min_size=1, max_size=4),
-    taken=st.integers(1, 2_000_000),
-)
-@settings(max_examples=40)
-def test_pages_arrive_whatever_their_place(offset: int, sizes: list[int], taken: int) -> None:
-    """From any address, in pieces of any length, to a receiver that is slow."""
-    rng = np.random.default_rng(0)
-    data = rng.integers(0, 256, offset + sum(sizes), np.uint8)
-    got = bytearray()
-    near, far = socket_pair()
-    pipe = PagePipe()
-    with near, far:
-        begin = offset
-        for size in sizes:
-            view = data.data[begin : begin + size]
-            begin += size
-            while view:
-                count = pipe.send(near.fileno(), view)
-                view = view[count:]
-                if not count:
-                    got += far.recv(taken)
-        near.close()
-        while piece := far.recv(1 << 20):
-            got += piece
-    pipe.close()
-    assert got == data[offset:].tobytes()
-
-
-@needs_pages
-def test_a_broken_socket_leaves_the_pipe_empty() -> None:
-    pipe = PagePipe()
-    view = np.full(3_000_000, 7, np.uint8).data
-    near, far = socket_pair()
-    far.close()
-    with near:
-        with suppress(ConnectionError):
-            pipe.send(near.fileno(), view)
-        with pytest.raises(ConnectionError):
-            pipe.send(near.fileno(), view)
-    near, far = socket_pair()
-    with near, far:
-        other = np.full(100_000, 9, np.uint8)
-        assert pipe.send(near.fileno(), other.data) == 100_000
-        near.close()
-        got = b""
-        while piece := far.recv(1 << 20):
-            got += piece
-    assert got == other.tobytes()
-    pipe.close()
-
-
-@needs_pages
-def test_what_cannot_be_lent_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory that no pipe takes; and any, while there are no descriptors for a pipe."""
-    data = np.arange(50_000, dtype=np.uint8)
-    pipe = PagePipe()
-    monkeypatch.setattr(pipe, "_vmsplice", lambda *arguments: -1)
-    monkeypatch.setattr(pages, "_free", [])
-    for send in (pipe.send, pages.send_pages):
-        near, far = socket_pair()
-        with near, far:
-            monkeypatch.setattr(pages, "PagePipe", no_pipe)
-            assert send(near.fileno(), data.data) == 50_000
-            near.setblocking(False)
-            big = np.zeros(50_000_000, np.uint8).data
-            while send(near.fileno(), big):
-                pass
-            assert np.array_equal(np.frombuffer(far.recv(50_000, socket.MSG_WAITALL), np.uint8), data)
-    pipe.close()
-
-
-@needs_pages
-def test_a_pipe_that_cannot_be_made_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = set(os.listdir("/proc/self/fd"))
-
-    def full(*arguments: Any) -> int:
-        raise OSError(errno.EMFILE, "Too many open files")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "open", full)
-        with pytest.raises(OSError, match="Too many"):
-            PagePipe()
-    assert set(os.listdir("/proc/self/fd")) == before
-
-
-@needs_pages
-def test_a_c_library_without_the_call_has_no_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    find = pages._vmsplice.__wrapped__
-    assert find().restype is ctypes.c_ssize_t
-    monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
-    with pytest.raises(OSError, match="vmsplice"):
-        find()
-
-
-def no_pipe() -> PagePipe:
-    raise OSError("Too many open files")
 
 
 @needs_pages
