@@ -133,6 +133,32 @@ def test_slices_stay_slices_through_shapes_casts_and_shards(known: bool) -> None
     np.testing.assert_array_equal(dense[1], [[1] * 4, [0] * 4, [1] * 4])
 
 
+def test_rows_are_not_taken_for_rows_where_the_graph_cannot_tell() -> None:
+    """(4, 6) as (?, ?, 6): rows of as many known elements, and not the same ones."""
+    graph = fe.Graph()
+    x = graph.placeholder("float64", [4, 6], name="x")
+    two = graph.placeholder("int32", [], name="two")
+    pairs = graph.ops.Reshape(x, graph.ops.Pack([two, two, graph.constant(6)]))
+    assert pairs.shape.as_list() == [None, None, 6]
+    found = the_gradient(graph.ops.GatherV2(pairs, [1], 0), x)
+    expected = np.repeat([[0.0], [0.0], [1.0], [1.0]], 6, axis=1)
+    np.testing.assert_array_equal(evaluate(graph, found, {x: np.zeros((4, 6)), two: 2}), expected)
+
+
+@pytest.mark.parametrize("dims", [[None, 2], [5, None], [5, 0], None])
+def test_picked_rows_of_any_shape_have_slices(dims: list[int | None] | None) -> None:
+    """However little the graph tells of the rows and of how many are picked."""
+    graph = fe.Graph()
+    table = graph.placeholder("float64", dims, name="table")
+    picked = graph.placeholder("int32", [2, None], name="picked")
+    found = the_slices(graph.ops.GatherV2(table, picked, 0), table)
+    width = 0 if dims == [5, 0] else 2
+    feeds = {table: np.zeros((5, width)), picked: [[3, 1], [3, 0]]}
+    values, indices = evaluate(graph, [found.values, found.indices], feeds)
+    np.testing.assert_array_equal(indices, [3, 1, 3, 0])
+    np.testing.assert_array_equal(values, np.ones((4, width)))
+
+
 def test_slices_of_columns_put_together() -> None:
     graph = fe.Graph()
     parts = [graph.placeholder("float64", [3, columns], name=f"part{columns}") for columns in (1, 2)]

@@ -98,12 +98,15 @@ def test_one_x_lies_behind_another() -> None:
 
 
 @pytest.mark.parametrize("gate", ["none", "op", "graph"])
-def test_gates_change_no_value(gate: str) -> None:
+def test_gates_have_gradients_wait_for_each_other_and_change_no_value(gate: str) -> None:
     graph = fe.Graph()
     x = graph.placeholder("float64", [], name="x")
     z = graph.placeholder("float64", [], name="z")
     found = fe.gradients(graph.ops.Mul(x, z), [x, z], gate=gate)
     np.testing.assert_allclose(evaluate(graph, found, {x: 2.0, z: 3.0}), [3.0, 2.0])
+    of_x, of_z = (set(each.op.control_inputs) for each in found if isinstance(each, fe.Tensor))
+    assert of_x == of_z
+    assert len(of_x) == (0 if gate == "none" else 2)
 
 
 def test_an_op_of_ones_own_without_gradient_is_named_with_its_line() -> None:
@@ -165,8 +168,11 @@ node { name: "product" op: "Mul" input: "x" input: "odd" attr { key: "T" value {
 """
 
 
-def test_an_op_that_nobody_knows_beside_the_way() -> None:
-    graph = fe.Graph.from_graph_def(UNKNOWN)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_an_op_that_nobody_knows_beside_the_way(swapped: bool) -> None:
+    inputs = 'input: "x" input: "odd"'
+    written = UNKNOWN.replace(inputs, 'input: "odd" input: "x"') if swapped else UNKNOWN
+    graph = fe.Graph.from_graph_def(written)
     (found,) = fe.gradients(graph.tensor("sum:0"), graph.tensor("x:0"), 3.0)
     assert evaluate(graph, found) == 3.0
 
