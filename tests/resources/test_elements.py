@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 from pathlib import Path
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +11,7 @@ from flowengine.data import Dataset
 from flowengine.ir.proto import example_pb2
 from flowengine.resources.elements import Element, ElementRun
 from flowengine.resources.event_files import framed
+from tests.collecting import Collections
 
 ROWS = st.integers(1, 3).flatmap(lambda width: st.lists(st.tuples(*[st.integers()] * width), max_size=8))
 
@@ -33,24 +32,6 @@ def test_runs_are_as_lists(elements: list[Element], start: int, stop: int) -> No
     assert list(grown) == elements
 
 
-class _Collections:
-    """Counts what the collector does meanwhile."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __call__(self, phase: str, info: dict[str, Any]) -> None:
-        self.count += phase == "start"
-
-    def __enter__(self) -> _Collections:
-        gc.collect()
-        gc.callbacks.append(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        gc.callbacks.remove(self)
-
-
 def _example(number: int) -> bytes:
     example = example_pb2.Example()
     example.features.feature["x"].int64_list.value.append(number)
@@ -62,7 +43,7 @@ async def _collections(dataset: Dataset) -> int:
     async with dataset.elements() as elements:
         for _ in range(10):
             await elements.__anext__()
-        with _Collections() as collections:
+        with Collections() as collections:
             for _ in range(100):
                 await elements.__anext__()
         return collections.count
