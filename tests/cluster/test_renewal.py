@@ -9,6 +9,7 @@ import pytest
 from flowengine.cluster.founding import found_cluster
 from flowengine.cluster.local import free_ports
 from flowengine.cluster.spec import ClusterSpec
+from flowengine.core.errors import NotFoundError
 
 pytest.importorskip("cryptography")
 
@@ -27,3 +28,14 @@ def test_clients_that_are_there_are_renewed_and_former_tasks_are_not(tmp_path: P
     assert {path.name for path in renewed} == {"client.pem", "second.pem", "worker-0.pem"}
     assert {name for name, text in after.items() if text != before[name]} == {path.name for path in renewed}
     assert after.keys() == before.keys()
+
+
+def test_only_where_the_authority_has_its_key(tmp_path: Path) -> None:
+    addresses = {"worker": [f"127.0.0.1:{free_ports(1)[0]}"]}
+    spec = ClusterSpec.from_toml(found_cluster(tmp_path / "c", addresses, name="renewed", tls=True))
+    folder = Path(spec.tls)
+    (folder / "authority.key").unlink()
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(NotFoundError, match="certificates are renewed where the cluster's authority has"):
+        renew_certificates(folder, spec)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

@@ -56,7 +56,7 @@ def test_lists_and_numbered_tasks() -> None:
         ({}, "at least one task"),
         ({"Worker": ["h:1"]}, "'Worker' is no name of a job"),
         ({"worker": ["h"]}, "/job:worker/task:0: 'h' is no address"),
-        ({"worker": ["h:99999"]}, "no address"),
+        ({"worker": ["h:65536"]}, "no address"),
         ({"worker": ["h:1", "h:1"]}, "task:0 and /job:worker/task:1 have the same address h:1"),
         ({"worker": 3}, "a list of addresses"),
         ({"worker": [3]}, "an address is text"),
@@ -67,6 +67,11 @@ def test_lists_and_numbered_tasks() -> None:
 def test_what_is_no_cluster_is_refused(jobs: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message.replace("(", r"\(")):
         ClusterSpec.of(jobs)
+
+
+def test_any_port_that_there_is() -> None:
+    for port in (0, 1, 65535):
+        assert ClusterSpec.of({"worker": [f"h:{port}"]}).address("/job:worker/task:0") == f"h:{port}"
 
 
 def test_two_tasks_may_choose_their_port_themselves() -> None:
