@@ -1,4 +1,7 @@
-"""Rows of different lengths, as one tensor of values and the places where rows end."""
+"""Rows of different lengths, as one tensor of values and the places where rows end.
+
+Kernels for a CPU alone are those of which TensorFlow has none for GPUs: how long rows are has to be seen.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,8 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets, outputs
 from flowengine.kernels.common.indices import check_indices
+from flowengine.kernels.common.segment_sums import count_rows, taken_and_rest
 from flowengine.kernels.registry import kernel
-
-HOST: Final = "how long rows are has to be seen; TensorFlow has no GPU kernel"
 
 #: A row of a range has fewer elements.
 _LENGTH_END: Final = 2**63 - 1
@@ -58,7 +60,7 @@ def checked_splits(nested: Sequence[Value], values: Array) -> list[Array]:
     return splits
 
 
-@kernel("RaggedRange", fresh=True)
+@kernel("RaggedRange", device="CPU", fresh=True)
 def ragged_range(starts: Value, limits: Value, deltas: Value, *, T: DType, Tsplits: DType) -> Any:
     """Ranges, one a row; what is a scalar is the same for all rows."""
     arrays = [to_array(v) for v in (starts, limits, deltas)]
@@ -131,7 +133,7 @@ def _summed(first: Array, step: Array, lengths: Array) -> Array:
     return out
 
 
-@kernel("RaggedTensorToSparse", fresh=True)
+@kernel("RaggedTensorToSparse", device="CPU", fresh=True)
 def ragged_tensor_to_sparse(nested_splits: tuple[Value, ...], values: Value) -> Any:
     """The sparse tensor of all elements: rows as long as they are, in the longest row's width."""
     elements = to_array(values)
@@ -160,7 +162,7 @@ def _deeper(columns: list[Array], splits: Array, lengths: Array) -> list[Array]:
     return [*outer, np.arange(int(splits[-1])) - np.repeat(splits[:-1], lengths)]
 
 
-@kernel("RaggedGather", fresh=True)
+@kernel("RaggedGather", device="CPU", fresh=True)
 def ragged_gather(
     nested_splits: tuple[Value, ...], values: Value, indices: Value, *, num_outputs: int
 ) -> Any:
@@ -198,8 +200,8 @@ def ragged_gather(
     return outputs([*(found if wanted.ndim else found[1:]), elements.take(rows, 0)])
 
 
-@kernel("RaggedFillEmptyRows", fresh=True)
-def ragged_fill_empty_rows(rowids: Value, values: Value, nrows: Value, default_value: Value) -> Any:
+@kernel("RaggedFillEmptyRows", fresh=True, host=("nrows",), looks=True)
+def ragged_fill_empty_rows(xp: Any, rowids: Value, values: Value, nrows: Value, default_value: Value) -> Any:
     """Values by row, with the default in each row that has none.
 
     returns     (F,) rows, (F,) values, (rows,) bool which were empty, (E,) where each value went
@@ -218,22 +220,25 @@ def ragged_fill_empty_rows(rowids: Value, values: Value, nrows: Value, default_v
     if count < 0 or (not count and len(rows)):
         raise InvalidArgumentError(f"Received nrows = {count} but there are {len(rows)} values")
     check_indices(rows, count, "value_rowids")
-    counts = np.bincount(rows, minlength=count)
+    counts = count_rows(xp, rows, count)
     empty = counts == 0
-    lengths = np.maximum(counts, 1)
-    starts = np.cumsum(lengths) - lengths
+    lengths = xp.maximum(counts, 1)
+    ends = lengths.cumsum()
     order = rows.argsort(kind="stable")
-    before = np.cumsum(counts) - counts
-    where = np.empty(len(rows), np.int64)
-    where[order] = np.arange(len(rows)) - before[rows[order]] + starts[rows[order]]
-    filled = np.empty(int(lengths.sum()), elements.dtype)
+    # A value in order moves up by one for each empty row before its own.
+    where = xp.empty(len(rows), np.int64)
+    where[order] = xp.arange(len(rows)) + empty.cumsum()[rows[order]]
+    total = int(ends[-1]) if count else 0
+    row_of = xp.searchsorted(ends, xp.arange(total), side="right")
+    # Where nothing goes that was there is the default.
+    filled = xp.empty(total, elements.dtype)
+    filled[...] = default
     filled[where] = elements
-    filled[starts[empty]] = default[()]
-    return np.repeat(np.arange(count), lengths), filled, empty, where
+    return row_of, filled, empty, where
 
 
 @kernel("RaggedFillEmptyRowsGrad", fresh=True)
-def ragged_fill_empty_rows_grad(reverse_index_map: Value, grad_values: Value) -> Any:
+def ragged_fill_empty_rows_grad(xp: Any, reverse_index_map: Value, grad_values: Value) -> Any:
     """The gradient of each value, and the sum of those that went to the default."""
     where, rows = to_array(reverse_index_map), to_array(grad_values)
     if where.ndim != 1 or rows.ndim != 1:
@@ -242,7 +247,4 @@ def ragged_fill_empty_rows_grad(reverse_index_map: Value, grad_values: Value) ->
             "vectors"
         )
     check_indices(where, len(rows), "reverse_index_map")
-    unseen = np.ones(len(rows), bool)
-    unseen[where] = False
-    wide = rows.astype(np.float32) if rows.dtype.itemsize == 2 and rows.dtype.kind in "fV" else rows
-    return rows.take(where), wide[unseen].sum(dtype=wide.dtype).astype(rows.dtype)
+    return taken_and_rest(xp, where, rows)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-import numpy as np
-
-from flowengine.core.arrays import Array, to_array
+from flowengine.core.arrays import Array, in_host_memory, to_array
 from flowengine.kernels.array.slicing import check_fits, check_vectors, refuse_spec, strided_spec
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.state.resource_variables import existing
 from flowengine.resources.variable import Variable
-
-HOST: Final = "slices of variables, whose arrays are in host memory"
 
 
 def _assign(
@@ -34,13 +30,14 @@ def _assign(
     except IndexError:
         refuse_spec(spec, target.shape)
         raise
-    if np.shape(part) != value.shape:
-        check_fits(value.shape, np.shape(part))
-    target[spec] = value[()] if value.ndim == 0 else value
+    if part.shape != value.shape:
+        check_fits(value.shape, part.shape)
+    target[spec] = value[()] if value.ndim == 0 and in_host_memory(value) else value
 
 
 @kernel("ResourceStridedSliceAssign", host=("begin", "end", "strides"))
 def resource_strided_slice_assign(
+    xp: Any,
     ref: Any,
     begin: Array,
     end: Array,
@@ -60,6 +57,7 @@ def resource_strided_slice_assign(
 
 @kernel("StridedSliceAssign", host=("begin", "end", "strides"))
 def strided_slice_assign(
+    xp: Any,
     ref: Variable,
     begin: Array,
     end: Array,

@@ -1,114 +1,109 @@
 """The derivative of the incomplete gamma function P(a, x) with regard to a, and of a gamma number.
 
-Up to a + 1 the power series of P is derived term by term, beyond it the continued fraction of 1 - P step by
-step. Both are computed in float64 for a block of elements at once, until none changes.
+Over x^a e^-x / gamma(a), the two first terms of P's power series, derived, are added to an integral up to
+a + 1; beyond it the derivative is that of P - 1, one integral. Neither changes its sign, so nothing is lost.
+Their nodes are the same for all values: so many steps are enough wherever the numbers are, and nobody looks.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
 
-from flowengine.core.arrays import Array
+from flowengine.core.arrays import Array, in_host_memory
 from flowengine.kernels.common.ufuncs import incompatible_shapes
 
-_STEPS_MAX: Final = 10_000
-#: Elements at a time: what a step reads and writes stays in the cache.
+#: Numbers at a time in host memory: what a step reads and writes stays in the cache.
 _BLOCK: Final = 4096
-#: What a sum or a fraction may still change by; the fraction's last bits never come to rest.
-_PRECISION: Final = 1e-17
-_RESTLESS: Final = 1e-15
+#: Values of the integrand that are computed together.
+_TOGETHER: Final = 1 << 17
 
 
-def igamma_grad_a(a: Array, x: Array) -> Array:
-    """dP/da; NaN where a <= 0 or x < 0."""
-    return _of_both(a, x, is_sample=False)
+def _nodes() -> tuple[Array, Array]:
+    """Where an integrand from 0 to infinity that falls as e^-u is looked at, and the weights.
+
+    The points are u = exp(t - exp(-t)), t in equal steps: 1e-11 of the integral at most is lost (seen for a
+    from 1e-9 to 1e5), where twice as many points are good for 1e-14.
+    """
+    steps = np.arange(-3.55, 3.8, 0.1)
+    points = np.exp(steps - np.exp(-steps))
+    return points, points * (1 + np.exp(-steps)) * 0.1
 
 
-def sample_grad(alpha: Array, sample: Array) -> Array:
+_POINTS, _WEIGHTS = _nodes()
+
+
+def igamma_grad_a(xp: Any, special: Any, a: Array, x: Array) -> Any:
+    """dP/da; NaN where a <= 0 or x < 0. `special` has the functions of `scipy.special` for such arrays."""
+    return _of_both(xp, special, a, x, is_sample=False)
+
+
+def sample_grad(xp: Any, special: Any, alpha: Array, sample: Array) -> Any:
     """The derivative of a number drawn from the gamma distribution: -(dP/da) / (dP/dx)."""
-    return _of_both(alpha, sample, is_sample=True)
+    return _of_both(xp, special, alpha, sample, is_sample=True)
 
 
-def _of_both(a: Array, x: Array, *, is_sample: bool) -> Array:
-    dtype = a.dtype
+def _of_both(xp: Any, special: Any, a: Array, x: Array, *, is_sample: bool) -> Any:
     try:
-        first, second = np.broadcast_arrays(a, x)
+        shape = xp.broadcast_shapes(a.shape, x.shape)
     except ValueError:
         raise incompatible_shapes(a, x) from None
-    flat_a, flat_x = (v.astype(np.float64).reshape(-1) for v in (first, second))
-    result = np.full(flat_a.shape, np.nan)
+    flat_a, flat_x = (xp.broadcast_to(v.astype(np.float64), shape).reshape(-1) for v in (a, x))
+    most = float(np.finfo(a.dtype).max)
+    block = _BLOCK if in_host_memory(flat_a) else max(flat_a.size, 1)
+    parts = [
+        _of_block(xp, special, flat_a[start : start + block], flat_x[start : start + block], most, is_sample)
+        for start in range(0, max(flat_a.size, 1), block)
+    ]
+    result = xp.concatenate(parts) if len(parts) > 1 else parts[0]
+    return result.reshape(shape).astype(a.dtype)
+
+
+def _of_block(xp: Any, special: Any, a: Array, x: Array, most: float, is_sample: bool) -> Any:
+    valid = xp.logical_and(xp.logical_and(a > 0, xp.isfinite(a)), x >= 0)
+    inside = xp.logical_and(xp.logical_and(valid, x > 0), xp.isfinite(x))
+    # What is outside is computed of 1 and thrown away: nobody asks how many there are.
+    a, x = xp.where(inside, a, 1.0), xp.where(inside, x, 1.0)
+    log_x = xp.log(x)
+    common = a * log_x - x - special.gammaln(a)
+    # dP/dx is exp(common) / x.
+    factor = -x if is_sample else xp.exp(common)
     # At the ends, and where what all terms have in common underflows, it is 0.
-    inside = (flat_a > 0) & (flat_x >= 0) & np.isfinite(flat_a)
-    result[inside] = 0.0
-    common = np.full(flat_a.shape, -np.inf)
-    within = np.flatnonzero(inside & (flat_x > 0) & (flat_x < np.inf))
-    common[within] = _common(flat_a[within], flat_x[within])
-    kept = common > -np.log(np.finfo(dtype).max)
-    for chosen, derive in ((flat_x <= flat_a + 1, _series), (flat_x > flat_a + 1, _fraction)):
-        places = np.flatnonzero(kept & chosen)
-        for start in range(0, places.size, _BLOCK):
-            at = places[start : start + _BLOCK]
-            # dP/dx is exp(common) / x.
-            factor = -flat_x[at] if is_sample else np.exp(common[at])
-            result[at] = derive(flat_a[at], flat_x[at]) * factor
-    return result.reshape(first.shape).astype(dtype)
+    kept = xp.logical_and(inside, common > -math.log(most))
+    found = xp.where(kept, _over_common(xp, special, a, x, log_x) * factor, 0.0)
+    return xp.where(valid, found, np.nan)
 
 
-def _common(a: Array, x: Array) -> Any:
-    """The logarithm of x^a e^-x / gamma(a)."""
-    from scipy.special import gammaln
+def _over_common(xp: Any, special: Any, a: Array, x: Array, log_x: Array) -> Any:
+    """dP/da over x^a e^-x / gamma(a).
 
-    return a * np.log(x) - x - gammaln(a)
-
-
-def _series(a: Array, x: Array) -> Array:
-    """dP/da over the common factor: the sum of x^k / (a ... (a + k)) (log x - digamma(a + k + 1))."""
-    from scipy.special import digamma
-
-    logarithm = np.log(x)
-    term, place, slope = 1 / a, a.copy(), digamma(a + 1)
-    total: Array = term * (logarithm - slope)
-    for _ in range(_STEPS_MAX):
-        place += 1
-        term *= x / place
-        slope += 1 / place
-        add = term * (logarithm - slope)
-        total += add
-        if (np.abs(add) <= _PRECISION * np.abs(total)).all():
-            break
-    return total
-
-
-def _fraction(a: Array, x: Array) -> Array:
-    """dP/da over the common factor, from 1 - P = exp(common) h(a, x), h a continued fraction.
-
-    Numerators and denominators of its approximants go by one recurrence, their derivatives by its derivative.
+    From 1/a (log x - digamma(a + 1)) + x/(a (a + 1)) (log x - digamma(a + 2)) the rest of the series is
+    x^2/(a (a + 1)) times the integral of exp(-(a + 2) u + x - x e^-u) (log x - digamma(a + 2) - u).
     """
-    from scipy.special import digamma
+    is_low = x <= a + 1
+    first = special.digamma(a + 1)
+    slope = first + 1 / (a + 1)
+    share = x / (a * (a + 1))
+    terms = (log_x - first) / a + share * (log_x - slope)
+    share = share * x
+    order = xp.where(is_low, a + 2, a)
+    # Both integrands fall like exp(-u) over so much, or faster.
+    width = 1 / xp.maximum(xp.where(is_low, order - x, x - a), xp.sqrt(xp.maximum(order, x)))
+    begin = xp.where(is_low, log_x - slope, special.digamma(a) - log_x)
+    integral = _integral(xp, xp.where(is_low, -width, width), order - x, x, begin, width) * width
+    return xp.where(is_low, terms + share * integral, integral)
 
-    weight = np.log(x) - digamma(a)
-    none, one = np.zeros_like(a), np.ones_like(a)
-    # Rows: numerator, denominator, and the derivatives of both.
-    before = np.stack([none, one, none, none])
-    divisor = x + 1 - a
-    now = np.stack([one, divisor, none, -one])
-    value, slope = now[0] / now[1], one / (divisor * divisor)
-    for i in range(1, _STEPS_MAX):
-        factor = -i * (i - a)
-        divisor = divisor + 2
-        after = divisor * now + factor * before
-        after[2:] += i * before[:2] - now[:2]
-        next_value = after[0] / after[1]
-        next_slope = (after[2] - next_value * after[3]) / after[1]
-        size = np.abs(next_value * weight) + np.abs(next_slope)
-        change = np.abs((next_value - value) * weight) + np.abs(next_slope - slope)
-        steady = change <= _RESTLESS * size
-        value, slope = next_value, next_slope
-        scale = 1 / np.abs(after[1])
-        before, now = now * scale, after * scale
-        if steady.all():
-            break
-    result: Array = -(value * weight + slope)
-    return result
+
+def _integral(xp: Any, signed: Array, linear: Array, curved: Array, begin: Array, width: Array) -> Any:
+    """The integral over u > 0 of exp(linear v - curved (e^v - 1 - v)) (begin - width u), v = signed u."""
+    total: Any = 0.0
+    count = max(1, min(len(_POINTS), _TOGETHER // max(signed.size, 1)))
+    for first in range(0, len(_POINTS), count):
+        points = xp.asarray(_POINTS[first : first + count, None])
+        weights = xp.asarray(_WEIGHTS[first : first + count, None])
+        v = signed * points
+        falls = xp.exp(linear * v - curved * (xp.expm1(v) - v))
+        total = total + (weights * falls * (begin - width * points)).sum(0)
+    return total

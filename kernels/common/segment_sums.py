@@ -116,4 +116,17 @@ def count_rows(xp: Any, positions: Array, count: int) -> Any:
     return result.view(np.int64)
 
 
-__all__ = ["add_rows", "combine_rows", "count_rows", "in_one_order", "subtract_rows"]
+def taken_and_rest(xp: Any, positions: Array, numbers: Array) -> tuple[Any, Any]:
+    """The numbers at the positions, all of them inside, and the sum of those that are at none.
+
+    Half precision is added in float32.
+    """
+    unseen = xp.ones(len(numbers), np.bool_)
+    unseen[positions] = False
+    is_narrow = numbers.dtype.itemsize == 2 and numbers.dtype.kind in "fV"
+    wide = numbers.astype(np.float32) if is_narrow else numbers
+    left = wide[unseen] if in_host_memory(wide) else xp.where(unseen, wide, wide.dtype.type(0))
+    return numbers.take(positions), left.sum(dtype=wide.dtype).astype(numbers.dtype)
+
+
+__all__ = ["add_rows", "combine_rows", "count_rows", "in_one_order", "subtract_rows", "taken_and_rest"]

@@ -117,10 +117,10 @@ def igammac(xp: Any, a: Array, x: Array) -> Any:
     return xp.where(_outside(xp, a, x), a.dtype.type("nan"), special_functions(xp).gammaincc(a, x))
 
 
-@kernel("IgammaGradA", device="CPU", fresh=True, heavy=lambda a, x: (a.size + x.size) * 1.0)
-def igamma_grad_a(a: Array, x: Array) -> Array:
-    """The derivative of Igamma with regard to a. For a CPU: the series ends when its terms are small."""
-    return gamma_derivatives.igamma_grad_a(a, x)
+@kernel("IgammaGradA", fresh=True, heavy=lambda a, x: (a.size + x.size) * 1.0)
+def igamma_grad_a(xp: Any, a: Array, x: Array) -> Any:
+    """The derivative of Igamma with regard to a."""
+    return gamma_derivatives.igamma_grad_a(xp, special_functions(xp), a, x)
 
 
 def _outside(xp: Any, a: Array, x: Array) -> Any:

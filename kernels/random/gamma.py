@@ -7,7 +7,7 @@ nearly all, are computed at once and the others one by one.
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -18,12 +18,11 @@ from flowengine.kernels.common import gamma_derivatives, philox
 from flowengine.kernels.common.array_args import brackets
 from flowengine.kernels.common.costs import elements_of
 from flowengine.kernels.context import KernelContext
+from flowengine.kernels.math.special import special_functions
 from flowengine.kernels.random.keyed import start_of
 from flowengine.kernels.random.seeds import key_and_counter
 from flowengine.kernels.random.stateful import count_of, node_generator, shape_of
 from flowengine.kernels.registry import kernel
-
-HOST: Final = "numbers are drawn until they are accepted; TensorFlow has no GPU kernel"
 
 
 def _pairs(key: int, start: int, outputs: Array, counter: int) -> tuple[Array, Array]:
@@ -70,7 +69,12 @@ def _one(key: int, start: int, alpha: float) -> float:
             return number if alpha >= 1 else number * uniform() ** (1 / alpha if alpha else math.inf)
 
 
-@kernel("RandomGamma", fresh=True, heavy=lambda shape, alpha: float(np.prod(shape, dtype=float)) * alpha.size)
+@kernel(
+    "RandomGamma",
+    device="CPU",
+    fresh=True,
+    heavy=lambda shape, alpha: float(np.prod(shape, dtype=float)) * alpha.size,
+)
 def random_gamma(shape: Array, alpha: Array, *, node: Node, ctx: KernelContext) -> Any:
     """Numbers of the gamma distributions with shape parameters alpha and scale 1: shape + alpha.shape."""
     dims = shape_of(shape)
@@ -103,13 +107,13 @@ def _stateless_cost(shape: Array, *rest: Any) -> float:
     return elements_of(shape)
 
 
-@kernel("StatelessRandomGammaV2", fresh=True, heavy=_stateless_cost)
+@kernel("StatelessRandomGammaV2", device="CPU", fresh=True, heavy=_stateless_cost)
 def stateless_random_gamma_v2(shape: Array, seed: Array, alpha: Array) -> Any:
     """Numbers of the gamma distributions with shape parameters alpha: of a shape that ends with theirs."""
     return _of_shape(shape, key_and_counter(seed), alpha)
 
 
-@kernel("StatelessRandomGammaV3", fresh=True, heavy=_stateless_cost)
+@kernel("StatelessRandomGammaV3", device="CPU", fresh=True, heavy=_stateless_cost)
 def stateless_random_gamma_v3(shape: Array, key: Array, counter: Array, alg: Any, alpha: Array) -> Any:
     """The same for a key and a counter."""
     return _of_shape(shape, start_of(key, counter, alg), alpha)
@@ -148,6 +152,6 @@ def _candidates(x: Array, u: Array, b: Array, alpha: Array) -> tuple[Array, Arra
 
 
 @kernel("RandomGammaGrad", fresh=True, heavy=lambda alpha, sample: (alpha.size + sample.size) * 1.0)
-def random_gamma_grad(alpha: Array, sample: Array) -> Array:
+def random_gamma_grad(xp: Any, alpha: Array, sample: Array) -> Any:
     """The derivative of a number drawn with the shape parameter alpha with regard to it."""
-    return gamma_derivatives.sample_grad(alpha, sample)
+    return gamma_derivatives.sample_grad(xp, special_functions(xp), alpha, sample)

@@ -20,8 +20,10 @@ from flowengine.core.errors import InternalError, InvalidArgumentError
 from flowengine.ir.graph import Node
 from flowengine.kernels.common import philox
 from flowengine.kernels.common.array_args import brackets
+from flowengine.kernels.common.checks import refuse
 from flowengine.kernels.common.costs import elements_of
 from flowengine.kernels.context import KernelContext
+from flowengine.kernels.math.special import special_functions
 from flowengine.kernels.random.seeds import key_and_counter
 from flowengine.kernels.random.stateful import count_of, node_generator, shape_of
 from flowengine.kernels.registry import kernel
@@ -34,6 +36,12 @@ _REFUSED_MAX: Final = 1000
 _BATCH: Final = 100
 #: Counters that are tried at a time, at least.
 _GROUPS: Final = 8
+
+#: Below this logarithm a probability is not made of it: that is at 8 deviations.
+_FAR_TAIL: Final = -34.0
+#: Steps from a quantile's first terms to its last bits, everywhere beyond.
+_NEWTON_STEPS: Final = 3
+_LOG_TWO_PI: Final = math.log(2 * math.pi)
 
 #: Groups of numbers (groups, numbers of a group) -> candidates of deviation 1 in order, and which are taken.
 _Trial = Callable[[Any], tuple[Array, Array]]
@@ -117,10 +125,7 @@ def _between(sequence: _Sequence, wanted: int, low: Any, high: Any) -> Array:
 def _of_batch(sequence: _Sequence, wanted: int, mean: Any, deviation: Any, low: Any, high: Any) -> Array:
     finite = np.isfinite(low) or np.isfinite(high)
     if not (deviation > 0 and low < high and finite):
-        raise InvalidArgumentError(
-            f"Invalid parameters: deviation {deviation}, bounds {low} and {high}; wanted are a positive "
-            "deviation and bounds in order, one of them finite"
-        )
+        raise _invalid(deviation, low, high)
     if (np.isinf(low) and low < 0) or high < mean:
         # From the other side: one bound is then the lower one, or both are positive.
         low, high, deviation = high, low, -deviation
@@ -129,8 +134,43 @@ def _of_batch(sequence: _Sequence, wanted: int, mean: Any, deviation: Any, low: 
     return result
 
 
+def _invalid(deviation: Any, low: Any, high: Any) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"Invalid parameters: deviation {deviation}, bounds {low} and {high}; wanted are a positive "
+        "deviation and bounds in order, one of them finite"
+    )
+
+
 def _cost(shape: Array, *rest: Any) -> float:
     return elements_of(shape) * 0.3
+
+
+def _checked(shape: Array, named: dict[str, Array]) -> tuple[tuple[int, ...], int, int]:
+    """(shape of the result, parts of it that have parameters of their own, numbers of each)."""
+    dims = shape_of(shape)
+    if not dims:
+        raise InvalidArgumentError("Shape tensor must not be empty, got []")
+    for name, value in named.items():
+        if value.ndim > 1:
+            raise InvalidArgumentError(
+                f"Input {name} should be a scalar or vector, got shape: {brackets(value.shape)}"
+            )
+    count, batches = count_of(dims), dims[0]
+    if named["means"].size == named["stdevs"].size == 1 and not (
+        named["minvals"].ndim or named["maxvals"].ndim
+    ):
+        return dims, -(-count // _BATCH), _BATCH
+    for name, value in named.items():
+        if value.ndim and value.size not in (1, batches):
+            raise InvalidArgumentError(
+                f"Input {name} should have length 1 or shape[0], got shape: {brackets(value.shape)}"
+            )
+    return dims, batches, count // batches if batches else 0
+
+
+def _reserved(batches: int, samples: int) -> int:
+    """The counters that a node takes for itself, whatever it uses."""
+    return batches * 2 * _REFUSED_MAX * (samples + 3) // 4
 
 
 @kernel(
@@ -155,28 +195,12 @@ def parameterized_truncated_normal(
 
     For a CPU: numbers are drawn until they are accepted.
     """
-    dims = shape_of(shape)
-    if not dims:
-        raise InvalidArgumentError("Shape tensor must not be empty, got []")
     named = {"means": means, "stdevs": stdevs, "minvals": minvals, "maxvals": maxvals}
-    for name, value in named.items():
-        if value.ndim > 1:
-            raise InvalidArgumentError(
-                f"Input {name} should be a scalar or vector, got shape: {brackets(value.shape)}"
-            )
-    count, batches = count_of(dims), dims[0]
-    samples = count // batches if batches else 0
-    if means.size == stdevs.size == 1 and not minvals.ndim and not maxvals.ndim:
-        batches, samples = -(-count // _BATCH), _BATCH
-    else:
-        for name, value in named.items():
-            if value.ndim and value.size not in (1, batches):
-                raise InvalidArgumentError(
-                    f"Input {name} should have length 1 or shape[0], got shape: {brackets(value.shape)}"
-                )
+    dims, batches, samples = _checked(shape, named)
+    count = count_of(dims)
     if not count:
         return np.empty(dims, dtype.as_numpy_dtype)
-    key, start = node_generator(ctx, node).reserve(batches * 2 * _REFUSED_MAX * (samples + 3) // 4)
+    key, start = node_generator(ctx, node).reserve(_reserved(batches, samples))
     sequence = _Sequence(key, start, dtype.base)
     rows = [np.broadcast_to(value.reshape(-1), (batches,)) for value in named.values()]
     result = np.empty(count, dtype.as_numpy_dtype)
@@ -184,6 +208,80 @@ def parameterized_truncated_normal(
         target = result[batch * samples : (batch + 1) * samples]
         target[...] = _of_batch(sequence, target.size, *parameters)
     return result.reshape(dims)
+
+
+@kernel(
+    "ParameterizedTruncatedNormal",
+    types={"dtype": ("float16", "float32", "float64")},
+    fresh=True,
+    host=("shape",),
+)
+def parameterized_truncated_normal_by_quantiles(
+    xp: Any,
+    shape: Array,
+    means: Array,
+    stdevs: Array,
+    minvals: Array,
+    maxvals: Array,
+    *,
+    dtype: DType,
+    node: Node,
+    ctx: KernelContext,
+) -> Any:
+    """The same distribution for a device, where nobody looks which numbers are accepted.
+
+    Each number is the quantile of a uniform one: others than a CPU's, as those of TensorFlow's GPUs are.
+    """
+    named = {"means": means, "stdevs": stdevs, "minvals": minvals, "maxvals": maxvals}
+    dims, batches, samples = _checked(shape, named)
+    count = count_of(dims)
+    if not count:
+        return xp.empty(dims, dtype.as_numpy_dtype)
+    key, start = node_generator(ctx, node).reserve(_reserved(batches, samples))
+    uniform = philox.uniform(xp, key, start, batches * samples, dtypes.float64).reshape(batches, samples)
+    mean, deviation, low, high = (
+        xp.broadcast_to(value.reshape(-1).astype(np.float64), (batches,)) for value in named.values()
+    )
+    fits = xp.logical_and(deviation > 0, low < high)
+    fits = xp.logical_and(fits, xp.logical_or(xp.isfinite(low), xp.isfinite(high)))
+    refuse(xp.logical_not(fits).any(), lambda: _first_invalid(fits, deviation, low, high))
+    special = special_functions(xp)
+    columns = [value.reshape(batches, 1) for value in ((low - mean) / deviation, (high - mean) / deviation)]
+    numbers = quantiles_between(xp, special, uniform, *columns)
+    moved = numbers * deviation.reshape(batches, 1) + mean.reshape(batches, 1)
+    within = xp.clip(moved, low.reshape(batches, 1), high.reshape(batches, 1))
+    return within.reshape(-1)[:count].astype(dtype.as_numpy_dtype).reshape(dims)
+
+
+def _first_invalid(fits: Array, deviation: Array, low: Array, high: Array) -> InvalidArgumentError:
+    at = int(fits.argmin())
+    return _invalid(float(deviation[at]), float(low[at]), float(high[at]))
+
+
+def quantiles_between(xp: Any, special: Any, share: Array, low: Array, high: Array) -> Any:
+    """The standard normal numbers of [low, high] below which such shares of those there lie; float64.
+
+    Where the bounds are mostly positive it is computed from the other side, by logarithms of probabilities:
+    so far tails do not vanish.
+    """
+    is_upper = low + high > 0
+    lower, upper = xp.where(is_upper, -high, low), xp.where(is_upper, -low, high)
+    least, most = special.log_ndtr(lower), special.log_ndtr(upper)
+    share = xp.where(is_upper, 1 - share, share)
+    ratio = xp.exp(least - most)
+    wanted = most + xp.log(ratio + share * (1 - ratio))
+    # Beyond so few deviations its own probability says where a number is; farther out Newton's steps do.
+    is_far = wanted < _FAR_TAIL
+    twice = xp.maximum(-2 * wanted - _LOG_TWO_PI, 1.0)
+    far = -xp.sqrt(xp.maximum(twice - xp.log(twice), 1.0))
+    for _ in range(_NEWTON_STEPS):
+        found = special.log_ndtr(far)
+        slope = xp.exp(-far * far / 2 - _LOG_TWO_PI / 2 - found)
+        far = far - (found - wanted) / slope
+    near = special.ndtri(xp.exp(xp.where(is_far, 0.0, wanted)))
+    z = xp.where(is_far, far, near)
+    z = xp.minimum(xp.maximum(xp.where(xp.isnan(z), upper, z), lower), upper)
+    return xp.where(is_upper, -z, z)
 
 
 @kernel(

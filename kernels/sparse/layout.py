@@ -16,7 +16,7 @@ from flowengine.kernels.common.row_order import (
     INT64_END,
     ranks_of_rows,
 )
-from flowengine.kernels.common.segment_sums import count_rows
+from flowengine.kernels.common.segment_sums import count_rows, taken_and_rest
 from flowengine.kernels.numpy.order.row_keys import (
     order_of,
     row_keys,
@@ -336,9 +336,4 @@ def sparse_fill_empty_rows_grad(xp: Any, reverse_index_map: Value, grad_values: 
     check_indices(
         places, len(rows), "Elements in reverse index must be in the range of grad_values: reverse_index_map"
     )
-    unseen = xp.ones(len(rows), np.bool_)
-    unseen[places] = False
-    wide = rows.astype(np.float32) if rows.dtype.itemsize == 2 and rows.dtype.kind in "fV" else rows
-    left = wide[unseen] if in_host_memory(wide) else xp.where(unseen, wide, wide.dtype.type(0))
-    rest = left.sum(dtype=wide.dtype)
-    return rows.take(places), rest.astype(rows.dtype)
+    return taken_and_rest(xp, places, rows)

@@ -1,8 +1,8 @@
 """The Apply ops: optimizers on variables, by reference or by resource handle, dense and sparse.
 
 In host memory a dense op walks over large variables in blocks, so that a rule's intermediate values stay in
-cache; on a device with memory of its own it is launched whole. A sparse one, for host memory alone, touches
-the rows that its indices name and no others, a repeated row as often as it is named. Half and bfloat16
+cache; on a device with memory of its own it is launched whole. A sparse one touches the rows that its indices
+name and no others, a repeated row as often as it is named; its indices are in host memory. Half and bfloat16
 variables are changed through float32.
 
 The reference forms return the variable, the resource forms nothing. `use_locking` needs nothing here: a
@@ -23,7 +23,7 @@ from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.registry import REGISTRY, Kernel
 from flowengine.kernels.training import optimizers
 from flowengine.kernels.training.optimizers import Rule, apply_rule, wide
-from flowengine.kernels.training.sparse_rows import apply_sparse
+from flowengine.kernels.training.sparse_rows import HOST_INPUTS, apply_sparse
 
 #: Elements changed at a time: with five arrays of float32 they stay in a core's second cache, and the
 #: intermediate ones below the size from which the allocator asks the operating system for each anew.
@@ -122,16 +122,18 @@ def _differing(names: Sequence[str], arrays: Sequence[Any], grad: Any) -> Invali
     )
 
 
-def _register(op: str, function: Callable[..., Any], attr_names: tuple[str, ...], device: str | None) -> None:
+def _register(
+    op: str, function: Callable[..., Any], attr_names: tuple[str, ...], host: frozenset[str]
+) -> None:
     REGISTRY.register(
         Kernel(
             op=op,
             function=function,
-            device=device,
+            device=None,
             provider="numpy",
             types=None,
             supports=None,
-            host=frozenset(),
+            host=host,
             fresh=False,
             heavy=None,
             inline=None,
@@ -323,5 +325,5 @@ for _name, _rule, _slots, _dense, _sparse, _attrs in _OPTIMIZERS:
                 f"{_prefix}{_form}{_name}",
                 _kernel(_rule, tuple(_slots.split()), tuple(_inputs.split()), not _prefix),
                 tuple(_attrs.split()),
-                None if _form == "Apply" else "CPU",
+                HOST_INPUTS if "indices" in _inputs.split() else frozenset(),
             )

@@ -12,7 +12,8 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.training.optimizers import Rule, apply_rule
 
-HOST: Final = "how often a row is named has to be seen"
+#: Indices are in host memory wherever the rows are: how often a row is named has to be seen.
+HOST_INPUTS: Final = frozenset({"indices"})
 
 #: So many indices are told apart by a set of Python integers in less time than by sorting them.
 _FEW: Final = 256
@@ -75,10 +76,12 @@ def apply_sparse(
             f"Index {indices[offset]} at offset {offset} in indices is out of range [0, {var.shape[0]})"
         )
     if few is not None and len(set(few)) == len(few):
-        _change_rows(xp, rule, arrays, indices, grad, keywords)
+        _change_rows(xp, rule, arrays, xp.asarray(indices), grad, keywords)
         return
-    for part in _rounds(indices):
-        _change_rows(xp, rule, arrays, indices[part], grad[part], keywords)
+    parts = _rounds(indices)
+    for part in parts:
+        rows = grad if len(parts) == 1 else grad.take(xp.asarray(part), 0)
+        _change_rows(xp, rule, arrays, xp.asarray(indices[part]), rows, keywords)
 
 
 def _change_rows(
@@ -91,4 +94,4 @@ def _change_rows(
         array[rows] = changed
 
 
-__all__ = ["apply_sparse"]
+__all__ = ["HOST_INPUTS", "apply_sparse"]

@@ -21,7 +21,10 @@ PACKAGE: Final = "flowengine.kernels"
 LIBRARIES: Final = ("numpy", "onednn", "cuda")
 #: Families of host code by nature, and why.
 HOST_FAMILIES: Final = {
-    "control": "tokens and transfers, not elements",
+    **dict.fromkeys(
+        [f"control.{name}" for name in ("control_flow", "functional", "python_calls", "sendrecv")],
+        "tokens and transfers, not elements",
+    ),
     "data": "variants: values are Python objects",
     "io": "files and messages",
     "queues": "what waits is a Python object",

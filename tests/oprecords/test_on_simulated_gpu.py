@@ -18,7 +18,7 @@ from tests.oprecords.test_on_strict_arrays import EXCUSED, OF_NUMBERS
 _LOOKING: Final = frozenset(kernel.op for kernel in registry() if kernel.looks)
 _ON_A_DEVICE: Final = [record for record in OF_NUMBERS if record.op not in EXCUSED or record.op in _LOOKING]
 #: So many ops run there at least.
-_ENOUGH: Final = 498
+_ENOUGH: Final = 509
 #: Types tried of each: what runs late goes by memory, not by types.
 _TYPES_MAX: Final = 2
 

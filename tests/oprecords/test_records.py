@@ -82,7 +82,7 @@ async def test_gives_what_the_reference_gives(record: OpRecord, types: Mapping[s
     for built, values, fed in zip(nodes, interpreted, before, strict=True):
         for name, value in built.feeds.items():
             assert _bits(value) == fed[name], f"{record.op} has written into its input {name}"
-        _judge(built, values)
+        judge(built, values)
     if record.random:
         return
     again = fe.Graph.from_graph_def(graph.to_graph_def())
@@ -91,7 +91,8 @@ async def test_gives_what_the_reference_gives(record: OpRecord, types: Mapping[s
         assert [_bits(v) for v in got] == [_bits(v) for v in want], "the compiled tier differs"
 
 
-def _judge(built: Built, values: Sequence[Any]) -> None:
+def judge(built: Built, values: Sequence[Any]) -> None:
+    """Compare what a sample gave with its reference, its check or what was written down."""
     record, node = built.record, built.node
     arrays = [plain(v) for v in values]
     if record.updates:
