@@ -95,6 +95,7 @@ def test_sparse_tensors_are_fed_and_fetched() -> None:
     assert x.shape.rank == 2
     dense = graph.ops.SparseToDense(x.indices, x.dense_shape, x.values, 0.0)
     ragged = fe.RaggedTensor(graph.placeholder("int32", [None]), graph.placeholder("int64", [None]))
+    one, other = (graph.placeholder("int32", []) for _ in range(2))
     value = fe.SparseTensor(np.array([[0, 1]], np.int64), np.array([3.0], np.float32), np.array([1, 4]))
     rows = fe.RaggedTensor(np.array([7, 8], np.int32), np.array([0, 2, 2]))
     with fe.blocking.Session(graph) as session:
@@ -106,6 +107,12 @@ def test_sparse_tensors_are_fed_and_fetched() -> None:
             np.testing.assert_array_equal(parts.row_splits, [0, 2, 2])
         found = session.run(dense, {x: ([[0, 0]], [1.0], [2, 4])})
         assert found.shape == (2, 4)
+        # Beside plain ones, before them and behind.
+        for number, keys in enumerate(([one, x, other], [x, one, other], [one, other, x])):
+            feeds: dict[Any, Any] = {key: value if key is x else number for key in keys}
+            found = session.run([dense, one, other], feeds)
+            np.testing.assert_array_equal(found[0], [[0, 3, 0, 0]])
+            assert found[1:] == [number, number]
         with pytest.raises(fe.errors.InvalidArgumentError, match="is fed 3 values"):
             session.run(dense, {x: ([[0, 0]], [1.0])})
 
