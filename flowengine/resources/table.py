@@ -296,10 +296,12 @@ class DenseHashTable(Table):
 
     What it exports has a row a bucket, as TensorFlow's checkpoints of such tables have: the entries
     first, then rows of the empty key. The number of buckets doubles as the table fills.
+
+    empty_key, deleted_key   those that are reserved; None where there is no second one
     """
 
     kind = "MutableDenseHashTable"
-    __slots__ = ("_empty_key", "_reserved", "buckets", "max_load_factor")
+    __slots__ = ("_reserved", "buckets", "deleted_key", "empty_key", "max_load_factor")
 
     def __init__(
         self,
@@ -327,7 +329,8 @@ class DenseHashTable(Table):
             value_shape=value_shape,
             container=container,
         )
-        self._empty_key = empty.copy()
+        self.empty_key = empty.copy()
+        self.deleted_key: Array | None = None
         self.buckets = buckets
         self.max_load_factor = max_load_factor
         #: {key: what it stands for}
@@ -343,6 +346,7 @@ class DenseHashTable(Table):
             if key in self._reserved:
                 raise InvalidArgumentError("Empty and deleted keys cannot be equal")
             self._reserved[key] = "deleted_key"
+            self.deleted_key = deleted.copy()
 
     def insert(self, keys: Any, values: Any) -> None:
         """See `Table.insert`; InvalidArgumentError for a reserved key."""
@@ -376,7 +380,7 @@ class DenseHashTable(Table):
         """Keys and values, a flat row a bucket; see the class."""
         keys, values = super().export()
         rest = self.buckets - len(keys)
-        empty = np.broadcast_to(self._empty_key, (rest, *self.key_shape))
+        empty = np.broadcast_to(self.empty_key, (rest, *self.key_shape))
         if self.value_dtype.as_numpy_dtype.hasobject:
             nothing = np.full((rest, *self.value_shape), b"", dtype=object)
         else:

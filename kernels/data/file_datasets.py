@@ -14,8 +14,8 @@ from flowengine.core.hashing import fingerprint64
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.file_access import path_of, require_reading, require_writing, translated
 from flowengine.kernels.context import KernelContext
+from flowengine.kernels.data.dataset_graphs import graph_of
 from flowengine.kernels.data.datasets import origin_of, register_datasets
-from flowengine.kernels.data.saving import graph_of
 from flowengine.kernels.io.decoding import check_csv, check_increasing, csv_defaults, csv_fields, csv_value
 from flowengine.kernels.io.files import matching
 from flowengine.kernels.registry import kernel

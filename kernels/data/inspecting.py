@@ -18,8 +18,8 @@ from flowengine.core.shapes import TensorShape
 from flowengine.ir.proto import VariantTensorDataProto
 from flowengine.ir.tensorproto import decode_tensor, encode_tensor
 from flowengine.kernels.context import KernelContext
+from flowengine.kernels.data.dataset_graphs import graph_of
 from flowengine.kernels.data.iterators import checked_iterator
-from flowengine.kernels.data.saving import graph_of
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.state.tables import as_hash_table
 from flowengine.resources.data.dataset import Iteration, check_types, checked_dataset, shape_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flowengine.ir.graph import Node
 from flowengine.kernels.data.iterators import anonymous_iterator
 from flowengine.kernels.registry import kernel
 from flowengine.resources.data.caching import MemoryCache
@@ -45,18 +46,21 @@ def delete_seed_generator(handle: Any, deleter: Any) -> None:
 
 
 class NoResource:
-    """What stands where a resource is not wanted."""
+    """What stands where a resource is not wanted, and the op that says so."""
 
-    __slots__ = ()
+    __slots__ = ("op",)
+
+    def __init__(self, op: str) -> None:
+        self.op = op
 
 
 @kernel("DummyIterationCounter", "DummySeedGenerator", heavy=False)
-def no_resource() -> NoResource:
+def no_resource(*, node: Node) -> NoResource:
     """A handle (resource, rank 0) of nothing."""
-    return NoResource()
+    return NoResource(node.op)
 
 
 @kernel("DummyMemoryCache", heavy=False)
-def no_cache() -> NoResource:
+def no_cache(*, node: Node) -> NoResource:
     """A handle (resource, rank 0) of no cache: each iterator keeps its own."""
-    return NoResource()
+    return NoResource(node.op)

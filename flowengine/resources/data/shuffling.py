@@ -29,19 +29,23 @@ from flowengine.resources.elements import Element
 
 
 class SeedGenerator:
-    """Seeds for each run through a dataset: drawn from two, or always those."""
+    """Seeds for each run through a dataset: drawn from two, or always those.
 
-    __slots__ = ("_numbers", "_reshuffles", "_seeds", "name")
+    seeds        those two
+    reshuffles   whether each run draws others
+    """
+
+    __slots__ = ("_numbers", "name", "reshuffles", "seeds")
 
     def __init__(self, seed: int, seed2: int, *, reshuffles: bool = True) -> None:
-        self._seeds = (seed, seed2)
-        self._reshuffles = reshuffles
+        self.seeds = (seed, seed2)
+        self.reshuffles = reshuffles
         self._numbers = RandomNumbers(seed, seed2)
         self.name = ""
 
     def draw(self) -> tuple[int, int]:
         """The seeds of the next run."""
-        return (self._numbers.next(), self._numbers.next()) if self._reshuffles else self._seeds
+        return (self._numbers.next(), self._numbers.next()) if self.reshuffles else self.seeds
 
     def state(self) -> list[Any]:
         return self._numbers.state()

@@ -198,18 +198,18 @@ class RequestPlanner:
             kernels = measure(kernels, default)
         return (yield from tiered(graph, context, kernels, functions))
 
-    def functions(self) -> FunctionTable | None:
-        """The plans of the graph's functions; None for a graph that has none."""
-        graph = self._graph
-        if graph.library is None:
-            return None
-        if self._functions is None:
+    def functions(self) -> FunctionTable:
+        """The plans of the graph's functions; where it has none, of those that a text brings."""
+        graph, table = self._graph, self._functions
+        if table is None:
             registry = graph.registry if isinstance(graph, BuildGraph) else op_registry()
             library = FunctionLibrary(graph.library, registry, graph.producer)
             context = self.requests.context(None, self._settings, self._kernels)
-            table = self._functions = FunctionTable(library, self._kernels, context, self._compiler)
+            table = FunctionTable(library, self._kernels, context, self._compiler)
             table.caller = None if self._calling is None else self._calling(table)
-        return self._functions
+            if graph.library is not None:
+                self._functions = table
+        return table
 
 
 __all__ = ["AnyPlan", "PreparedPlan", "RequestPlanner", "lent_values", "own_values"]
