@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
 
 from flowengine.core.arrays import Array, Value
+from flowengine.core.errors import ResourceExhaustedError
 from flowengine.devices.ordering import StreamEvent
 
 #: The types of CuPy's arrays.
@@ -18,6 +21,35 @@ HELD_TYPES: Final = frozenset(
     }.items()
     for bits in sizes
 ) | {"bool"}
+
+
+#: cudaHostAllocPortable: pinned for every context of the process.
+_PORTABLE: Final = 1
+#: cudaErrorMemoryAllocation.
+_NO_MEMORY: Final = 2
+
+
+class CupyPinning:
+    """CuPy's calls that pin memory: see `pinned.Pinning`."""
+
+    def __init__(self, cupy: Any, ordinal: int) -> None:
+        """`ordinal` is the card in whose context memory is pinned, for all of them."""
+        self._runtime = cupy.cuda.runtime
+        self._card = partial(cupy.cuda.Device, ordinal)
+
+    def allocate_pinned(self, size: int) -> int:
+        try:
+            with self._card():
+                return int(self._runtime.hostAlloc(size, _PORTABLE))
+        except self._runtime.CUDARuntimeError as error:
+            if error.status != _NO_MEMORY:
+                raise
+            raise ResourceExhaustedError(f"the host has no {size:,} bytes to pin: {error}") from None
+
+    def free_pinned(self, address: int) -> None:
+        # Where the context has ended there is nothing to give back.
+        with suppress(self._runtime.CUDARuntimeError):
+            self._runtime.freeHost(address)
 
 
 class CudaCopy:
@@ -41,4 +73,4 @@ class CudaCopy:
         return self._pinned
 
 
-__all__ = ["HELD_TYPES", "CudaCopy"]
+__all__ = ["HELD_TYPES", "CudaCopy", "CupyPinning"]

@@ -8,7 +8,8 @@ All that kernels compute is on one stream, so between kernels nothing has to wai
   such memory is given up, that stream waits for the work until then before it has it again.
 * A copy out waits for the work until then. What is copied keeps its array until the copy is done, so its
   memory is nobody else's, and a variable that holds it is written elsewhere.
-* Copies go through pinned memory, kept until they are done: neither makes the host wait.
+* Copies go through a ring of pinned memory (`pinned.py`), whose parts are kept until they are done: neither
+  makes the host wait.
 
 `flowengine.devices.ordering` keeps the books of it, with the work as one block of memory; so no event is
 waited for twice. The module is given CuPy and imports nothing, so a stand-in can be in its place.
@@ -40,12 +41,13 @@ from flowengine.core.errors import (
 from flowengine.devices import cuda
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.cuda_calls import CardCalls
-from flowengine.devices.cuda_copies import HELD_TYPES, CudaCopy
+from flowengine.devices.cuda_copies import HELD_TYPES, CudaCopy, CupyPinning
 from flowengine.devices.cuda_errors import CudaErrors
 from flowengine.devices.cuda_times import CudaTimes
 from flowengine.devices.launch_record import LaunchRecord
 from flowengine.devices.lent_value import CUDA, LentValue
 from flowengine.devices.ordering import Launch, Ordering, StreamEvent
+from flowengine.devices.pinned import PinnedMemory
 from flowengine.devices.short_memory import allocated
 
 COMPUTE: Final = 0
@@ -135,6 +137,7 @@ class CudaDevice:
             raise FailedPreconditionError("CuPy finds no card")
         self._ordinal = int(name.rpartition(":")[2]) % count if ordinal is None else ordinal
         self._pool = cupy.cuda.MemoryPool()
+        self._pinned = PinnedMemory(CupyPinning(cupy, self._ordinal))
         with self._card:
             self._streams = [cupy.cuda.Stream(non_blocking=True) for _ in (COMPUTE, COPY_IN, COPY_OUT)]
         #: A thread may wait while others launch.
@@ -182,7 +185,7 @@ class CudaDevice:
             return value
         with self._errors.told(), self._lock:
             self._take_back()
-            pinned = self._pinned(value.shape, value.dtype)
+            pinned = self._pinned.array(value.shape, value.dtype)
             pinned[...] = value
             with self._on(COPY_IN), self._times.around(COPY_IN, "copy in", self._streams[COPY_IN]):
                 made = self._cupy.empty(value.shape, value.dtype)
@@ -220,7 +223,7 @@ class CudaDevice:
             # What was copied in and never used is there as well: work waits for it.
             self._calls.has_worked = True
             self._end_work()
-            pinned = self._pinned(value.shape, value.dtype)
+            pinned = self._pinned.array(value.shape, value.dtype)
             launch = self._ordering.launch(COPY_OUT, reads=[_WORK])
             self._make_waits(launch, COPY_OUT)
             with self._on(COPY_OUT), self._times.around(COPY_OUT, "copy out", self._streams[COPY_OUT]):
@@ -363,13 +366,6 @@ class CudaDevice:
             del self._events[key]
 
     # -- memory -------------------------------------------------------------------------------------
-
-    def _pinned(self, shape: Sequence[int], dtype: Any) -> Array:
-        """Host memory that the card reads and writes by itself, as an array."""
-        count = int(np.prod(shape, dtype=np.int64))
-        memory = self._cupy.cuda.alloc_pinned_memory(max(count * dtype.itemsize, 1))
-        array: Array = np.frombuffer(memory, dtype, count)
-        return array.reshape(shape)
 
     def _allocate(self, size: int) -> Any:
         """Memory of the pool for the current stream, at the second try if need be."""

@@ -1,31 +1,63 @@
-"""A ring of pinned host memory, through which values go to a card and come from it.
+"""Pinned host memory, through which values go to a card and come from it.
 
     with ring.lent(size) as part:          # waits where the part is still in use
         part.data[:] = ...
         context.copy_in(stream, target, part.address, size)
         part.used_until(context.record(stream))
 
+    array = pinned.array((2, 3), dtype)    # in use as long as somebody has the array, or a view of it
+
 Copies from memory that is not pinned would hold up the host until they are done. Pinning costs milliseconds,
-so it is done once.
+so it is done once: a ring is lent part after part. What is too large for it, or comes while its oldest part
+is still in use, has a block of its own, which is kept for the next ones. Nobody waits for an array.
 """
 
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from math import prod
+from typing import Any, Final, Protocol
 
 import numpy as np
 
+from flowengine.core.arrays import Array
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
-from flowengine.devices.cuda_driver import CudaContext, CudaEvent
+from flowengine.devices.cuda_driver import CudaEvent
 
 RING_BYTES: Final = 16 << 20
 #: Parts begin at multiples of it, as cards like to copy.
 _ALIGNMENT: Final = 256
+#: So large a share of a ring one array has at most: a few large ones would empty it.
+_SHARE_MAX: Final = 4
+#: Bytes of blocks beyond the ring that are kept while nobody uses them.
+_KEPT_BYTES: Final = 1 << 30
+
+
+class Pinning(Protocol):
+    """What pins memory: a `CudaContext`, or CuPy (`cuda_copies.py`)."""
+
+    def allocate_pinned(self, size: int) -> int:
+        """The address of memory; ResourceExhaustedError where the host has no more to pin."""
+
+    def free_pinned(self, address: int) -> None:
+        """Give it back; nothing that is enqueued may use it any more."""
+
+
+class _PinnedBlock:
+    """Memory that is given back when nobody has anything of it."""
+
+    __slots__ = ("__weakref__", "address", "size")
+
+    def __init__(self, pinning: Pinning, size: int) -> None:
+        self.size: Final = size
+        self.address: Final = pinning.allocate_pinned(size)
+        # At the end of the process the driver may be gone before.
+        weakref.finalize(self, pinning.free_pinned, self.address).atexit = False
 
 
 @dataclass(slots=True)
@@ -37,6 +69,7 @@ class PinnedPart:
     start: int
     stop: int
     event: CudaEvent | None = field(default=None)
+    is_held: bool = False
 
     def used_until(self, event: CudaEvent) -> None:
         """It is in use until this event, which the ring closes; the last one that is said counts."""
@@ -45,15 +78,33 @@ class PinnedPart:
         self.event = event
 
 
+class _PartHolder:
+    """What an array over pinned memory is based on: the part is in use as long as this lives."""
+
+    __slots__ = ("__array_interface__", "_block", "_part")
+
+    def __init__(self, block: _PinnedBlock, part: PinnedPart, dtype: Any, shape: tuple[int, ...]) -> None:
+        part.is_held = True
+        self._block, self._part = block, part
+        self.__array_interface__ = {
+            "data": (part.address, False),
+            "shape": shape,
+            "typestr": dtype.str,
+            "version": 3,
+        }
+
+    def __del__(self) -> None:
+        self._part.is_held = False
+
+
 class PinnedRing:
     """Pinned memory, lent in turns. For one thread at a time."""
 
-    def __init__(self, context: CudaContext, size: int = RING_BYTES) -> None:
+    def __init__(self, pinning: Pinning, size: int = RING_BYTES) -> None:
         """Raises ResourceExhaustedError where the host has no such memory to pin."""
         self.size: Final = size
-        self._context = context
-        self._address: int | None = context.allocate_pinned(size)
-        buffer = (ctypes.c_uint8 * size).from_address(self._address)
+        self._block: _PinnedBlock | None = _PinnedBlock(pinning, size)
+        buffer = (ctypes.c_uint8 * size).from_address(self._block.address)
         self._data = np.ctypeslib.as_array(buffer)
         self._next = 0
         #: Parts in use, the oldest first.
@@ -65,25 +116,54 @@ class PinnedRing:
 
         Raises InvalidArgumentError for more than the ring has, FailedPreconditionError once it is closed.
         """
-        if self._address is None:
-            raise FailedPreconditionError("this ring of pinned memory has been closed")
+        block = self._opened()
         if not 0 < size <= self.size:
             raise InvalidArgumentError(f"a ring of {self.size} pinned bytes cannot lend {size}")
-        start = self._next if self._next + size <= self.size else 0
-        stop = start + size
-        if start < self._next:
-            # What lies between here and the end is passed over: the parts there are the oldest.
-            self._retire_beyond(self._next)
-        while self._lent and self._lent[0].start < stop and start < self._lent[0].stop:
+        start, passed = self._place(size)
+        while self._is_first_within(start, start + size, passed):
             self._retire()
-        part = PinnedPart(self._address + start, self._data[start:stop], start, stop)
-        self._next = min(self.size, -(-stop // _ALIGNMENT) * _ALIGNMENT)
-        self._lent.append(part)
-        yield part
+        yield self._added(block, start, size)
 
-    def _retire_beyond(self, place: int) -> None:
-        while self._lent and self._lent[0].start >= place:
-            self._retire()
+    def array(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Array | None:
+        """An array of anything, whose part is in use as long as somebody has it; None without room now.
+
+        Raises FailedPreconditionError once the ring is closed.
+        """
+        block = self._opened()
+        size = prod(shape) * dtype.itemsize
+        if not 0 < size <= self.size:
+            return None
+        start, passed = self._place(size)
+        while self._is_first_within(start, start + size, passed):
+            if self._lent[0].is_held or self._lent[0].event is not None:
+                return None
+            self._lent.popleft()
+        return np.asarray(_PartHolder(block, self._added(block, start, size), dtype, tuple(shape)))
+
+    def _opened(self) -> _PinnedBlock:
+        if self._block is None:
+            raise FailedPreconditionError("this ring of pinned memory has been closed")
+        return self._block
+
+    def _place(self, size: int) -> tuple[int, int]:
+        """(where the next part begins, behind which parts are passed over)."""
+        if self._next + size <= self.size:
+            return self._next, self.size
+        # What lies between here and the end is passed over: the parts there are the oldest.
+        return 0, self._next
+
+    def _is_first_within(self, start: int, stop: int, passed: int) -> bool:
+        """Whether the oldest part lies there, or is passed over."""
+        if not self._lent:
+            return False
+        first = self._lent[0]
+        return first.start >= passed or (first.start < stop and start < first.stop)
+
+    def _added(self, block: _PinnedBlock, start: int, size: int) -> PinnedPart:
+        part = PinnedPart(block.address + start, self._data[start : start + size], start, start + size)
+        self._next = min(self.size, -(-part.stop // _ALIGNMENT) * _ALIGNMENT)
+        self._lent.append(part)
+        return part
 
     def _retire(self) -> None:
         part = self._lent[0]
@@ -93,14 +173,55 @@ class PinnedRing:
         self._lent.popleft()
 
     def close(self) -> None:
-        """Wait for what uses the ring, and give its memory back; again does nothing."""
-        address = self._address
-        if address is None:
-            return
+        """Wait for what uses the ring. Its memory is given back, once nobody has an array there."""
         while self._lent:
             self._retire()
-        self._address = None
-        self._context.free_pinned(address)
+        self._block = None
 
 
-__all__ = ["RING_BYTES", "PinnedPart", "PinnedRing"]
+class PinnedMemory:
+    """Pinned arrays of any size. For one thread at a time, whoever drops arrays aside."""
+
+    def __init__(self, pinning: Pinning, size: int = RING_BYTES) -> None:
+        """`size` is the ring's, which is pinned when the first array is made."""
+        self._pinning = pinning
+        self._size = size
+        self._ring: PinnedRing | None = None
+        #: Blocks beyond the ring, each with the part that is the whole of it.
+        self._blocks: list[tuple[_PinnedBlock, PinnedPart]] = []
+
+    def array(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+        """An array of anything, whose memory is in use as long as somebody has it or a view of it.
+
+        Raises ResourceExhaustedError where the host has no more memory to pin.
+        """
+        size = prod(shape) * dtype.itemsize
+        if not size:
+            return np.empty(shape, dtype)
+        if size * _SHARE_MAX <= self._size:
+            if self._ring is None:
+                self._ring = PinnedRing(self._pinning, self._size)
+            found = self._ring.array(shape, dtype)
+            if found is not None:
+                return found
+        block, part = self._own_block(size)
+        return np.asarray(_PartHolder(block, part, dtype, tuple(shape)))
+
+    def _own_block(self, size: int) -> tuple[_PinnedBlock, PinnedPart]:
+        """A block that nobody uses, of the next power of two."""
+        wanted = 1 << max(size - 1, _ALIGNMENT).bit_length()
+        for block, part in self._blocks:
+            if block.size == wanted and not part.is_held:
+                return block, part
+        kept = sum(block.size for block, _ in self._blocks) + wanted
+        for each in [each for each in self._blocks if not each[1].is_held]:
+            if kept <= _KEPT_BYTES:
+                break
+            self._blocks.remove(each)
+            kept -= each[0].size
+        block = _PinnedBlock(self._pinning, wanted)
+        self._blocks.append((block, PinnedPart(block.address, None, 0, wanted)))
+        return self._blocks[-1]
+
+
+__all__ = ["RING_BYTES", "PinnedMemory", "PinnedPart", "PinnedRing", "Pinning"]

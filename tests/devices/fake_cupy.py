@@ -53,6 +53,8 @@ class FakeCupy:
     status    what the next look at an event fails with; 0: nothing
     ended     what every call fails with, since it has ended the context; 0: it lives
     launched  the names of our kernels, in the order in which they were launched
+    pinned    {address: memory} of what is pinned
+    unpinned  memory that was
     """
 
     ndarray = StrictArray
@@ -66,6 +68,8 @@ class FakeCupy:
         self.status = 0
         self.trimmed = 0
         self.launched: list[str] = []
+        self.pinned: dict[int, Any] = {}
+        self.unpinned: list[Any] = []
         fake = self
         streams = iter(range(10**6))
 
@@ -164,9 +168,12 @@ class FakeCupy:
             get_current_stream=lambda: SimpleNamespace(ptr=self.gpu._stream + 1),
             get_elapsed_time=elapsed,
             using_allocator=self._using,
-            alloc_pinned_memory=self._pinned,
             runtime=SimpleNamespace(
-                CUDARuntimeError=CudaError, getDeviceCount=lambda: cards, eventQuery=query
+                CUDARuntimeError=CudaError,
+                getDeviceCount=lambda: cards,
+                eventQuery=query,
+                hostAlloc=self._host_alloc,
+                freeHost=self._free_host,
             ),
             driver=SimpleNamespace(CUDADriverError=CudaError),
         )
@@ -187,9 +194,25 @@ class FakeCupy:
         self.ended = 0
         self.gpu = self._new_gpu(seed)
 
-    def _pinned(self, size: int) -> bytearray:
+    def _host_alloc(self, size: int, flags: int) -> int:
         self.check()
-        return bytearray([0xA5]) * size
+        memory = np.zeros(size, np.uint8)
+        self.pinned[memory.ctypes.data] = memory
+        return memory.ctypes.data
+
+    def _free_host(self, address: int) -> None:
+        """Give pinned memory back. What still reads it finds other bytes, and the process goes on."""
+        memory = self.pinned.pop(address)
+        memory[...] = 0xA5
+        self.unpinned.append(memory)
+
+    def pinned_bytes(self, array: Any) -> Any:
+        """The bytes of an array in pinned memory, found by their address: who has the array is nobody's."""
+        place = array.ctypes.data
+        for address, memory in self.pinned.items():
+            if address <= place and place + array.nbytes <= address + memory.size:
+                return memory[place - address : place - address + array.nbytes]
+        raise AssertionError("what is copied is not in pinned memory")
 
     @contextmanager
     def _using(self, allocate: Callable[[int], Any]) -> Iterator[None]:
@@ -341,20 +364,27 @@ class CardArray(StrictArray):
     def set(self, pinned: Any, stream: Any) -> None:
         gpu = self._fake.gpu
         self._data[...] = pinned
+        source = _seen_by_card(self._fake, pinned)
         with gpu._lock:
             block, target = gpu._block_of(self._data), gpu._late(self._data)
             assert block is not None
-            gpu._launch("set", stream.number, lambda: np.copyto(target, pinned), (), (block.chunk,), "")
+            gpu._launch("set", stream.number, lambda: np.copyto(target, source), (), (block.chunk,), "")
 
 
 def copied_out(array: StrictArray, stream: Any, out: Any, blocking: bool) -> None:
     """`ndarray.get` of CuPy, which does not wait with `blocking=False`."""
     assert not blocking
-    gpu: SimulatedGpu = array._module._runner
+    gpu: Any = array._module._runner
+    target = _seen_by_card(gpu.fake, out)
     with gpu._lock:
         block, source = gpu._block_of(array._data), gpu._late(array._data)
         assert block is not None
-        gpu._launch("get", stream.number, lambda: np.copyto(out, source), (block.chunk,), (), "")
+        gpu._launch("get", stream.number, lambda: np.copyto(target, source), (block.chunk,), (), "")
+
+
+def _seen_by_card(fake: FakeCupy, array: Any) -> Any:
+    """An array as the card sees it: it keeps an address, and no part of a ring."""
+    return fake.pinned_bytes(array).view(array.dtype).reshape(array.shape)
 
 
 __all__ = ["CardArray", "CardMemory", "CudaError", "FakeCupy", "copied_out", "memory_of"]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ctypes
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 from flowengine.devices.cuda_driver import CudaContext, CudaStream
-from flowengine.devices.pinned import PinnedRing
+from flowengine.devices.pinned import PinnedMemory, PinnedRing
 from tests.devices.fake_driver import FakeDriver
 
 
@@ -74,3 +75,80 @@ def test_more_than_the_ring_has(context: CudaContext) -> None:
     with pytest.raises(InvalidArgumentError, match="cannot lend 0"), ring.lent(0):
         pass
     ring.close()
+
+
+class _Pinned:
+    """Memory that is pinned and given back: {address: its bytes}."""
+
+    def __init__(self) -> None:
+        self.live: dict[int, Any] = {}
+        self.sizes: list[int] = []
+
+    def allocate_pinned(self, size: int) -> int:
+        memory = np.zeros(size, np.uint8)
+        self.live[memory.ctypes.data] = memory
+        self.sizes.append(size)
+        return memory.ctypes.data
+
+    def free_pinned(self, address: int) -> None:
+        del self.live[address]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_two_arrays_that_somebody_has_share_memory(seed: int) -> None:
+    chance = random.Random(seed)
+    pinning = _Pinned()
+    pinned = PinnedMemory(pinning, 4096)
+    held: list[tuple[Any, int]] = []
+    array = each = None
+    for number in range(300):
+        shape, dtype = chance.choice([(), (3,), (2, 5), (100,), (0, 4), (3000,)]), chance.choice("bdfF?")
+        array = pinned.array(shape, np.dtype(dtype))
+        assert array.shape == shape
+        assert array.dtype == dtype
+        array.reshape(-1).view(np.uint8)[...] = number % 251
+        # A view is as good as the array.
+        held.append((array[..., None] if chance.random() < 0.5 else array, number % 251))
+        while len(held) > chance.choice([0, 2, 5, 9]):
+            del held[chance.randrange(len(held))]
+        for each, value in held:
+            assert (np.ascontiguousarray(each).view(np.uint8) == value).all()
+    assert pinning.sizes.count(4096) >= 1
+    del pinned, array, each
+    assert len(pinning.live) <= len(held)
+    held.clear()
+    assert pinning.live == {}
+
+
+def test_an_array_outlives_its_ring() -> None:
+    pinning = _Pinned()
+    ring = PinnedRing(pinning, 4096)
+    array = ring.array((4,), np.dtype(np.int32))
+    assert array is not None
+    ring.close()
+    assert len(pinning.live) == 1
+    array[...] = 7
+    del array
+    assert pinning.live == {}
+
+
+def test_while_the_oldest_part_is_in_use_there_is_no_room() -> None:
+    ring = PinnedRing(_Pinned(), 4096)
+    kept = ring.array((1024,), np.dtype(np.uint8))
+    for _ in range(3):
+        assert ring.array((1024,), np.dtype(np.uint8)) is not None
+    assert ring.array((1024,), np.dtype(np.uint8)) is None
+    assert kept is not None
+    del kept
+    assert ring.array((1024,), np.dtype(np.uint8)) is not None
+
+
+def test_large_arrays_have_blocks_that_are_used_again() -> None:
+    pinning = _Pinned()
+    pinned = PinnedMemory(pinning, 4096)
+    for _ in range(5):
+        pinned.array((5000,), np.dtype(np.uint8))
+    assert pinning.sizes == [8192]
+    two = [pinned.array((5000,), np.dtype(np.uint8)) for _ in range(2)]
+    assert pinning.sizes == [8192, 8192]
+    assert two[0].ctypes.data != two[1].ctypes.data

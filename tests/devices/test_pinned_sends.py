@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from flowengine.devices.cuda_copies import CudaCopy
 from flowengine.devices.cuda_device import CudaDevice
 from flowengine.devices.device import DeviceRegistry
 from flowengine.devices.load import DEVICES
-from flowengine.testing.strict_array import StrictArray
+from flowengine.devices.pinned import RING_BYTES
 from flowengine.transport.wire import encoding, payload
 from flowengine.transport.wire.identity import new_key
 from tests.devices.cuda_by_host import give_arrays, opened, without_libraries
@@ -109,30 +108,32 @@ async def test_what_is_fetched_or_stays_in_the_process_is_copied_out_of_pinned_m
     assert [(way, value.nbytes) for way, value in taken] == [("value", 4 * FLOATS)]
 
 
-class PinnedBuffer(bytearray):
-    """Memory that may be referred to weakly."""
-
-
-def test_pinned_memory_is_kept_until_the_card_has_written_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pinned_memory_is_kept_until_the_card_has_written_it() -> None:
     """Who wanted a copy may be cancelled before it is there; the memory must not be given to another then."""
     fake = FakeCupy(4)
-    buffers: list[weakref.ref[PinnedBuffer]] = []
-
-    def pinned(size: int) -> PinnedBuffer:
-        made = PinnedBuffer(size)
-        buffers.append(weakref.ref(made))
-        return made
-
-    fake.cuda.alloc_pinned_memory = pinned
     device = CudaDevice(NAME, fake)
     with device.computing():
         value = device.xp.ones(64)
-    # The card knows an address, and keeps nothing.
-    monkeypatch.setattr(StrictArray, "get", lambda self, **_: None)
     copy = device.start_copy_out(value)
     assert copy is not None
-    event = copy.event
+    event, address = copy.event, copy.lent().ctypes.data
     copy = None
-    assert buffers[-1]() is not None
+    others = [device.start_copy_out(value) for _ in range(3)]
+    assert address not in {other.lent().ctypes.data for other in others if other is not None}
     device.wait(event)
-    assert buffers[-1]() is None
+    (memory,) = fake.pinned.values()
+    at = address - memory.ctypes.data
+    assert memory[at : at + 8].view(np.float64).tolist() == [1.0]
+
+
+async def test_copies_of_a_session_go_through_one_ring() -> None:
+    g = fe.Graph()
+    x = g.placeholder("float32", [FLOATS], name="x")
+    y = g.ops.Tanh(x)
+    fake = FakeCupy(5)
+    async with opened(g, fake) as session:
+        for number in range(200):
+            found = await session.run(y, {x: np.full(FLOATS, number / 100, np.float32)})
+            np.testing.assert_allclose(found, np.full(FLOATS, np.tanh(np.float32(number / 100))), rtol=1e-6)
+            del found
+    assert [memory.size for memory in (*fake.pinned.values(), *fake.unpinned)] == [RING_BYTES]
