@@ -14,10 +14,12 @@ import trio.testing
 from google.protobuf import text_format
 
 import flowengine as fe
+from flowengine.core import dtypes
+from flowengine.core.shapes import TensorShape
 from flowengine.ir.proto import GraphDef
 from flowengine.resources.variable import Variable
 from flowengine.runtime import bodies, turn_line
-from flowengine.runtime.bodies import DONE, LoopBody, OneRegion
+from flowengine.runtime.bodies import DONE, PARKED, TURN, LoopBody, OneRegion, Outcome
 from flowengine.runtime.planning import learned, tiers
 
 #: `while n > 0: n, s, x, v = n - 1, tanh(s + x) + v, x, v` with a division that fails when n reaches `bad`.
@@ -214,3 +216,29 @@ def test_a_loop_that_was_slow_for_once_is_forgiven(monkeypatch: pytest.MonkeyPat
     outcome = LoopBody(item, None, times, object()).begin([7], turn)
     assert (outcome.kind, outcome.value) == (DONE, (7,))
     assert (times.slow_iterations > 2) if is_slow else (times.slow_iterations == 1)
+
+
+def test_a_loop_that_pauses_stops_at_a_variable_that_another_step_writes() -> None:
+    """Of all that it may read or write, however far it has come; what its own step writes is no matter."""
+
+    def code(inputs: list[Any], context: Any) -> Generator[int, int | None, Any]:
+        while inputs[0].writer is None or inputs[0].writer is step:
+            yield 0
+        raise AssertionError("it goes on though somebody writes its variable")
+
+    step = object()
+    variables = [Variable(name, dtypes.int32, TensorShape([])) for name in "ab"]
+    item: Any = SimpleNamespace(mutates=True, region=SimpleNamespace(call=code))
+    turn: Any = SimpleNamespace(ends=-1.0, is_over=lambda: True)
+    body = LoopBody(item, None, learned.PlanTimes({}), step)
+    assert body.begin([variables[0], 7, variables[1]], turn) == Outcome(TURN)
+    for variable in variables:
+        assert variable.acquire(object())
+        assert body.resume(turn) == Outcome(PARKED, variable)
+        variable.release()
+        assert variable.acquire(step)
+        assert body.resume(turn) == Outcome(TURN)
+        variable.release()
+    body.close()
+    with pytest.raises(AssertionError, match="it has begun and is not closed"):
+        body.resume(turn)

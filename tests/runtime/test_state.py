@@ -266,6 +266,32 @@ def test_a_control_trigger_runs_although_its_input_is_dead() -> None:
     assert hand.ran("trigger") == [((), False)]
 
 
+@pytest.mark.parametrize("runs", [False, True])
+def test_what_runs_dead_or_live_runs_behind_a_loop_in_either_case(runs: bool) -> None:
+    """A dead loop gives its dead tokens when it is over: a Send to another device would wait for them."""
+    graph = fe.Graph()
+    ops = graph.ops
+    x = graph.placeholder("int32", [], name="x")
+    p = graph.placeholder("bool", [], name="p")
+    # Its one variable is dead: a loop with a live one goes round, and what is dead in it never comes out.
+    enter = ops.Enter(ops.Switch(x, p).output_true, frame_name="loop")
+    bound = ops.Enter(graph.constant(10), frame_name="loop", is_constant=True)
+    value = ops.Merge([enter, enter])[0]
+    last, going = ops.Switch(value, ops.LoopCond(ops.Less(value, bound)))
+    back = ops.NextIteration(ops.Add(going, going))
+    graph.set_back_edge(value.op.name, 1, OutputPort(back.op.name, 0))
+    total = ops.Exit(last)
+    behind = ops.Neg(total, name="behind")
+    with graph.control_dependencies([behind]):
+        trigger = ops.ControlTrigger(name="trigger")
+    with graph.control_dependencies([trigger]):
+        after = ops.Neg(x, name="after")
+    hand = Hand(graph, [after], {"x": np.int32(4), "p": np.bool_(runs)})
+    assert hand.all() == [-4]
+    assert hand.ran("behind") == [((), not runs)]
+    assert hand.ran("trigger") == [((), False)]
+
+
 def test_a_constant_enter_that_arrives_last_reaches_every_iteration() -> None:
     graph = fe.Graph()
     late = graph.ops.Neg(graph.ops.Neg(graph.placeholder("int32", [], name="late")))
