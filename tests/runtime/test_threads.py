@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
 import trio
 
-from flowengine.runtime.threads import current_inbox
+from flowengine.runtime.threads import Inbox, Job, ThreadPool, current_inbox
 
 
 def test_a_run_of_trio_has_one_inbox() -> None:
@@ -20,3 +26,41 @@ def test_a_run_of_trio_has_one_inbox() -> None:
     for _ in range(2):
         trio.run(look)
     assert found[0] is not found[1]
+
+
+def test_a_pool_ends_when_the_kernel_that_runs_does_and_drops_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At the interpreter's end: a thread that it stops inside BLAS keeps that library's locks."""
+    at_end: list[Callable[[], object]] = []
+    monkeypatch.setattr(atexit, "register", at_end.append)
+    began, may_end = threading.Event(), threading.Event()
+    join = threading.Thread.join
+
+    def waited_for(thread: threading.Thread, timeout: float | None = None) -> None:
+        may_end.set()
+        join(thread, timeout)
+
+    def kernel() -> int:
+        began.set()
+        assert may_end.wait(120)
+        return 7
+
+    inbox = Inbox()
+    pool = ThreadPool(1)
+    done: list[Any] = []
+    first, second = (Job(kernel, (), {}, done.append, inbox) for _ in range(2))
+    pool.submit(first)
+    assert began.wait(120)
+    pool.submit(second)
+    monkeypatch.setattr(threading.Thread, "join", waited_for)
+    (finish,) = at_end
+    finish()
+    (thread,) = pool._threads
+    is_alive = thread.is_alive()
+    may_end.set()
+    assert not is_alive
+    assert (first.result, second.result) == (7, None)
+    assert not pool.is_wanted()
+    inbox._reader.close()
+    inbox._writer.close()
