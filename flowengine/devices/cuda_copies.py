@@ -29,8 +29,8 @@ _PORTABLE: Final = 1
 _NO_MEMORY: Final = 2
 
 
-class CupyPinning:
-    """CuPy's calls that pin memory: see `pinned.Pinning`."""
+class CardPinnedSource:
+    """CuPy's calls that pin memory: see `pinned.PinnedSource`."""
 
     def __init__(self, cupy: Any, ordinal: int) -> None:
         """`ordinal` is the card in whose context memory is pinned, for all of them."""
@@ -73,4 +73,4 @@ class CudaCopy:
         return self._pinned
 
 
-__all__ = ["HELD_TYPES", "CudaCopy", "CupyPinning"]
+__all__ = ["HELD_TYPES", "CardPinnedSource", "CudaCopy"]

@@ -41,7 +41,7 @@ from flowengine.core.errors import (
 from flowengine.devices import cuda
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.cuda_calls import CardCalls
-from flowengine.devices.cuda_copies import HELD_TYPES, CudaCopy, CupyPinning
+from flowengine.devices.cuda_copies import HELD_TYPES, CardPinnedSource, CudaCopy
 from flowengine.devices.cuda_errors import CudaErrors
 from flowengine.devices.cuda_times import CudaTimes
 from flowengine.devices.launch_record import LaunchRecord
@@ -137,7 +137,7 @@ class CudaDevice:
             raise FailedPreconditionError("CuPy finds no card")
         self._ordinal = int(name.rpartition(":")[2]) % count if ordinal is None else ordinal
         self._pool = cupy.cuda.MemoryPool()
-        self._pinned = PinnedMemory(CupyPinning(cupy, self._ordinal))
+        self._pinned = PinnedMemory(CardPinnedSource(cupy, self._ordinal))
         with self._card:
             self._streams = [cupy.cuda.Stream(non_blocking=True) for _ in (COMPUTE, COPY_IN, COPY_OUT)]
         #: A thread may wait while others launch.

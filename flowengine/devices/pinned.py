@@ -38,7 +38,7 @@ _SHARE_MAX: Final = 4
 _KEPT_BYTES: Final = 1 << 30
 
 
-class Pinning(Protocol):
+class PinnedSource(Protocol):
     """What pins memory: a `CudaContext`, or CuPy (`cuda_copies.py`)."""
 
     def allocate_pinned(self, size: int) -> int:
@@ -53,11 +53,11 @@ class _PinnedBlock:
 
     __slots__ = ("__weakref__", "address", "size")
 
-    def __init__(self, pinning: Pinning, size: int) -> None:
+    def __init__(self, source: PinnedSource, size: int) -> None:
         self.size: Final = size
-        self.address: Final = pinning.allocate_pinned(size)
+        self.address: Final = source.allocate_pinned(size)
         # At the end of the process the driver may be gone before.
-        weakref.finalize(self, pinning.free_pinned, self.address).atexit = False
+        weakref.finalize(self, source.free_pinned, self.address).atexit = False
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ class PinnedPart:
         self.event = event
 
 
-class _PartHolder:
+class _HeldPart:
     """What an array over pinned memory is based on: the part is in use as long as this lives."""
 
     __slots__ = ("__array_interface__", "_block", "_part")
@@ -100,10 +100,10 @@ class _PartHolder:
 class PinnedRing:
     """Pinned memory, lent in turns. For one thread at a time."""
 
-    def __init__(self, pinning: Pinning, size: int = RING_BYTES) -> None:
+    def __init__(self, source: PinnedSource, size: int = RING_BYTES) -> None:
         """Raises ResourceExhaustedError where the host has no such memory to pin."""
         self.size: Final = size
-        self._block: _PinnedBlock | None = _PinnedBlock(pinning, size)
+        self._block: _PinnedBlock | None = _PinnedBlock(source, size)
         buffer = (ctypes.c_uint8 * size).from_address(self._block.address)
         self._data = np.ctypeslib.as_array(buffer)
         self._next = 0
@@ -138,7 +138,7 @@ class PinnedRing:
             if self._lent[0].is_held or self._lent[0].event is not None:
                 return None
             self._lent.popleft()
-        return np.asarray(_PartHolder(block, self._added(block, start, size), dtype, tuple(shape)))
+        return np.asarray(_HeldPart(block, self._added(block, start, size), dtype, tuple(shape)))
 
     def _opened(self) -> _PinnedBlock:
         if self._block is None:
@@ -182,9 +182,9 @@ class PinnedRing:
 class PinnedMemory:
     """Pinned arrays of any size. For one thread at a time, whoever drops arrays aside."""
 
-    def __init__(self, pinning: Pinning, size: int = RING_BYTES) -> None:
+    def __init__(self, source: PinnedSource, size: int = RING_BYTES) -> None:
         """`size` is the ring's, which is pinned when the first array is made."""
-        self._pinning = pinning
+        self._source = source
         self._size = size
         self._ring: PinnedRing | None = None
         #: Blocks beyond the ring, each with the part that is the whole of it.
@@ -200,12 +200,12 @@ class PinnedMemory:
             return np.empty(shape, dtype)
         if size * _SHARE_MAX <= self._size:
             if self._ring is None:
-                self._ring = PinnedRing(self._pinning, self._size)
+                self._ring = PinnedRing(self._source, self._size)
             found = self._ring.array(shape, dtype)
             if found is not None:
                 return found
         block, part = self._own_block(size)
-        return np.asarray(_PartHolder(block, part, dtype, tuple(shape)))
+        return np.asarray(_HeldPart(block, part, dtype, tuple(shape)))
 
     def _own_block(self, size: int) -> tuple[_PinnedBlock, PinnedPart]:
         """A block that nobody uses, of the next power of two."""
@@ -219,9 +219,9 @@ class PinnedMemory:
                 break
             self._blocks.remove(each)
             kept -= each[0].size
-        block = _PinnedBlock(self._pinning, wanted)
+        block = _PinnedBlock(self._source, wanted)
         self._blocks.append((block, PinnedPart(block.address, None, 0, wanted)))
         return self._blocks[-1]
 
 
-__all__ = ["RING_BYTES", "PinnedMemory", "PinnedPart", "PinnedRing", "Pinning"]
+__all__ = ["RING_BYTES", "PinnedMemory", "PinnedPart", "PinnedRing", "PinnedSource"]

@@ -6,6 +6,7 @@ thread but what a stretch runs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ import trio
 
 from flowengine.core.accounting import call_for
 from flowengine.core.errors import CancelledError, OpError
+from flowengine.kernels.context import KernelContext
 from flowengine.kernels.providers import dismiss_team
 from flowengine.resources.calling import BESIDE_OTHERS
 from flowengine.resources.variable import Variable
@@ -42,6 +44,13 @@ class StepOwner(Outside, Protocol):
 
     def fail(self, error: BaseException) -> None:
         """Record what an item has raised, and end the step."""
+
+
+def _entered(call: Callable[..., Any], args: list[Any], context: KernelContext) -> Any:
+    """What a region gives whose kernels enter their device once for all."""
+    assert context.crossing is not None
+    with context.crossing.entered():
+        return call(args, context)
 
 
 class Offload:
@@ -116,8 +125,9 @@ class Offload:
         loop = self._loop
         if item.kind == Kind.REGION:
             loop.heavy_items += 1
-            call = (args, loop.context)
-            self.jobs.submit(Job(item.region.call, call, {}, self._job_done, self._inbox), item, iteration)
+            call = item.region.call if loop.context.crossing is None else partial(_entered, item.region.call)
+            job = Job(call, (args, loop.context), {}, self._job_done, self._inbox)
+            self.jobs.submit(job, item, iteration)
             return
         held: tuple[Variable, ...] = ()
         if item.mutates:

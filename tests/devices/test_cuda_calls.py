@@ -11,7 +11,11 @@ import trio
 import flowengine as fe
 from flowengine.core.errors import InternalError, UnavailableError
 from flowengine.devices.cuda_device import CudaDevice
+from flowengine.runtime import doors
+from flowengine.runtime.frames import IterationState
+from flowengine.runtime.offload import Offload
 from flowengine.runtime.planning import tiers
+from flowengine.runtime.planning.items import Item, Kind
 from tests.devices.cuda_by_host import give_arrays, opened, without_libraries
 from tests.devices.fake_cupy import CudaError, FakeCupy
 
@@ -111,6 +115,35 @@ async def test_a_kernel_that_fails_leaves_the_card(runs: int, monkeypatch: pytes
             assert (fake.within, fake.gpu._stream) == (0, OUTSIDE)
         assert (await session.run(last, {x: square})).shape == (2, 2)
     fake.gpu.check()
+
+
+async def test_a_region_on_a_worker_thread_enters_the_card_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiers, "HOT_RUNS", 0)
+    # Whatever a region takes, it is worth a thread.
+    monkeypatch.setattr(doors, "is_worth_thread", lambda item, args: item.kind == Kind.REGION)
+    started: list[str] = []
+    start = Offload.start
+
+    def noted(self: Offload, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        started.append(item.node.name)
+        start(self, item, iteration, args)
+
+    monkeypatch.setattr(Offload, "start", noted)
+    g, x, last = chain(100)
+    with g.device("/cpu:0"):
+        other = g.ops.Neg(x)
+    fake = CountingCupy(1)
+    async with opened(g, fake, worker_threads=True) as session:
+        for _ in range(3):
+            started.clear()
+            fake.entered = 0
+            found = await session.run([last, other], {x: np.ones(4, np.float32)})
+    assert len(started) == 1
+    assert (fake.within, fake.gpu._stream) == (0, OUTSIDE)
+    # For the feed, what is fetched, and what is around the region: not for each of its kernels.
+    assert fake.entered <= 10
+    fake.gpu.check()
+    assert [value.shape for value in found] == [(4,), (4,)]
 
 
 def test_rows_within_rows_and_kernels_of_other_devices() -> None:
