@@ -107,7 +107,11 @@ async def test_an_error_ends_the_step_everywhere(monkeypatch: pytest.MonkeyPatch
                 await trio.lowlevel.checkpoint()
 
 
-async def test_a_closed_session_ends_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("options", [None, fe.RunOptions(timeout_seconds=600)])
+async def test_a_closed_session_ends_what_waits(
+    monkeypatch: pytest.MonkeyPatch, options: fe.RunOptions | None
+) -> None:
+    """Also a step with a timeout, which has a task at its master."""
     g = fe.Graph()
     with g.device(PS):
         queue = g.ops.FIFOQueueV2(component_types=["int32"], shapes=[[]], name="queue")
@@ -119,7 +123,7 @@ async def test_a_closed_session_ends_what_waits(monkeypatch: pytest.MonkeyPatch)
 
         async def wait() -> None:
             with pytest.raises(fe.errors.CancelledError):
-                await session.run("y:0")
+                await session.run("y:0", options=options)
 
         nursery.start_soon(wait)
         with trio.fail_after(120):
