@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from flowengine.ir.attrs import AttrValue
-from flowengine.ir.names import MERGE_OPS
+from flowengine.ir.names import MERGE_OPS, NEXT_ITERATION_OPS
 from flowengine.ir.opdef import OpDef
 from flowengine.ir.traits import Fed, Trait
 
@@ -132,10 +132,19 @@ class NodeGraph:
             raise InvalidArgumentError(f"only a Merge can have a back edge; '{merge}' is a {node.op}")
         if not 0 <= slot < len(node.inputs):
             raise InvalidArgumentError(f"Merge '{merge}' has {len(node.inputs)} inputs, no number {slot}")
+        others = (*node.inputs[:slot], *node.inputs[slot + 1 :])
+        if not any(self._enters(port) for port in others):
+            raise InvalidArgumentError(
+                f"Merge '{merge}' would have nothing but back edges: one input has to come from an Enter"
+            )
         inputs = (*node.inputs[:slot], source, *node.inputs[slot + 1 :])
         self._nodes[merge] = node = replace(node, inputs=inputs)
         self._version += 1
         return node
+
+    def _enters(self, port: OutputPort) -> bool:
+        """Whether an input of a Merge is no back edge."""
+        return port.node not in self._nodes or self._nodes[port.node].op not in NEXT_ITERATION_OPS
 
     def note_needed(self, names: Iterable[str]) -> None:
         """Tell which nodes a step needs: they stay what they are."""

@@ -110,6 +110,7 @@ def graph_faults(
     if len(order) != len(nodes):
         faults.extend(_cycle_faults(nodes))
     faults.extend(_frame_faults(nodes, order, supplied, frames))
+    faults.extend(_entry_faults(nodes))
     return faults
 
 
@@ -307,3 +308,29 @@ def _back_edge_faults(
                     f"{_label(node)} is in {describe_frame(frame)}, its back edge comes from "
                     f"'{source.name}' in {describe_frame(delivered[source.name])}"
                 )
+
+
+def _entry_faults(nodes: Mapping[str, Node]) -> Iterable[str]:
+    """Of Merges at the head of loops that nothing enters, or that several inputs enter.
+
+    TensorFlow does not import them. Which of several inputs begins the loop would be a matter of time.
+    """
+    for node in nodes.values():
+        if node.op not in MERGE_OPS:
+            continue
+        entries = [
+            port
+            for port in node.inputs
+            if port.node not in nodes or nodes[port.node].op not in NEXT_ITERATION_OPS
+        ]
+        if not entries and node.inputs:
+            yield (
+                f"{_label(node)} is the head of a loop that nothing enters: all its {len(node.inputs)} "
+                "inputs are back edges, from a NextIteration; one has to come from an Enter"
+            )
+        elif 1 < len(entries) < len(node.inputs):
+            given = ", ".join(f"'{port}'" for port in entries)
+            yield (
+                f"{_label(node)} is the head of a loop that {len(entries)} inputs enter ({given}), beside "
+                "the back edge from a NextIteration: a loop has one; merge them before its Enter"
+            )

@@ -90,6 +90,8 @@ def test_a_back_edge_joins_a_next_iteration_to_a_merge_of_its_type() -> None:
         graph.set_back_edge("Enter", 0, graph.tensor(f"{following}:0"))
     with pytest.raises(InvalidArgumentError, match="has 2 inputs, no number 2"):
         graph.set_back_edge(merge, 2, graph.tensor(f"{following}:0"))
+    with pytest.raises(InvalidArgumentError, match="would have nothing but back edges"):
+        graph.set_back_edge(merge, 0, graph.tensor(f"{following}:0"))
 
 
 def test_written_and_read_it_is_the_same_graph() -> None:

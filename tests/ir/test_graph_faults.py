@@ -327,3 +327,32 @@ def test_a_pass_that_breaks_a_node_is_found_out() -> None:
     broken: list[Node] = [replace(graph["s"], attrs={}), graph["u"]]
     with pytest.raises(InvalidArgumentError, match="is missing"):
         check_graph(NodeGraph(broken))
+
+
+@pytest.mark.parametrize("producers", ["n n", "n n o"])
+def test_a_loop_that_nothing_enters(producers: str) -> None:
+    inputs = producers.split()
+    text = node("m", "Merge", *inputs, attrs=FLOAT + attr("N", f"i: {len(inputs)}"))
+    text += node("n", "NextIteration", "m") + node("o", "NextIteration", "m")
+    (fault,) = [each for each in faults_of(text) if "nothing enters" in each]
+    assert f"Merge 'm' is the head of a loop that nothing enters: all its {len(inputs)} inputs" in fault
+
+
+@pytest.mark.parametrize("producers", ["e f n", "e n f", "n e e", "e f n n"])
+def test_a_loop_that_several_inputs_enter(producers: str) -> None:
+    """TensorFlow ends the process where it is to import such a graph."""
+    inputs = producers.split()
+    text = node("s", "Source") + enter("e", "s", "loop") + enter("f", "s", "loop")
+    text += node("m", "Merge", *inputs, attrs=FLOAT + attr("N", f"i: {len(inputs)}"))
+    text += node("n", "NextIteration", "m")
+    (fault,) = faults_of(text)
+    assert "Merge 'm' is the head of a loop that 2 inputs enter ('e:0', '" in fault
+    assert "merge them before its Enter" in fault
+
+
+def test_a_loop_with_a_back_edge_for_each_branch_is_legal() -> None:
+    """TensorFlow 2.21 runs it, as 1.15 does not."""
+    text = node("s", "Source") + enter("e", "s", "loop")
+    text += node("m", "Merge", "e", "n", "o", attrs=FLOAT + attr("N", "i: 3"))
+    text += node("n", "NextIteration", "m") + node("o", "NextIteration", "m")
+    assert faults_of(text) == ()
