@@ -1,6 +1,7 @@
 """Prints what TensorFlow reads from a checkpoint: {name: [type, shape, elements]} as JSON.
 
 python tests/checkpoint/read_with_tensorflow.py PREFIX
+python tests/checkpoint/read_with_tensorflow.py --types     # the numbers of the types that it knows instead
 """
 
 from __future__ import annotations
@@ -34,4 +35,9 @@ def main(prefix: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    if sys.argv[1] == "--types":
+        from tensorflow.core.framework import types_pb2
+
+        print(json.dumps(sorted(types_pb2.DataType.values())))
+    else:
+        main(sys.argv[1])
