@@ -27,7 +27,10 @@ _OUR_SCRIPT: Final = "flowengine.cli.main:main"
 #: {extra: the distributions of which one is enough}
 EXTRAS: Final = {
     "fast": ("onednn-cpu-gomp", "onednn"),
+    "cuda": ("cupy-cuda13x",),
     "image": ("pillow",),
+    "snappy": ("cramjam",),
+    "tls": ("cryptography",),
     "testing": ("hypothesis",),
 }
 

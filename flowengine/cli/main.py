@@ -36,11 +36,12 @@ VERBS: Final = {
 }
 
 EXAMPLES: Final = """\
-FlowEngine runs TensorFlow-1 graphs without TensorFlow. Three examples:
+FlowEngine runs TensorFlow's graphs and SavedModels without TensorFlow. Four examples:
 
   flowengine inspect graph.pb                             what it holds, what it wants, what it gives
   flowengine run graph.pb --feed x=3.5 --fetch y          feed a value, print a result
   flowengine run graph.pb --feed image=cat.jpg --fetch scores --output scores.npz
+  flowengine run model_directory --feed image=cat.jpg     call a SavedModel by its signature
 
 flowengine --help lists the commands; flowengine run --help explains feeds, steps and exit codes.
 """

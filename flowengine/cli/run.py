@@ -248,11 +248,13 @@ def command(
         at=target_at(at or ""),
         keeps=output is not None,
     )
-    report = _reported(job, source, output, ctx.obj["interrupt"])
+    report = _reported(job, source, graph, output, ctx.obj["interrupt"])
     _show(report, job, output, as_json, chosen)
 
 
-def _reported(job: Invocation, source: GraphSource, output: str | None, interrupt: Interrupt) -> RunReport:
+def _reported(
+    job: Invocation, source: GraphSource, path: str, output: str | None, interrupt: Interrupt
+) -> RunReport:
     """Run it; what was fetched before an interruption is kept."""
     report = RunReport()
     try:
@@ -263,7 +265,7 @@ def _reported(job: Invocation, source: GraphSource, output: str | None, interrup
             _keep(report, job, output)
         raise
     except FailedPreconditionError as error:
-        raise remedied(error, source, was_restored=job.restoration is not None) from error
+        raise remedied(error, source, path, was_restored=job.restoration is not None) from error
     return report
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import struct
 import sys
 import zipfile
@@ -50,6 +51,8 @@ _UNREADABLE: Final = (
     zipfile.BadZipFile,
     zlib.error,
 )
+#: Characters of a text that an error repeats.
+_SHOWN_MAX: Final = 40
 _TRUTH: Final = {"true": True, "True": True, "false": False, "False": False}
 
 
@@ -272,8 +275,20 @@ def check_shape(value: Any, wanted: ValueTarget) -> Any:
         if missing > 0 and TensorShape([1] * missing + list(shape)).is_compatible_with(wanted.shape):
             more = "one more pair" if missing == 1 else f"{missing} more pairs"
             hint = f": for a batch of one, write {more} of brackets"
+            if isinstance(value, bytes):
+                hint = _as_text(value, missing, wanted)
         raise _bad(wanted, f"its shape is {list(shape)}, but the graph wants {wanted.shape}{hint}")
     return value
+
+
+def _as_text(value: bytes, pairs: int, wanted: ValueTarget) -> str:
+    """How a text is written for a tensor of texts: in brackets it is quoted."""
+    text = value.decode("utf-8", "replace")
+    if text.startswith("["):
+        return """: texts in brackets are quoted, as in '["one", "two"]'"""
+    shown = text if len(text) <= _SHOWN_MAX and text.isprintable() else "..."
+    written = "[" * pairs + json.dumps(shown, ensure_ascii=False) + "]" * pairs
+    return f": for a batch of one, write --feed {shlex.quote(f'{wanted.label or wanted.name}={written}')}"
 
 
 def _bad(wanted: ValueTarget, reason: str) -> CommandError:

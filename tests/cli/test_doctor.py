@@ -27,7 +27,15 @@ def test_it_says_what_is_here(capsys: Output) -> None:
     main(["doctor"])
     shown = capsys.readouterr().out
     assert shown.startswith("flowengine ")
-    for part in ("  numpy ", "  trio ", "/device:CPU:0", "  image: ", "  file_access: ", "problem"):
+    for part in (
+        "  numpy ",
+        "  trio ",
+        "/device:CPU:0",
+        "  image: ",
+        "  tls: ",
+        "  file_access: ",
+        "problem",
+    ):
         assert part in shown
 
 

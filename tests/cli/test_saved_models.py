@@ -133,6 +133,24 @@ def test_the_checkpoint_beside_a_graph_is_restored(file: str, tmp_path: Path, ca
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
+def test_a_training_step_is_told_of_the_checkpoint_beside(tmp_path: Path, capsys: Output) -> None:
+    """It restores nothing by itself: who trains says what from."""
+    trained(tmp_path / "run", meta=False)
+    graph = str(tmp_path / "run" / "graph.pb")
+    assert main(["run", graph, "-x", "x=2", "--target", "y"]) == failure.STEP_ERROR
+    assert f"add --restore {tmp_path / 'run' / 'model.ckpt-7'} or --init init" in capsys.readouterr().err
+
+
+def test_a_text_for_a_batch_is_written_as_it_has_to_be(
+    exported: Callable[[str], str], capsys: Output
+) -> None:
+    folder = exported("hub")
+    assert main(["run", folder, "--feed", "text=two words"]) == failure.BAD_FEED
+    assert """for a batch of one, write --feed 'text=["two words"]'""" in capsys.readouterr().err
+    assert main(["run", folder, "--feed", "text=[two, words]"]) == failure.BAD_FEED
+    assert """texts in brackets are quoted, as in '["one", "two"]'""" in capsys.readouterr().err
+
+
 def test_a_checkpoint_elsewhere_is_named(tmp_path: Path, capsys: Output) -> None:
     folder = tmp_path / "run"
     trained(folder, meta=False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -106,12 +107,14 @@ def has_variables(source: GraphSource) -> bool:
     return any(node.has(GivesVariable) for node in source.graph)
 
 
-def remedied(error: FailedPreconditionError, source: GraphSource, *, was_restored: bool) -> Exception:
+def remedied(
+    error: FailedPreconditionError, source: GraphSource, path: str, *, was_restored: bool
+) -> Exception:
     """The error of a variable without a value with what to do about it; any other as it is."""
     if "initialized" not in error.message or not has_variables(source):
         return error
     inits = [name for name in source.graph.nodes if _INITIALISERS.fullmatch(name)]
     ways = [f"--init {inits[0]}" if inits else "--init NODE, for the node that initialises"]
     if not was_restored:
-        ways.insert(0, "--restore CHECKPOINT")
+        ways.insert(0, f"--restore {shlex.quote(_beside(path) or 'CHECKPOINT')}")
     return CommandError(f"{type(error).__name__}: {error}: add {' or '.join(ways)}", STEP_ERROR)
