@@ -60,7 +60,7 @@ def gradients(
     only added to. Raises LookupError (as MissingGradientError) for an op without a gradient, ValueError and
     TypeError (as InvalidArgumentError) for arguments that do not fit.
     """
-    wanted = list(xs) if isinstance(xs, Sequence) else [xs]
+    wanted = several(xs)
     found = differentiate(
         ys,
         [part for x in wanted for part in _parts(x)],
@@ -75,6 +75,11 @@ def gradients(
     )
     each = iter(found)
     return [_joined(x, [next(each) for _ in _parts(x)]) for x in wanted]
+
+
+def several(given: Any) -> Sequence[Any]:
+    """What is given as a list, or alone. Text is no list of its letters."""
+    return given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
 
 
 def _parts(x: Any) -> Sequence[Any]:
@@ -119,8 +124,8 @@ def differentiate(
     own     the functions whose body it is: calls of these stay calls
     frame   of a loop beside the ys that computes the gradients in each of its iterations; None is that of ys
     """
-    targets = [_target(each) for each in (ys if isinstance(ys, Sequence) else [ys])]
-    sources = [_source(each) for each in (xs if isinstance(xs, Sequence) else [xs])]
+    targets = [_target(each) for each in several(ys)]
+    sources = [_source(each) for each in several(xs)]
     stops = [_source(each) for each in stops]
     graph = _graph_of(targets, sources, stops)
     _check_words(unconnected, aggregation, gate)

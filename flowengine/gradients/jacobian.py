@@ -17,7 +17,7 @@ import numpy as np
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
 from flowengine.core.shapes import TensorShape
-from flowengine.gradients.differentiate import differentiate, gradients
+from flowengine.gradients.differentiate import differentiate, gradients, several
 from flowengine.gradients.errors import GradientTypeError, GradientValueError
 from flowengine.gradients.structure import structure_of
 from flowengine.gradients.values import Gradient, dense
@@ -49,7 +49,7 @@ def jacobian(
     TypeError for a y that is no floating tensor, UnimplementedError where a TensorArray lies between x and
     y, and what `gradients` raises.
     """
-    xs = list(x) if isinstance(x, Sequence) else [x]
+    xs = several(x)
     _check_y(y)
     if unconnected not in ("none", "zero"):
         raise GradientValueError(f"unconnected is one of none, zero, not {unconnected!r}")
@@ -77,7 +77,7 @@ def hessians(
     Returns one for each x: a Tensor of the shape of x twice, one behind the other, or None where no y depends
     on x or the gradient does not depend on it. Arguments and errors are those of `gradients` and `jacobian`.
     """
-    sources = list(xs) if isinstance(xs, Sequence) else [xs]
+    sources = several(xs)
     target = ys[0] if isinstance(ys, Sequence) else ys
     stops = [stop_gradients] if isinstance(stop_gradients, Tensor) else list(stop_gradients)
     with target.graph.scopes.name_scope(name or "hessians"):

@@ -88,6 +88,31 @@ def test_given_gradients_stops_and_what_is_unconnected() -> None:
     np.testing.assert_array_equal(evaluate(graph, zeros), np.zeros(2))
 
 
+class Standing:
+    """Stands for a tensor, by its method alone."""
+
+    def __init__(self, tensor: fe.Tensor) -> None:
+        self.graph = tensor.graph
+        self.tensor = tensor
+
+    def __flowengine_tensor__(self, graph: Any, dtype: Any, name: Any) -> fe.Tensor:
+        return self.tensor
+
+
+def test_what_stands_for_a_tensor_is_differentiated_as_that_tensor() -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float64", [], name="x")
+    inner = graph.ops.Mul(x, x)
+    y = graph.ops.Mul(inner, x)
+    found: Any = fe.gradients(Standing(y), [Standing(x), x], stop_gradients=[Standing(inner)])
+    np.testing.assert_allclose(evaluate(graph, found, {x: 3.0}), [9.0, 9.0])
+    for wrong in ("x:0", 3.0):
+        with pytest.raises(TypeError, match=f"{wrong!r} is not a Tensor of a graph"):
+            fe.gradients(y, wrong)
+        with pytest.raises(TypeError, match=f"{wrong!r} is not a Tensor of a graph"):
+            fe.jacobian(y, wrong)  # type: ignore[arg-type]
+
+
 def test_one_x_lies_behind_another() -> None:
     graph = fe.Graph()
     x = graph.placeholder("float64", [], name="x")

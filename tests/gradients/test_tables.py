@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from flowengine.gradients.index import GRADIENTS
+from flowengine.gradients.registry import find
 from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.index import OPS
 from flowengine.ops.load import registry
@@ -74,6 +75,10 @@ _THERE: Final = {key: {name for line in lines for name in line.split()} for key,
 def test_an_op_has_a_gradient_or_says_that_it_has_none() -> None:
     assert sorted(_DIFFERENTIABLE & _NOT) == []
     assert sorted(_KNOWN - _DIFFERENTIABLE - _NOT - _names(UNDECIDED)) == []
+
+
+def test_what_the_index_names_is_registered_by_its_module() -> None:
+    assert [op for op in sorted(_DIFFERENTIABLE) if find(op) is None] == []
 
 
 def test_what_tensorflow_differentiates_is_differentiated() -> None:
