@@ -32,7 +32,7 @@ from flowengine.ir import make
 from flowengine.ir.attrs import FuncAttr, TensorAttr
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.ir.names import CONTROL_FLOW_OPS
-from flowengine.ir.traits import GivesVariable
+from flowengine.ir.traits import Constant, GivesVariable
 
 #: {what reads a handle: what does the same to a tensor}
 _READS: Final = {
@@ -103,6 +103,21 @@ def _opened(part: Graph, graph: Graph, names: Sequence[str]) -> Graph:
     return part_of(part, names)
 
 
+def _untied(nodes: Sequence[Node]) -> list[Node]:
+    """Nodes that wait for no constant: what was a variable is there always, and needs no node to say so."""
+    constant: set[str] = set()
+    for node in nodes:
+        is_copy = node.op == "Identity" and node.inputs[0].node in constant
+        if (node.has(Constant) or is_copy) and constant.issuperset(node.control_inputs):
+            constant.add(node.name)
+    return [
+        replace(node, control_inputs=tuple(name for name in node.control_inputs if name not in constant))
+        if not constant.isdisjoint(node.control_inputs)
+        else node
+        for node in nodes
+    ]
+
+
 class _Freezing:
     """The tables of one freezing: which outputs have become values of what type."""
 
@@ -123,8 +138,9 @@ class _Freezing:
         for node in self.graph:
             if node.name not in self.nodes:
                 self.nodes[node.name] = self._after(node)
+        extras = [extra for name, extra in self.nodes.items() if name not in self.graph]
         result = Graph(
-            [*(extra for name, extra in self.nodes.items() if name not in self.graph), *self._in_order()],
+            _untied([*extras, *self._in_order()]),
             registry=self.ops,
             producer=self.graph.producer,
             min_consumer=self.graph.min_consumer,

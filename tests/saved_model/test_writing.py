@@ -15,6 +15,7 @@ import trio
 
 import flowengine as fe
 from flowengine.cli.main import main
+from flowengine.cli.overview import likely_outputs
 from flowengine.core.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError
 from flowengine.ir.graphfile import load_saved_model
 
@@ -174,6 +175,9 @@ def test_a_model_is_frozen_on_the_shell(
     assert not any(node.op in ("VarHandleOp", "VariableV2", "StatefulPartitionedCall") for node in graph)
     if name == "keras_words":
         return  # its table is initialised by the SavedModel's own node, which a frozen graph does not have
+    # Nothing is left of how variables came into the functions.
+    assert [each.name for each in likely_outputs(graph)] == [source]
+    assert not [node.name for node in graph if node.name.rpartition("/")[2].startswith("alive")]
     (call,) = json.loads((folder / "values.json").read_text())
     (x,) = call["inputs"].values()
     assert main(["run", target, "-x", f"{fed}={json.dumps(x)}", "-y", source, "--json"]) == 0
