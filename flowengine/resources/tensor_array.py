@@ -3,7 +3,7 @@
 Each element is written once and, unless told otherwise, read once. A *gradient* array belongs to a
 forward array and a source: it has its size, knows the shapes that were written there, and adds up
 several writes to one index. Values are kept as they come, not copied: within a step nobody writes into
-them.
+them. They are arrays of one library, which makes what comes of several: NumPy's, or a device's.
 
     >>> from flowengine.core import dtypes
     >>> array = TensorArray(dtypes.float32, 2)
@@ -14,13 +14,14 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 import numpy as np
 
 from flowengine.core.accounting import NUMBER_BYTES, REFERENCE_BYTES, Account
-from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.arrays import Array, Value, is_numpy, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
@@ -79,14 +80,6 @@ def _written_shape(element: Any) -> tuple[int, ...] | None:
     return _shape_of(element.array if isinstance(element, _Sum) else element)
 
 
-def _zeros(shape: tuple[int, ...], dtype: DType) -> Value:
-    if dtype.as_numpy_dtype.hasobject:
-        filled = np.full(shape, b"", dtype=object)
-    else:
-        filled = np.zeros(shape, dtype=dtype.as_numpy_dtype)
-    return filled if shape else filled[()]
-
-
 class TensorArray:
     """See the module. All errors are InvalidArgumentError unless said.
 
@@ -96,6 +89,8 @@ class TensorArray:
     clear_after_read          whether an element may be read once only, and is freed then
     account                   where its own memory is booked: references, numbers, sums. Tensors that are
                               written are counted where they were made
+    xp                        the array module of its values
+    computing                 what is around calls of that, on a device whose memory is its own
     """
 
     __slots__ = (
@@ -106,6 +101,7 @@ class TensorArray:
         "_fitting",
         "account",
         "clear_after_read",
+        "computing",
         "dtype",
         "dynamic_size",
         "element_shape",
@@ -113,6 +109,7 @@ class TensorArray:
         "is_gradient",
         "marked_size",
         "name",
+        "xp",
     )
 
     def __init__(
@@ -127,11 +124,15 @@ class TensorArray:
         is_gradient: bool = False,
         name: str = "",
         account: Account | None = None,
+        xp: Any = np,
+        computing: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         if size < 0:
             raise InvalidArgumentError(f"Size should be >= 0, but is {size}")
         self.name = name
         self.account = account
+        self.xp = xp
+        self.computing = computing
         if account is not None:
             account.check(size * REFERENCE_BYTES)
         self.dtype = dtype.base
@@ -220,10 +221,13 @@ class TensorArray:
             )
         if isinstance(present, _Zeros):
             self._elements[index] = value
-        elif isinstance(present, _Sum):
+        elif isinstance(present, _Sum) and is_numpy(self.xp):
             np.add(present.array, value, out=present.array)
         else:
-            total = np.asarray(np.add(present, value))
+            # On a device what was read may be on its way to the host: nothing is written into it.
+            before = present.array if isinstance(present, _Sum) else present
+            with self.computing():
+                total = self.xp.asarray(self.xp.add(before, value))
             if self.account is not None:
                 self.account.book(total, total.nbytes, self.name)
             self._elements[index] = _Sum(total)
@@ -263,7 +267,7 @@ class TensorArray:
         if isinstance(element, _Sum):
             return element.array if element.array.ndim else element.array[()]
         if isinstance(element, _Zeros):
-            return _zeros(element.shape, self.dtype)
+            return self._zeros(element.shape)
         if isinstance(element, _ClearedElement):
             raise InvalidArgumentError(
                 f"TensorArray {self.name}: Could not read index {index} twice because it was cleared after "
@@ -276,9 +280,15 @@ class TensorArray:
                 f"written, and the element shape {self.element_shape} is not complete, so that it cannot "
                 "be read as zeros. Give the TensorArray a full element_shape to get zeros instead."
             )
-        return _zeros(dims, self.dtype)
+        return self._zeros(dims)
 
-    def gather(self, indices: Sequence[int], element_shape: TensorShape) -> Array:
+    def _zeros(self, shape: tuple[int, ...]) -> Value:
+        dtype: Any = self.dtype.as_numpy_dtype
+        with self.computing():
+            filled = np.full(shape, b"", object) if dtype.hasobject else self.xp.zeros(shape, dtype)
+        return filled if shape or not is_numpy(self.xp) else filled[()]
+
+    def gather(self, indices: Sequence[int], element_shape: TensorShape) -> Any:
         """The elements at `indices`, stacked along a new first axis.
 
         Raises UnimplementedError for none of an element shape that is not complete.
@@ -286,7 +296,7 @@ class TensorArray:
         self._check_open()
         if not len(indices):
             dims = self._shape_of_none(element_shape, "packing", "element shape")
-            return np.empty((0, *dims), dtype=self.dtype.as_numpy_dtype)
+            return self._nothing(dims)
         values = [self.get(index) for index in indices]
         shape = _shape_of(values[0])
         if not element_shape.is_compatible_with(TensorShape(shape)):
@@ -300,7 +310,10 @@ class TensorArray:
                     f"TensorArray has inconsistent shapes.  Index {indices[0]} has shape: {list(shape)} but "
                     f"index {indices[position]} has shape: {list(_shape_of(value))}"
                 )
-        return stack(values, self.dtype, shape)
+        return stack(values, self.dtype, shape) if is_numpy(self.xp) else self.xp.stack(values)
+
+    def _nothing(self, dims: tuple[int, ...]) -> Any:
+        return self.xp.empty((0, *dims), dtype=self.dtype.as_numpy_dtype)
 
     def concat(self, element_shape_except0: TensorShape) -> tuple[Array, Array]:
         """All elements joined along their first axis, and the length of each (int64)."""
@@ -310,7 +323,7 @@ class TensorArray:
             known = self.element_shape.dims
             rest = UNKNOWN_SHAPE if known is None or not known else TensorShape(known[1:])
             dims = self._shape_of_none(element_shape_except0, "concatenating", "element_shape_except0", rest)
-            return np.empty((0, *dims), dtype=self.dtype.as_numpy_dtype), np.empty(0, dtype=np.int64)
+            return self._nothing(dims), np.empty(0, dtype=np.int64)
         values = [to_array(self.get(index)) for index in range(size)]
         for index, value in enumerate(values):
             if not value.ndim:
@@ -330,7 +343,7 @@ class TensorArray:
                 f"(excepting dimension 0) shape: {list(values[0].shape[1:])}"
             )
         lengths = np.array([len(value) for value in values], dtype=np.int64)
-        return np.concatenate(values), lengths
+        return self.xp.concatenate(values), lengths
 
     def _shape_of_none(
         self, given: TensorShape, doing: str, what: str, known: TensorShape | None = None
@@ -394,6 +407,8 @@ class TensorArray:
             is_gradient=True,
             name=name,
             account=self.account,
+            xp=self.xp,
+            computing=self.computing,
         )
         gradient.marked_size = self.marked_size
         for index, element in enumerate(self._elements):

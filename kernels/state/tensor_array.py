@@ -1,5 +1,7 @@
 """TensorArrays as nodes. The handle that flows is the `TensorArray`; the flow is a scalar for order.
 
+On a device with memory of its own elements and flows are there; sizes, places and lengths are in host memory.
+
 Ops of the third version carry (handle, flow); of the second, a handle that is a string vector (container
 and name); of the first, a reference to one, which is the object itself here.
 """
@@ -10,10 +12,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.arrays import Array, Value, is_numpy, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
+from flowengine.devices.device import StreamDevice
 from flowengine.ir.graph import Node
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import kernel
@@ -47,6 +50,18 @@ def _array(handle: Any, ctx: KernelContext) -> TensorArray:
     raise InvalidArgumentError(f"the handle of a TensorArray is wanted, not a {type(handle).__name__}")
 
 
+def _of_device(hardware: Any) -> dict[str, Any]:
+    """Whose arrays the elements are, if not NumPy's."""
+    if hardware is None or hardware.shares_host_memory:
+        return {}
+    found = {"xp": hardware.xp}
+    return {**found, "computing": hardware.computing} if isinstance(hardware, StreamDevice) else found
+
+
+def _flow(xp: Any) -> Any:
+    return _FLOW if is_numpy(xp) else xp.zeros((), np.float32)
+
+
 def _create(ctx: KernelContext, node: Node, size: Any) -> TensorArray:
     attrs = node.attrs
     hint = attrs["tensor_array_name"].decode("utf-8", "replace") or node.name
@@ -59,23 +74,24 @@ def _create(ctx: KernelContext, node: Node, size: Any) -> TensorArray:
         clear_after_read=attrs["clear_after_read"],
         account=ctx.memory,
         name=node.name,
+        **_of_device(ctx.hardware),
     )
     return ctx.step_container.create(hint, array)
 
 
-@kernel("TensorArrayV3", heavy=False)
-def tensor_array_v3(size: Any, *, ctx: KernelContext, node: Node) -> tuple[TensorArray, Any]:
+@kernel("TensorArrayV3", heavy=False, host=("size",))
+def tensor_array_v3(xp: Any, size: Any, *, ctx: KernelContext, node: Node) -> tuple[TensorArray, Any]:
     """(handle, flow) of a new array of `size` elements (int32, rank 0)."""
-    return _create(ctx, node, size), _FLOW
+    return _create(ctx, node, size), _flow(xp)
 
 
-@kernel("TensorArrayV2", heavy=False)
+@kernel("TensorArrayV2", device="CPU", heavy=False)
 def tensor_array_v2(size: Any, *, ctx: KernelContext, node: Node) -> Array:
     """The string handle of a new array of `size` elements."""
     return _create(ctx, node, size).read()
 
 
-@kernel("TensorArray", heavy=False)
+@kernel("TensorArray", device="CPU", heavy=False)
 def tensor_array(size: Any, *, ctx: KernelContext, node: Node) -> TensorArray:
     """A new array of `size` elements."""
     return _create(ctx, node, size)
@@ -90,34 +106,36 @@ def _gradient(handle: Any, ctx: KernelContext, source: bytes, prepend: tuple[int
 
 @kernel("TensorArrayGradV3", heavy=False)
 def tensor_array_grad_v3(
-    handle: Any, flow_in: Any, *, ctx: KernelContext, source: bytes
+    xp: Any, handle: Any, flow_in: Any, *, ctx: KernelContext, source: bytes
 ) -> tuple[TensorArray, Any]:
     """(handle, flow) of the gradient array for `source`; the forward array cannot grow any more."""
-    return _gradient(handle, ctx, source), _FLOW
+    return _gradient(handle, ctx, source), _flow(xp)
 
 
-@kernel("TensorArrayGradWithShape", heavy=False)
+@kernel("TensorArrayGradWithShape", heavy=False, host=("shape_to_prepend",))
 def tensor_array_grad_with_shape(
-    handle: Any, flow_in: Any, shape_to_prepend: Any, *, ctx: KernelContext, source: bytes
+    xp: Any, handle: Any, flow_in: Any, shape_to_prepend: Any, *, ctx: KernelContext, source: bytes
 ) -> tuple[TensorArray, Any]:
     """As `TensorArrayGradV3`, of elements with more leading dimensions than the forward ones."""
     prepend = tuple(_vector(shape_to_prepend, "shape_to_prepend"))
-    return _gradient(handle, ctx, source, prepend), _FLOW
+    return _gradient(handle, ctx, source, prepend), _flow(xp)
 
 
-@kernel("TensorArrayGradV2", heavy=False)
+@kernel("TensorArrayGradV2", device="CPU", heavy=False)
 def tensor_array_grad_v2(handle: Any, flow_in: Any, *, ctx: KernelContext, source: bytes) -> Array:
     """The string handle of the gradient array for `source`."""
     return _gradient(handle, ctx, source).read()
 
 
-@kernel("TensorArrayGrad", heavy=False)
+@kernel("TensorArrayGrad", device="CPU", heavy=False)
 def tensor_array_grad(handle: Any, flow_in: Any, *, ctx: KernelContext, source: bytes) -> TensorArray:
     """The gradient array for `source`."""
     return _gradient(handle, ctx, source)
 
 
-@kernel("TensorArrayWrite", "TensorArrayWriteV2", "TensorArrayWriteV3", heavy=False)
+@kernel(
+    "TensorArrayWrite", "TensorArrayWriteV2", "TensorArrayWriteV3", device=None, heavy=False, host=("index",)
+)
 def tensor_array_write(
     handle: Any, index: Any, value: Value, flow_in: Any, *, ctx: KernelContext, T: DType
 ) -> Any:
@@ -129,7 +147,9 @@ def tensor_array_write(
     return flow_in
 
 
-@kernel("TensorArrayRead", "TensorArrayReadV2", "TensorArrayReadV3", heavy=False)
+@kernel(
+    "TensorArrayRead", "TensorArrayReadV2", "TensorArrayReadV3", device=None, heavy=False, host=("index",)
+)
 def tensor_array_read(handle: Any, index: Any, flow_in: Any, *, ctx: KernelContext, dtype: DType) -> Value:
     """The element at `index` (int32, rank 0)."""
     array = _array(handle, ctx)
@@ -145,7 +165,14 @@ def _gather_cost(handle: Any, *_: Any) -> float:
     return handle.bytes_estimate * 0.0003 + handle.size * 0.3
 
 
-@kernel("TensorArrayGather", "TensorArrayGatherV2", "TensorArrayGatherV3", heavy=_gather_cost)
+@kernel(
+    "TensorArrayGather",
+    "TensorArrayGatherV2",
+    "TensorArrayGatherV3",
+    device=None,
+    heavy=_gather_cost,
+    host=("indices",),
+)
 def tensor_array_gather(
     handle: Any, indices: Any, flow_in: Any, *, ctx: KernelContext, dtype: DType, element_shape: TensorShape
 ) -> Array:
@@ -155,7 +182,7 @@ def tensor_array_gather(
     return array.gather(_vector(indices, "indices"), element_shape)
 
 
-@kernel("TensorArrayPack", heavy=_gather_cost)
+@kernel("TensorArrayPack", device=None, heavy=_gather_cost)
 def tensor_array_pack(
     handle: Any, flow_in: Any, *, ctx: KernelContext, dtype: DType, element_shape: TensorShape
 ) -> Array:
@@ -165,7 +192,14 @@ def tensor_array_pack(
     return array.gather(range(array.pack_size), element_shape)
 
 
-@kernel("TensorArrayScatter", "TensorArrayScatterV2", "TensorArrayScatterV3", heavy=False)
+@kernel(
+    "TensorArrayScatter",
+    "TensorArrayScatterV2",
+    "TensorArrayScatterV3",
+    device=None,
+    heavy=False,
+    host=("indices",),
+)
 def tensor_array_scatter(
     handle: Any, indices: Any, value: Any, flow_in: Any, *, ctx: KernelContext, T: DType
 ) -> Any:
@@ -182,7 +216,7 @@ def tensor_array_scatter(
     return flow_in
 
 
-@kernel("TensorArrayUnpack", heavy=False)
+@kernel("TensorArrayUnpack", device=None, heavy=False)
 def tensor_array_unpack(handle: Any, value: Any, flow_in: Any, *, ctx: KernelContext, T: DType) -> Any:
     """Write row i of `value` (N, ...) to element i; the array has N elements or can grow."""
     array = _array(handle, ctx)
@@ -204,7 +238,14 @@ def _rows(value: Any) -> Array:
     return rows
 
 
-@kernel("TensorArrayConcat", "TensorArrayConcatV2", "TensorArrayConcatV3", heavy=_gather_cost)
+@kernel(
+    "TensorArrayConcat",
+    "TensorArrayConcatV2",
+    "TensorArrayConcatV3",
+    device=None,
+    heavy=_gather_cost,
+    host=("lengths",),
+)
 def tensor_array_concat(
     handle: Any, flow_in: Any, *, ctx: KernelContext, dtype: DType, element_shape_except0: TensorShape
 ) -> tuple[Array, Array]:
@@ -214,7 +255,14 @@ def tensor_array_concat(
     return array.concat(element_shape_except0)
 
 
-@kernel("TensorArraySplit", "TensorArraySplitV2", "TensorArraySplitV3", heavy=False)
+@kernel(
+    "TensorArraySplit",
+    "TensorArraySplitV2",
+    "TensorArraySplitV3",
+    device=None,
+    heavy=False,
+    host=("lengths",),
+)
 def tensor_array_split(
     handle: Any, value: Any, lengths: Any, flow_in: Any, *, ctx: KernelContext, T: DType
 ) -> Any:
@@ -237,13 +285,13 @@ def tensor_array_split(
     return flow_in
 
 
-@kernel("TensorArraySize", "TensorArraySizeV2", "TensorArraySizeV3", heavy=False)
+@kernel("TensorArraySize", "TensorArraySizeV2", "TensorArraySizeV3", device=None, heavy=False, host=("size",))
 def tensor_array_size(handle: Any, flow_in: Any, *, ctx: KernelContext) -> Any:
     """The number of elements (int32, rank 0)."""
     return np.int32(_array(handle, ctx).size)
 
 
-@kernel("TensorArrayClose", "TensorArrayCloseV2", "TensorArrayCloseV3", heavy=False)
+@kernel("TensorArrayClose", "TensorArrayCloseV2", "TensorArrayCloseV3", device=None, heavy=False)
 def tensor_array_close(handle: Any, *, ctx: KernelContext) -> None:
     """Drop the elements; nothing happens where the array is gone already."""
     try:

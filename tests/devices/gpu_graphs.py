@@ -1,4 +1,4 @@
-"""Ten graphs of loops, conditionals, training and queues, for the CPU and a simulated GPU."""
+"""Eleven graphs of loops, conditionals, training and queues, for the CPU and a simulated GPU."""
 
 from __future__ import annotations
 
@@ -150,6 +150,27 @@ def counter_and_average() -> GpuGraph:
     return GpuGraph(g, [before, update, number], _feeds(4), begin)
 
 
+def recurrent_gradients() -> GpuGraph:
+    """A recurrent net over an array of its inputs: its outputs, and the gradients that come back."""
+    g = fe.Graph()
+    x = g.placeholder("float32", [6, 1], name="x")
+    scale = g.constant(np.float32(0.7))
+    given = g.tensor_array("float32", 6, element_shape=[1]).unstack(x)
+    made = g.tensor_array("float32", 6, element_shape=[1])
+
+    def body(i: Any, state: Any, outputs: Any) -> list[Any]:
+        state = g.ops.Tanh(state * scale + given.read(i))
+        return [i + 1, state, outputs.write(i, state)]
+
+    start = g.constant(np.zeros(1, np.float32))
+    _, state, outputs = g.while_loop(lambda i, s, o: i < 6, body, [g.constant(0), start, made])
+    stacked = outputs.stack()
+    loss = fe.reduce_sum(stacked * stacked) + fe.reduce_sum(state)
+    return GpuGraph(
+        g, [stacked, *fe.gradients(loss, [x, scale])], [{"x:0": value["x:0"][:, None]} for value in _feeds()]
+    )
+
+
 #: {name: makes the graph}
 GRAPHS: Final[dict[str, Callable[[], GpuGraph]]] = {
     make.__name__: make
@@ -164,6 +185,7 @@ GRAPHS: Final[dict[str, Callable[[], GpuGraph]]] = {
         table_of_rows,
         through_a_queue,
         counter_and_average,
+        recurrent_gradients,
     )
 }
 

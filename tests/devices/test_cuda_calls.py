@@ -133,6 +133,7 @@ async def test_a_region_on_a_worker_thread_enters_the_card_once(monkeypatch: pyt
     with g.device("/cpu:0"):
         other = g.ops.Neg(x)
     fake = CountingCupy(1)
+    found: list[Any] = []
     async with opened(g, fake, worker_threads=True) as session:
         for _ in range(3):
             started.clear()
@@ -144,6 +145,34 @@ async def test_a_region_on_a_worker_thread_enters_the_card_once(monkeypatch: pyt
     assert fake.entered <= 10
     fake.gpu.check()
     assert [value.shape for value in found] == [(4,), (4,)]
+
+
+@pytest.mark.parametrize("runs", [0, 1_000_000], ids=["hot", "cold"])
+async def test_sums_in_arrays_of_a_loop_are_work_of_the_card(
+    runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gradient that comes to one place several times is added there, by generated code without a kernel."""
+    monkeypatch.setattr(tiers, "HOT_RUNS", runs)
+    g = fe.Graph()
+    x = g.placeholder("float32", [3, 2], name="x")
+    given = g.tensor_array("float32", 3, element_shape=[2], clear_after_read=False).unstack(x)
+    _, y = g.while_loop(
+        lambda i, v: i < 5,
+        lambda i, v: [i + 1, v * given.read(g.constant(1)) + given.read(g.ops.FloorMod(i, g.constant(3)))],
+        [g.constant(0), g.constant(np.ones(2, np.float32))],
+    )
+    fetches = [y, *fe.gradients(fe.reduce_sum(y), [x])]
+    feeds = {x: np.linspace(0.5, 1.5, 6, dtype=np.float32).reshape(3, 2)}
+    async with fe.Session(g) as session:
+        wanted = await session.run(fetches, feeds)
+    fake = CountingCupy(1)
+    async with opened(g, fake) as session:
+        for _ in range(3):
+            found = await session.run(fetches, feeds)
+            for far, near in zip(found, wanted, strict=True):
+                np.testing.assert_allclose(far, near, rtol=1e-5)
+    fake.gpu.check()
+    assert (fake.within, fake.gpu._stream) == (0, OUTSIDE)
 
 
 def test_rows_within_rows_and_kernels_of_other_devices() -> None:

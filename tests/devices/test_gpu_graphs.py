@@ -1,4 +1,4 @@
-"""Ten graphs over a CPU and a simulated GPU: values of the CPU and no findings, cancelled or failing too."""
+"""Eleven graphs over a CPU and a simulated GPU: values of the CPU, no findings, cancelled or failing too."""
 
 from __future__ import annotations
 

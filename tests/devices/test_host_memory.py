@@ -11,7 +11,9 @@ import trio
 import flowengine as fe
 from flowengine.runtime.planning import tiers
 from flowengine.testing.simulated_gpu import SimulatedGpu
+from tests.devices.gpu_graphs import GRAPHS
 from tests.devices.on_gpu import GPU, opened
+from tests.devices.placing import opener
 from tests.devices.test_device_variables import FEEDS, trained
 
 NAME = f"/job:localhost/replica:0/task:0{GPU}"
@@ -105,6 +107,25 @@ async def test_a_loop_with_a_counter_never_waits_for_the_device() -> None:
         np.testing.assert_allclose(got, 1.001**1000, rtol=1e-4)
         assert gpu.copies == {"in": [4, 12], "out": [12]}, "the factor, the feed; what is fetched"
         assert gpu.stops == 0
+
+
+@pytest.mark.parametrize("runs", [0, 1_000_000], ids=["hot", "cold"])
+async def test_a_recurrent_net_and_its_gradients_copy_what_is_fed_and_fetched(
+    runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrays that a loop writes are there, and what it keeps for the way back; counters are not."""
+    monkeypatch.setattr(tiers, "HOT_RUNS", runs)
+    made = GRAPHS["recurrent_gradients"]()
+    gpus: list[SimulatedGpu] = []
+    async with opener(gpus, 3, worker_threads=False)(made.graph) as session:
+        (gpu,) = gpus
+        for feeds in made.feeds:
+            forget(gpu)
+            await session.run(list(made.fetches), dict(feeds))
+        assert gpu.copies == {"in": [24], "out": [24, 24, 4]}
+        assert gpu.stops == 0
+    gpu.check()
+    assert gpu.xp.reads == []
 
 
 async def test_a_predicate_that_the_device_computes_crosses_once_and_the_loop_goes_on() -> None:

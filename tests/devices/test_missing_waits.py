@@ -18,6 +18,7 @@ from flowengine.devices.ordering import StreamEvent
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.load import registry
 from flowengine.kernels.registry import KernelRegistry
+from flowengine.runtime.streams import crossing
 from flowengine.testing.simulated_gpu import SimulatedGpu, simulated_gpus
 from tests.devices.gpu_graphs import GRAPHS, values_of
 from tests.devices.on_gpu import GPU
@@ -74,6 +75,32 @@ async def test_each_kind_of_wait_is_found_in_each_order_of_the_streams(seed: int
             if any(finding.kind == "missing wait" for finding in broken.findings):
                 found.add(kind)
     assert found == {"copy in", "copy out", "update", "reuse"}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_write_behind_a_copy_that_still_reads_is_found(seed: int) -> None:
+    """In sessions nothing is written that a copy reads: what leaves is kept, and written elsewhere."""
+    gpu = SimulatedGpu(f"/job:localhost/replica:0/task:0{GPU}", seed=seed)
+    gpu.leaves_out = lambda kind, event: kind == "launch"
+    x = gpu.xp.exp(gpu.copy_in(np.zeros(3)))
+    copy = gpu.start_copy_out(x)
+    x += 1
+    assert copy is not None
+    gpu.synchronize()
+    (found,) = gpu.findings
+    assert found.kind == "missing wait"
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_what_the_host_takes_before_it_is_there_is_found(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def waits_not(*given: Any, **others: Any) -> None:
+        await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(crossing, "wait_reached", waits_not)
+    broken = await played("counted_loop", 2 * seed, nothing)
+    assert any("the host reads" in finding.what for finding in broken.findings)
 
 
 def _frees_it(x: Any, gpu: Any) -> Any:

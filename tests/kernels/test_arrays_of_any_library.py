@@ -31,11 +31,10 @@ HOST_FAMILIES: Final = {
     **dict.fromkeys(
         [
             f"state.{name}"
-            for name in ("anonymous_tables", "mutexes", "session_tensors", "stack", "table_files", "tables")
+            for name in ("anonymous_tables", "mutexes", "session_tensors", "table_files", "tables")
         ],
         "resources hold their values in host memory",
     ),
-    "state.tensor_array": "resources hold their values in host memory",
     "state.scatter": "updates of rows in the order of their indices; devices have `device_scatter`",
     "state.scatter_extremes": "updates of rows in the order of their indices; devices have `device_scatter`",
     "strings": "bytes are Python objects",
