@@ -175,7 +175,7 @@ def _gather_cost(handle: Any, *_: Any) -> float:
 )
 def tensor_array_gather(
     handle: Any, indices: Any, flow_in: Any, *, ctx: KernelContext, dtype: DType, element_shape: TensorShape
-) -> Array:
+) -> Any:
     """The elements at `indices` (int32, (N,)), stacked: (N, ...)."""
     array = _array(handle, ctx)
     array.check_dtype(dtype, "requested")
@@ -185,7 +185,7 @@ def tensor_array_gather(
 @kernel("TensorArrayPack", device=None, heavy=_gather_cost)
 def tensor_array_pack(
     handle: Any, flow_in: Any, *, ctx: KernelContext, dtype: DType, element_shape: TensorShape
-) -> Array:
+) -> Any:
     """All elements, stacked: (N, ...)."""
     array = _array(handle, ctx)
     array.check_dtype(dtype, "requested")
