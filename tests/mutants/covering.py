@@ -1,10 +1,13 @@
 """Which tests run which lines of a room, and how long each takes: taken once for a commit.
 
 Each set of parameters is a test of its own: an op's record is asked about the op's kernel, not all records.
+A line that runs when its module is imported is every test's that runs anything of the file, whichever of them
+was the first to import it.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import sys
@@ -63,6 +66,15 @@ def kept(names: Iterable[str], seconds: Mapping[str, float]) -> list[str]:
     return found
 
 
+def at_import(source: str) -> set[int]:
+    """The lines that run when a module is imported: all that are in no function's body."""
+    within: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            within.update(range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1))
+    return set(range(1, source.count("\n") + 2)) - within
+
+
 class _Contexts:
     """A plug-in: says to coverage which test runs, and notes what did not pass."""
 
@@ -110,8 +122,9 @@ def take(root: Path, room: Room, target: Path) -> None:
         if name not in files:
             continue
         lines = tests.setdefault(name, {})
+        imported = at_import((root / name).read_text())
         for line, contexts in found.contexts_by_lineno(path).items():
-            passed = frozenset(each for each in contexts if each in names)
+            passed = frozenset(each for each in contexts if each in names and line not in imported)
             if passed not in chosen:
                 chosen[passed] = [names[each] for each in kept(passed, seconds)]
             lines[line] = chosen[passed]

@@ -14,7 +14,7 @@ pytest.importorskip(
 from cosmic_ray.mutating import mutate_code
 
 from tests.mutants import judging, rows
-from tests.mutants.covering import Coverage, in_turn, kept, read
+from tests.mutants.covering import Coverage, at_import, in_turn, kept, read
 from tests.mutants.drawing import changed_source, draw, places
 from tests.mutants.operators import OURS
 from tests.mutants.reasons import REASONS, parsed
@@ -67,6 +67,25 @@ def test_the_fastest_tests_come_first() -> None:
     assert coverage.of("m.py", 4) == []
     # What runs when the file is imported is everybody's.
     assert coverage.of("m.py", 1) == ["other", "quick", "slow"]
+
+
+def test_lines_that_run_at_import_are_those_of_no_functions_body() -> None:
+    source = """import a
+@a.b
+def f(
+    x=1,
+):
+    return lambda: x
+
+class C:
+    y = 2
+    def g(self): return self.y
+    async def h(self):
+        def k():
+            pass
+z = 3
+"""
+    assert at_import(source) == {1, 2, 3, 4, 5, 7, 8, 9, 11, 14, 15}
 
 
 def test_many_quick_parameters_keep_no_other_test_from_its_turn() -> None:
