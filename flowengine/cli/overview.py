@@ -88,12 +88,14 @@ def dtype_of(graph: Graph, port: OutputPort) -> DType | None:
     return types[port.slot].base if port.slot < len(types) else None
 
 
-def likely_outputs(graph: Graph) -> list[TensorFacts]:
+def likely_outputs(graph: Graph, *, by_products: bool = True) -> list[TensorFacts]:
     """The tensors that nothing consumes and that are no mere effect, the likely first.
 
     Those that only read a variable or belong to a gradient come last, before them those that no placeholder
     reaches, where there are any. Of the others an outer scope's come before an inner one's, and the last
     constructed first.
+
+    by_products   whether those that only read a variable or belong to a gradient are among them
     """
     consumed = {port.node for node in graph for port in node.inputs}
     found = [
@@ -101,6 +103,8 @@ def likely_outputs(graph: Graph) -> list[TensorFacts]:
         for node in graph
         if node.name not in consumed and _gives_a_result(node) and not node.name.startswith("save/")
     ]
+    if not by_products:
+        found = [node for node in found if not _is_by_product(graph, node)]
     found.reverse()
     reached = _reached_from_placeholders(graph)
     found.sort(
@@ -111,6 +115,46 @@ def likely_outputs(graph: Graph) -> list[TensorFacts]:
         )
     )
     return [_facts(graph, OutputPort(node.name, 0)) for node in found]
+
+
+def likely_predictions(graph: Graph) -> list[tuple[TensorFacts, list[str]]]:
+    """What a model says before a loss compares it with labels, each with the placeholders that it needs.
+
+    Tensors that variables and some placeholders lead to, and that are used only together with further
+    placeholders: `pred` where `loss` is of `pred` and `y`. None in a graph that wants one thing fed. An outer
+    scope's come first.
+    """
+    wanted = [node.name for node in graph if node.is_placeholder]
+    bits = {name: 1 << number for number, name in enumerate(wanted)}
+    everything = (1 << len(wanted)) - 1
+    #: {node: the placeholders that lead to it, and a further bit for variables}
+    found: dict[str, int] = {}
+    used: dict[str, list[str]] = {}
+    derived = {node.name for node in graph if _is_in_gradients(node)}
+    for node in graph:
+        own = bits.get(node.name, 0) | (node.has(GivesVariable) << len(wanted))
+        for port in node.inputs:
+            own |= found.get(port.node, 0)
+            if port.node in derived:
+                derived.add(node.name)
+        found[node.name] = own
+        if node.name not in derived:
+            for port in node.inputs:
+                used.setdefault(port.node, []).append(node.name)
+    likely: list[tuple[int, Node]] = []
+    for node in graph:
+        fed, later = found[node.name] & everything, used.get(node.name, ())
+        if fed in (0, everything, found[node.name]) or not later or not _gives_a_result(node):
+            continue
+        if node.name not in derived and all(found[name] & everything & ~fed for name in later):
+            likely.append((fed, node))
+    most = max((fed.bit_count() for fed, _ in likely), default=0)
+    last = [(fed, node) for fed, node in reversed(likely) if fed.bit_count() == most]
+    last.sort(key=lambda each: each[1].name.count("/"))
+    return [
+        (_facts(graph, OutputPort(node.name, 0)), [name for name in wanted if bits[name] & fed])
+        for fed, node in last
+    ]
 
 
 def _gives_a_result(node: Node) -> bool:
@@ -141,7 +185,11 @@ def _reached_from_placeholders(graph: Graph) -> set[str]:
 def _is_by_product(graph: Graph, node: Node) -> bool:
     hands_on = node.has(HandsOn) or node.has(ValueOf)
     reads = hands_on and graph[node.inputs[0].node].has(GivesVariable)
-    return reads or any(_GRADIENTS.fullmatch(part) for part in node.name.split("/"))
+    return reads or _is_in_gradients(node)
+
+
+def _is_in_gradients(node: Node) -> bool:
+    return any(_GRADIENTS.fullmatch(part) for part in node.name.split("/"))
 
 
 def _facts(graph: Graph, port: OutputPort) -> TensorFacts:

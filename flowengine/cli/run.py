@@ -17,7 +17,7 @@ from flowengine.cli.imports import import_option
 from flowengine.cli.interrupt import Interrupt
 from flowengine.cli.models.restoring import remedied, restoration_of
 from flowengine.cli.models.signatures import CalledSignature, called_signature, told
-from flowengine.cli.overview import dtype_of, likely_outputs, placeholders, shape_of
+from flowengine.cli.overview import dtype_of, likely_outputs, likely_predictions, placeholders, shape_of
 from flowengine.cli.placement import config_of, placement_options
 from flowengine.cli.sandbox.running import boxable
 from flowengine.cli.sources import ValueTarget, cast, check_shape, read_archive, read_source
@@ -407,7 +407,8 @@ def how_to_go_on(source: GraphSource, path: str) -> str:
     if source.saved is not None and source.signatures:
         lines = [f"{printable(path)}: {len(graph)} nodes", *told(source.signatures, path, _SHOWN)]
         return "\n".join(lines) + "\n"
-    wanted, given = placeholders(graph), likely_outputs(graph)
+    wanted = placeholders(graph)
+    given = likely_outputs(graph, by_products=False) or likely_outputs(graph)
     lines = [f"{printable(path)}: {len(graph)} nodes"]
     for title, facts in (("placeholders", wanted), ("likely outputs", given)):
         lines.append(f"{title}:" if facts else f"{title}: none")
@@ -419,4 +420,7 @@ def how_to_go_on(source: GraphSource, path: str) -> str:
     parts += [f"--fetch {printable(each.node)}" for each in given[:1]]
     if given:
         lines += ["to go on:", "  " + " ".join(parts)]
+        for prediction, needed in likely_predictions(graph)[:1]:
+            parts = [parts[0], *(f"--feed {printable(name)}=SOURCE" for name in needed[:3])]
+            lines.append(f"  {' '.join(parts)} --fetch {printable(prediction.node)}")
     return "\n".join(lines) + "\n"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from flowengine.cli.overview import likely_outputs
+import numpy as np
+
+import flowengine as fe
+from flowengine.cli.overview import likely_outputs, likely_predictions
 from flowengine.graphs.graph import Graph
 
 
@@ -21,3 +24,22 @@ def test_outputs_are_values_and_no_effects() -> None:
     ops.Neg(x, name="y")
     # What only reads a variable comes last.
     assert [found.node for found in likely_outputs(g)] == ["y", "scattered", "read"]
+    assert [found.node for found in likely_outputs(g, by_products=False)] == ["y", "scattered"]
+
+
+def test_a_prediction_is_what_the_loss_compares_with_labels() -> None:
+    g = Graph()
+    x, y = g.placeholder("float32", [None, 2], name="x"), g.placeholder("float32", [None, 1], name="y")
+    w = g.variable(np.ones((2, 1), np.float32), name="w")
+    prediction = g.ops.MatMul(x, w.value(), name="prediction")
+    labels = g.ops.Mul(y, np.float32(2), name="labels")
+    loss = g.ops.Square(g.ops.Sub(prediction, labels), name="loss")
+    fe.gradients(loss, [w])
+    assert [(found.node, needed) for found, needed in likely_predictions(g)] == [("prediction", ["x"])]
+
+
+def test_a_graph_that_wants_one_thing_has_no_prediction_of_its_own() -> None:
+    g = Graph()
+    w = g.variable(np.float32(1), name="w")
+    g.ops.Mul(g.ops.Mul(g.placeholder("float32", [], name="x"), w.value()), w.value(), name="y")
+    assert likely_predictions(g) == []

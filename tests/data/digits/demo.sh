@@ -28,3 +28,5 @@ printf '\nRead one digit from a picture.\n' >&2
 show flowengine run digits.pb --feed "$work/trained.npz" --feed images=digit.png --image-scale 1/15 \
     --fetch scores --json >"$work/scores.json"
 python "$here/show.py" digit.png "$work/scores.json"
+
+printf '\nAll this was %s; the README goes on with a model of Keras, in docs/examples.\n' "$(command -v flowengine)" >&2
