@@ -39,3 +39,17 @@ def test_only_where_the_authority_has_its_key(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="certificates are renewed where the cluster's authority has"):
         renew_certificates(folder, spec)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_what_a_certificate_may_not_be_taken_for_is_critical(tmp_path: Path) -> None:
+    """Whoever checks it must know that it is no authority's, and what its key is for, or refuse it."""
+    from cryptography import x509
+
+    addresses = {"worker": [f"127.0.0.1:{free_ports(1)[0]}"]}
+    spec = ClusterSpec.from_toml(found_cluster(tmp_path / "c", addresses, name="renewed", tls=True))
+    for name, is_authority in (("authority.pem", True), ("worker-0.pem", False), ("client.pem", False)):
+        certificate = x509.load_pem_x509_certificate((Path(spec.tls) / name).read_bytes())
+        of_kind = certificate.extensions.get_extension_for_class(x509.BasicConstraints)
+        of_use = certificate.extensions.get_extension_for_class(x509.KeyUsage)
+        assert (of_kind.critical, of_kind.value.ca) == (True, is_authority)
+        assert (of_use.critical, of_use.value.key_cert_sign) == (True, is_authority)

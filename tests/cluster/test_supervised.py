@@ -1,7 +1,8 @@
-"""How soon a task that ended is started again, on a clock of its own and without processes."""
+"""How tasks of a local cluster are started again and ended, on a clock of its own and without processes."""
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -67,3 +68,43 @@ async def test_what_ends_at_once_is_started_more_and_more_rarely(
     assert expected[-1] == MOST
     assert await pauses(monkeypatch, lives) == pytest.approx([*expected, FIRST, 2 * FIRST])
     assert autojump_clock.autojump_threshold == 0
+
+
+class Asked:
+    """A process that may end when it is asked to, in so many seconds, or has ended; and what it was told."""
+
+    def __init__(self, seconds: float, *, has_ended: bool = False) -> None:
+        self.seconds = seconds
+        self.told: list[int] = []
+        self._ended = trio.Event()
+        self._ends_at: float | None = None
+        if has_ended:
+            self._ended.set()
+
+    def poll(self) -> int | None:
+        return 0 if self._ended.is_set() else None
+
+    def send_signal(self, number: int) -> None:
+        self.told.append(number)
+        self._ends_at = trio.current_time() + self.seconds
+
+    def kill(self) -> None:
+        self.told.append(signal.SIGKILL)
+        self._ended.set()
+
+    async def wait(self) -> int:
+        if not self._ended.is_set():
+            await trio.sleep_until(float("inf") if self._ends_at is None else self._ends_at)
+            self._ended.set()
+        return 0
+
+
+async def test_tasks_are_asked_to_end_and_those_that_do_not_are_ended(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    quick, deaf, ended = Asked(1.0), Asked(float("inf")), Asked(0.0, has_ended=True)
+    processes: dict[str, Any] = {f"/job:worker/task:{n}": p for n, p in enumerate((quick, deaf, ended))}
+    spec = ClusterSpec.of({"worker": ["h:1", "h:2", "h:3"]})
+    await LocalCluster(spec, Path("cluster.toml"), processes, ()).end()
+    assert (quick.told, deaf.told, ended.told) == ([signal.SIGTERM], [signal.SIGTERM, signal.SIGKILL], [])
+    assert autojump_clock.current_time() == pytest.approx(local._END_SECONDS)

@@ -1,4 +1,4 @@
-"""A task without a key: it says what is missing, in one line, before it listens to anybody."""
+"""A task or a console without a key: it says what is missing before it speaks to anybody."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import pytest
 
 import flowengine as fe
+from flowengine.cluster.console import open_console
 from flowengine.cluster.credentials import KEY_FILE_VARIABLE, KEY_VARIABLE
 
 
@@ -24,3 +25,16 @@ async def test_it_says_what_is_missing_and_does_not_serve(
     for part in ("/job:worker/task:0 has no key", "key_file", KEY_FILE_VARIABLE, KEY_VARIABLE):
         assert part in text
     assert "serves at" not in caplog.text
+
+
+async def test_a_console_says_what_is_missing_before_its_block_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in (KEY_FILE_VARIABLE, KEY_VARIABLE):
+        monkeypatch.delenv(name, raising=False)
+    spec = fe.ClusterSpec({"worker": {0: "127.0.0.1:1"}}, name="keyless")
+    begun = False
+    with pytest.raises(fe.errors.UnauthenticatedError, match=f"'keyless' is not known.*{KEY_FILE_VARIABLE}"):
+        async with open_console(spec):
+            begun = True
+    assert not begun
