@@ -1,6 +1,6 @@
 """A network of `gpu_nets.py` trained by JAX.
 
-    python -m tests.benchmarks.gpu_jax NAME BATCH NARROW STEPS [--cpu]
+    python -m tests.benchmarks.gpu_jax NAME BATCH NARROW STEPS [--cpu] [--tf32]
 
 Prints a line of JSON: {first, step: seconds; loss: after so many steps}. Run by `gpu_networks.py`, under any
 Python that has JAX and NumPy; it uses nothing of this package.
@@ -33,7 +33,10 @@ class JaxLayers(NetLayers):
         y = self._jax.lax.conv_general_dilated(
             x, filters, (stride, stride), padding, dimension_numbers=("NHWC", "HWIO", "NHWC")
         )
-        return self._jax.nn.relu(y + bias)
+        return y + bias
+
+    def rectified(self, x: Any) -> Any:
+        return self._jax.nn.relu(x)
 
     def _pool(self, x: Any, window: int, stride: int, padding: str, *, mean: bool) -> Any:
         lax = self._jax.lax
@@ -47,9 +50,11 @@ class JaxLayers(NetLayers):
         return self._jax.nn.relu(y) if relu else y
 
 
-def trained(name: str, batch: int, narrow: int, steps: int) -> dict[str, float]:
+def trained(name: str, batch: int, narrow: int, steps: int, *, is_short: bool = False) -> dict[str, float]:
     """See the module."""
     jax = importlib.import_module("jax")
+    # By itself it rounds factors on a card.
+    jax.config.update("jax_default_matmul_precision", "tensorfloat32" if is_short else "highest")
     images, labels = images_and_labels(name, batch, narrow)
     net = JaxLayers(jax, images, narrow)
     logits(name, net)  # makes the weights
@@ -79,7 +84,7 @@ def main(words: list[str]) -> None:
     if "--cpu" in words:
         os.environ["JAX_PLATFORMS"] = "cpu"
     name, batch, narrow, steps = [word for word in words if not word.startswith("-")]
-    print(json.dumps(trained(name, int(batch), int(narrow), int(steps))))
+    print(json.dumps(trained(name, int(batch), int(narrow), int(steps), is_short="--tf32" in words)))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import numpy as np
 from tests.benchmarks.make_networks import NETWORKS
 
 #: The batch of each network that is trained on a card.
-BATCHES: Final = {"alexnet": 128, "overfeat": 128, "vgg_a": 64, "googlenet": 128}
+BATCHES: Final = {"alexnet": 128, "overfeat": 128, "vgg_a": 64, "googlenet": 128, "resnet_50": 64}
 RATE: Final = 0.001
 #: How far losses of libraries may be apart: sums of millions of float32 in another order, over several steps.
 TOLERANCE: Final = 2e-2
@@ -26,7 +26,7 @@ def same_padding(size: int, window: int, stride: int) -> tuple[int, int]:
 
 
 class NetLayers:
-    """Layers after one another. Subclasses have `_conv`, `_pool`, `_dense` and `join`.
+    """Layers after one another. Subclasses have `_conv`, `_pool`, `_dense`, `rectified` and `join`.
 
     images    (batch, size, size, 3), as the library has them
     weights   what the layers have asked for, in order; those that are there already are used again
@@ -58,11 +58,24 @@ class NetLayers:
     def _width(self, outputs: int) -> int:
         return max(outputs // self._narrow, 1)
 
-    def conv(self, x: Any, outputs: int, window: Any, stride: int = 1, padding: str = "SAME") -> Any:
-        """Convolution, bias and rectifier."""
+    def conv(
+        self,
+        x: Any,
+        outputs: int,
+        window: Any,
+        stride: int = 1,
+        padding: str = "SAME",
+        *,
+        norm: bool = False,
+        relu: bool = True,
+        gain: float = 4.0,
+    ) -> Any:
+        """Convolution, bias and rectifier; a normalisation by known numbers is in filters and bias."""
         inputs, outputs = int(x.shape[3]), self._width(outputs)
-        filters = self.variable([window, window, inputs, outputs], (4.0 / (window * window * inputs)) ** 0.5)
-        return self._conv(x, filters, self.variable([outputs], 0.1), stride, padding)
+        high, wide = window if isinstance(window, tuple) else (window, window)
+        filters = self.variable([high, wide, inputs, outputs], (gain / (high * wide * inputs)) ** 0.5)
+        y = self._conv(x, filters, self.variable([outputs], 0.1), stride, padding)
+        return self.rectified(y) if relu else y
 
     def pool(self, x: Any, window: int = 2, stride: int = 2, padding: str = "VALID") -> Any:
         """The largest of each window."""
@@ -83,6 +96,10 @@ class NetLayers:
         """Channels behind one another."""
         raise NotImplementedError
 
+    def rectified(self, x: Any) -> Any:
+        """x, or 0 below it."""
+        raise NotImplementedError
+
     def _conv(self, x: Any, filters: Any, bias: Any, stride: int, padding: str) -> Any:
         raise NotImplementedError
 
@@ -93,18 +110,36 @@ class NetLayers:
         raise NotImplementedError
 
 
+def resnet_50(net: NetLayers) -> Any:
+    """Residual blocks of three convolutions, whose normalisation is in their filters and biases."""
+    x = net.pool(net.conv(net.images, 64, 7, 2), 3, 2, "SAME")
+    for inner, blocks, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+        for block in range(blocks):
+            step = stride if block == 0 else 1
+            beside = x if block else net.conv(x, 4 * inner, 1, step, relu=False, gain=2.0)
+            y = net.conv(net.conv(x, inner, 1), inner, 3, step)
+            x = net.rectified(net.conv(y, 4 * inner, 1, relu=False, gain=0.2) + beside)
+    return net.dense(net.mean(x, 7), 1000, relu=False)
+
+
+#: {network: (its layers, the side of its images)}
+_NETWORKS: Final[dict[str, tuple[Any, int]]] = {
+    **{name: (entry[0], int(str(entry[1]))) for name, entry in NETWORKS.items()},
+    "resnet_50": (resnet_50, 224),
+}
+
+
 def logits(name: str, net: NetLayers) -> Any:
     """What the network gives for its images."""
     net.begin()
-    build: Any = NETWORKS[name][0]
-    return build(net)
+    return _NETWORKS[name][0](net)
 
 
 def images_and_labels(
     name: str, batch: int, narrow: int
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """(batch, size, size, 3) float32 and (batch,) int32: the same in every library."""
-    size: Any = NETWORKS[name][1]
+    size = _NETWORKS[name][1]
     images = np.random.default_rng(0).random((batch, size, size, 3), np.float32)
     return images, (np.arange(batch) % max(1000 // narrow, 1)).astype(np.int32)
 

@@ -20,6 +20,7 @@ from flowengine.devices import cuda_device
 from flowengine.devices.device import DeviceRegistry
 from flowengine.devices.load import DEVICES
 from flowengine.testing.simulated_gpu import simulated_gpus
+from tests.devices.placing import OverGpu
 from tests.gpu.tables import ResultTable
 
 GPU: Final = "/device:GPU:0"
@@ -42,16 +43,29 @@ class GpuPlace:
         return on_card if self.is_card else simulated
 
     def session(self, graph: fe.Graph, **config: Any) -> fe.Session:
-        """A session with one GPU, all of whose nodes that can be are there."""
+        """A session with one GPU, all of whose nodes that can be are there that ask for it."""
+        return fe.Session(graph, config=_settings(config), devices=self._devices())
+
+    def session_there(self, graph: fe.Graph) -> fe.Session:
+        """The same for a graph that asks for nothing: all that can be is on the GPU."""
+        placer = OverGpu()
+        session = fe.Session(graph, config=_settings({}), devices=self._devices(), placer=placer)
+        placer.session = session
+        return session
+
+    def _devices(self) -> DeviceRegistry:
         devices = DeviceRegistry(parent=DEVICES)
         if not self.is_card:
             devices.register("GPU", simulated_gpus(1), lambda: 1)
-        settings = fe.Config(**{"device_count": {"GPU": 1}, "allow_soft_placement": True, **config})
-        return fe.Session(graph, config=settings, devices=devices)
+        return devices
 
     def device(self, session: fe.Session) -> Any:
         """The session's GPU."""
         return session.devices.matching(GPU)[0]
+
+
+def _settings(config: dict[str, Any]) -> fe.Config:
+    return fe.Config(**{"device_count": {"GPU": 1}, "allow_soft_placement": True, **config})
 
 
 #: Measures, at a place.

@@ -1,10 +1,11 @@
 """A network of `gpu_nets.py` trained by PyTorch.
 
     python -m tests.benchmarks.gpu_torch NAME BATCH NARROW STEPS [--cpu] [--compile] [--tf32]
+    python -m tests.benchmarks.gpu_torch --launches LENGTH [--cpu] [--compile]      # for `gpu_launches.py`
 
 Eager with `cudnn.benchmark`, or `torch.compile`; in float32, or with TensorFloat-32. Prints a line of JSON:
-{first, step: seconds; loss: after so many steps}. Run by `gpu_networks.py`, under any Python that has PyTorch
-and NumPy; it uses nothing of this package.
+{first, step: seconds; loss: after so many steps; bytes: of the card that it had}. Run by `gpu_networks.py`,
+under any Python that has PyTorch and NumPy; it uses nothing of this package.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import importlib
 import json
 import sys
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 from tests.benchmarks.gpu_nets import RATE, NetLayers, images_and_labels, logits, same_padding
@@ -46,7 +47,10 @@ class TorchLayers(NetLayers):
         functional = self._torch.nn.functional
         padded = self._padded(x, int(filters.shape[0]), stride, padding)
         y = functional.conv2d(padded, filters.permute(3, 2, 0, 1), bias, stride)
-        return functional.relu(y).permute(0, 2, 3, 1)
+        return y.permute(0, 2, 3, 1)
+
+    def rectified(self, x: Any) -> Any:
+        return self._torch.nn.functional.relu(x)
 
     def _pool(self, x: Any, window: int, stride: int, padding: str, *, mean: bool) -> Any:
         functional = self._torch.nn.functional
@@ -86,10 +90,46 @@ def trained(name: str, batch: int, narrow: int, steps: int, options: set[str]) -
         if place == "cuda":
             torch.cuda.synchronize()
         taken.append(perf_counter() - started)
-    return {"first": taken[0], "step": median(taken[len(taken) // 2 :]), "loss": float(value.detach())}
+    used = torch.cuda.max_memory_reserved() if place == "cuda" else 0
+    step = median(taken[len(taken) // 2 :])
+    return {"first": taken[0], "step": step, "loss": float(value.detach()), "bytes": used}
+
+
+def launches(length: int, options: set[str]) -> dict[str, float]:
+    """{us: microseconds of the CPU for a chain}: products of 32 x 32, or with --compile tanh after tanh."""
+    torch = importlib.import_module("torch")
+    place = "cpu" if "--cpu" in options else "cuda"
+    x = torch.eye(32, device=place)
+
+    def products() -> Any:
+        y = x
+        for _ in range(length):
+            y = y @ x
+        return y.sum()
+
+    def elementwise() -> Any:
+        y = x
+        for _ in range(length):
+            y = torch.tanh(y)
+        return y.sum()
+
+    work = torch.compile(elementwise) if "--compile" in options else products
+    taken = list[float]()
+    with torch.no_grad():
+        for _ in range(30):
+            before = process_time()
+            work()
+            taken.append((process_time() - before) * 1e6)
+            if place == "cuda":
+                torch.cuda.synchronize()
+    return {"us": median(taken[15:])}
 
 
 def main(words: list[str]) -> None:
+    if "--launches" in words:
+        length = next(word for word in words if word.isdigit())
+        print(json.dumps(launches(int(length), set(words))))
+        return
     name, batch, narrow, steps = [word for word in words if not word.startswith("-")]
     print(json.dumps(trained(name, int(batch), int(narrow), int(steps), set(words))))
 

@@ -1,7 +1,8 @@
 """Copies of a session's device: `python -m tests.benchmarks.gpu_transfers [--simulated]`.
 
 Feeds and fetches of 1 MB and more as a step has them, beside copies in and out by the device alone, in GB/s;
-and whether a copy in goes on beside kernels: the time of both at once, of that of one after the other. The
+and whether a copy in goes on beside kernels: the time of both at once, of that of one after the other, and as
+the events around them say. The
 driver's bare rates are in the part "transfers" of `python -m tests.gpu`.
 
 Asked: the device's copies at 0.9 of CuPy's bare ones.
@@ -15,8 +16,10 @@ from time import perf_counter
 from typing import Any, Final
 
 import numpy as np
+import trio
 
 import flowengine as fe
+from flowengine.devices.launch_record import LaunchRecord
 from tests.benchmarks.gpu_sessions import GPU, GpuPlace, command
 from tests.gpu.tables import ResultTable
 
@@ -83,6 +86,40 @@ def overlap(device: Any, size: int, repeats: int) -> float:
     return median(both(False) for _ in range(repeats)) / median(both(True) for _ in range(repeats))
 
 
+async def traced_overlap(place: GpuPlace, size: int) -> float:
+    """The share of the copies in of two steps at once that goes on beside kernels, by the card's events."""
+    g = fe.Graph()
+    with g.device(GPU):
+        x = g.placeholder("float32", [size // 4], name="x")
+        y = x
+        for _ in range(20):
+            y = g.ops.Tanh(y)
+        last = fe.reduce_sum(y)
+    value, launches = np.zeros(size // 4, np.float32), list[LaunchRecord]()
+
+    async def steps() -> None:
+        for _ in range(5):
+            await session.run(last, {x: value}, run_metadata=fe.RunMetadata(launches=launches))
+
+    async with place.session(g) as session, trio.open_nursery() as nursery:
+        for _ in range(2):
+            nursery.start_soon(steps)
+    return beside(launches)
+
+
+def beside(launches: list[LaunchRecord]) -> float:
+    """The share of the time of copies in during which something else runs."""
+    copies = [(r.began, r.ended) for r in launches if r.stream == "copy in"]
+    work = sorted((r.began, r.ended) for r in launches if r.stream == "compute")
+    whole = sum(end - begin for begin, end in copies)
+    shared, free = 0.0, -float("inf")
+    for begin, end in work:
+        begin = max(begin, free)
+        shared += sum(max(0.0, min(end, stop) - max(begin, start)) for start, stop in copies)
+        free = max(free, end)
+    return shared / whole if whole else 0.0
+
+
 async def step_seconds(place: GpuPlace, size: int, repeats: int) -> float:
     """Seconds of a step that feeds so much and fetches it."""
     g = fe.Graph()
@@ -121,6 +158,10 @@ async def measure(place: GpuPlace) -> ResultTable:
             size *= 8
         share = overlap(device, place.size(1 << 28, 1 << 12), repeats)
         table.rows.append(("a copy in beside kernels, of both in turn", f"{share:.2f}", "", "", ""))
+    shared = await traced_overlap(place, place.size(1 << 28, 1 << 12))
+    table.rows.append(
+        ("share of copies in beside kernels, of two steps at once, traced", f"{shared:.2f}", "", "", "")
+    )
     return table
 
 

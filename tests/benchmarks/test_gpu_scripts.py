@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import trio
 
 from flowengine.devices import cuda, cuda_device
+from flowengine.devices.launch_record import LaunchRecord
 from flowengine.testing.simulated_gpu import SimulatedGpu
-from tests.benchmarks import gpu_latency, gpu_launches, gpu_networks, gpu_transfers
+from tests.benchmarks import gpu_agreement, gpu_latency, gpu_launches, gpu_networks, gpu_transfers
 from tests.benchmarks.gpu_nets import BATCHES, NetLayers, same_padding
+from tests.benchmarks.gpu_networks import PEERS
 from tests.benchmarks.gpu_sessions import GpuPlace, Measurement, command
 from tests.gpu import __main__ as whole
 from tests.gpu.tables import ResultTable
@@ -21,12 +25,29 @@ from tests.gpu.tables import ResultTable
         (gpu_launches.measure, "a product of 32 x 32, cold"),
         (gpu_latency.measure, "a ticker alone, ms"),
         (gpu_transfers.measure, "4,096"),
+        (gpu_networks.measure, "alexnet, float32"),
     ],
 )
 async def test_a_script_runs_on_the_simulated_gpu(measure: Measurement, first: str) -> None:
     table = await measure(GpuPlace(simulated=True))
     assert table.rows[0][0] == first
     assert {len(row) for row in table.rows} == {len(table.headings)}
+
+
+async def test_values_of_sessions_agree_on_the_simulated_gpu(
+    monkeypatch: pytest.MonkeyPatch, shared: Path
+) -> None:
+    monkeypatch.setenv("FLOWENGINE_SHARED", str(shared))
+    table = await gpu_agreement.measure(GpuPlace(simulated=True))
+    assert table.failures == []
+    names = [row[0].partition(" ")[2] or row[0] for row in table.rows]
+    assert names == [
+        "records",
+        "losses of 2 steps",
+        "deterministic, three runs",
+        "tp_half_plus_two",
+        "whitepaper_fig1",
+    ]
 
 
 async def test_a_network_learns_on_the_simulated_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,16 +70,20 @@ async def test_a_network_learns_on_the_simulated_gpu(monkeypatch: pytest.MonkeyP
 
 
 def test_a_row_of_a_network_tells_what_is_not_kept() -> None:
-    table = ResultTable("Networks", ("network", "ms", "first", "TFLOP/s", "loss", "PyTorch", "JAX", "bytes"))
+    table = ResultTable("Networks", ("network", "ms", "first", "TFLOP/s", "loss", "paper", *PEERS, "bytes"))
     ours = {"step": 0.2, "first": 1.0, "loss": 3.0, "bytes": 1e9}
-    others = {"PyTorch": {"step": 0.1, "loss": 3.0}, "JAX": {"step": 0.2, "loss": 4.0}}
-    gpu_networks.entered(table, "alexnet", "2.6", ours, others)
-    gpu_networks.entered(table, "vgg_a", "2.6", ours, {"PyTorch": {"error": "no module"}})
-    assert table.rows[0][5:7] == ("100.0 (2.00)", "200.0 (1.00)")
-    assert table.rows[1][5:7] == ("not here", "not here")
+    torch = {"step": 0.1, "loss": 3.0, "bytes": 5e8}
+    others = {"PyTorch": torch, "PyTorch, compiled": torch, "JAX": {"step": 0.2, "loss": 4.0}}
+    gpu_networks.entered(table, "alexnet, float32", "2.6", ours, others)
+    gpu_networks.entered(table, "vgg_a, TF32", "2.6", ours, {"PyTorch": {"error": "no module"}})
+    assert table.rows[0][5:9] == ("81", "100.0 (2.00)", "100.0 (2.00)", "200.0 (1.00)")
+    assert table.rows[1][5:] == ("540", "not here", "not here", "not here", "1,000,000,000")
+    assert table.rows[0][9] == "1,000,000,000 (2.00)"
+    assert {len(row) for row in table.rows} == {len(table.headings)}
     assert table.failures == [
-        "alexnet takes 2.00 of PyTorch's time",
-        "alexnet: the loss is 3.0000, JAX has 4.0000",
+        "alexnet, float32 takes 2.00 of PyTorch's time",
+        "alexnet, float32 has 2.00 of PyTorch's memory",
+        "alexnet, float32: the loss is 3.0000, JAX has 4.0000",
     ]
 
 
@@ -69,6 +94,16 @@ def test_same_padding_gives_a_place_for_each_stride(size: int, window: int, stri
     before, behind = same_padding(size, window, stride)
     assert 0 <= behind - before <= 1
     assert (size + before + behind - window) // stride + 1 == -(-size // stride)
+
+
+def test_what_goes_on_beside_copies_is_counted_once() -> None:
+    def record(stream: str, began: float, ended: float) -> LaunchRecord:
+        return LaunchRecord("node", "what", "GPU", stream, began, ended)
+
+    copies = [record("copy in", 0, 4), record("copy in", 10, 14)]
+    work = [record("compute", 2, 5), record("compute", 3, 6), record("compute", 11, 12)]
+    assert gpu_transfers.beside([*copies, *work]) == 3 / 8
+    assert gpu_transfers.beside(work) == 0
 
 
 def test_layers_use_their_weights_again() -> None:

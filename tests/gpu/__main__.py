@@ -1,6 +1,6 @@
 """Try and measure on a card what there is for cards: `python -m tests.gpu --out FOLDER`.
 
-    python -m tests.gpu --out FOLDER [--seconds 540] [--only PART...] [--simulated]
+    python -m tests.gpu --out FOLDER [--seconds 540] [--only PART...] [--small] [--simulated]
 
 Writes FOLDER/gpu.md: the card, and a table for each part. A part is begun only while there is time; one that
 fails says so, and the others go on. The exit status is 0 if a card was there and all that is asked was kept,
@@ -26,9 +26,9 @@ import trio
 from flowengine.devices import cuda, cuda_device
 from flowengine.devices.cuda_driver import CudaDriver
 from flowengine.kernels.cuda.driver_launcher import DriverLauncher
-from tests.benchmarks import gpu_latency, gpu_launches, gpu_networks, gpu_transfers
+from tests.benchmarks import gpu_agreement, gpu_latency, gpu_launches, gpu_networks, gpu_transfers
 from tests.benchmarks.gpu_sessions import GpuPlace, Measurement
-from tests.gpu import convolving, measuring
+from tests.gpu import convolving, measuring, sanitizing
 from tests.gpu.agreement import FAMILIES, agreement
 from tests.gpu.played import played_cublas, played_cudnn, played_launcher
 from tests.gpu.tables import ResultTable
@@ -48,6 +48,10 @@ def _by_sessions(measure: Measurement) -> GpuPart:
 #: {part: what gives its table}, sizes as a card likes them, or small.
 PARTS: dict[str, GpuPart] = {
     "agreement": lambda launcher, small: agreement(launcher, 2 if small else 16),
+    # Without a card there is no tool either: how it is asked is tried with a program that does nothing.
+    "sanitizer": lambda launcher, small: (
+        sanitizing.sanitizing((sys.executable, "-c", "pass")) if small else sanitizing.sanitizing()
+    ),
     "launches": lambda launcher, small: measuring.launches(launcher, 20 if small else 1000),
     "transfers": lambda launcher, small: measuring.transfers(launcher, 1 << 20 if small else 1 << 29),
     "products": lambda launcher, small: measuring.products(
@@ -56,13 +60,14 @@ PARTS: dict[str, GpuPart] = {
     "convolutions": lambda launcher, small: convolving.convolutions(
         launcher, simulated=small, library=played_cudnn() if small else None
     ),
+    "values": _by_sessions(gpu_agreement.measure),
     "session launches": _by_sessions(gpu_launches.measure),
     "lateness": _by_sessions(gpu_latency.measure),
     "session transfers": _by_sessions(gpu_transfers.measure),
     "networks": _by_sessions(gpu_networks.measure),
 }
 #: Parts that need CuPy, too.
-BY_SESSIONS = ("session launches", "lateness", "session transfers", "networks")
+BY_SESSIONS = ("values", "session launches", "lateness", "session transfers", "networks")
 
 
 def why_left_out(name: str) -> str:
@@ -71,6 +76,8 @@ def why_left_out(name: str) -> str:
         return measuring.are_products_there()
     if name == "convolutions":
         return convolving.why_left_out()
+    if name == "sanitizer":
+        return sanitizing.why_left_out()
     return cuda_device.why_no_gpu() if name in BY_SESSIONS else ""
 
 
@@ -93,7 +100,12 @@ def head(found: cuda.CudaSearch) -> list[str]:
 
 
 def run_parts(
-    launcher: Any, parts: Mapping[str, GpuPart], limit_seconds: float, *, simulated: bool = False
+    launcher: Any,
+    parts: Mapping[str, GpuPart],
+    limit_seconds: float,
+    *,
+    simulated: bool = False,
+    small: bool = False,
 ) -> tuple[list[str], bool]:
     """(lines of Markdown, whether all is kept): every part, as long as there is time."""
     start, lines, kept = monotonic(), [], True
@@ -106,7 +118,7 @@ def run_parts(
             kept = False
             continue
         try:
-            table = part(launcher, simulated)
+            table = part(launcher, simulated or small)
         except Exception:
             lines += [f"## {name}", "", "Failed:", "", "```", traceback.format_exc(), "```", ""]
             kept = False
@@ -122,6 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=540)
     parser.add_argument("--only", nargs="*", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--small", action="store_true", help="on a card, but with sizes as without one")
     parser.add_argument("--simulated", action="store_true", help="small, and without a card")
     given = parser.parse_args(arguments)
     parts = {name: PARTS[name] for name in given.only}
@@ -137,7 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         major, minor = found.cards[0].capability
         lines = head(found)
         with DriverLauncher(CudaDriver(), 0, *FAMILIES, architecture=f"sm_{major}{minor}") as launcher:
-            told, kept = run_parts(launcher, parts, given.seconds)
+            told, kept = run_parts(launcher, parts, given.seconds, small=given.small)
     lines += told
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "gpu.md").write_text("\n".join(lines) + "\n", encoding="utf-8")

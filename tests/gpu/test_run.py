@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -14,7 +15,7 @@ from flowengine.kernels.cuda import compiling, sources
 from flowengine.kernels.cuda.convolution_plans import ConvolutionCall, EngineRules
 from flowengine.kernels.cuda.driver_launcher import DriverLauncher
 from tests.gpu import __main__ as command
-from tests.gpu import convolving, measuring
+from tests.gpu import convolving, measuring, sanitizing
 from tests.gpu.agreement import CASES, FAMILIES, agreement
 from tests.gpu.played import played_cudnn, played_launcher
 from tests.gpu.tables import ResultTable
@@ -81,11 +82,22 @@ def test_every_part_runs_without_a_card(
     text = (tmp_path / "gpu.md").read_text()
     assert "Failed:" not in text
     assert "Left out:" not in text
-    assert text.count("seconds by then.") == len(parts) == 5
+    assert text.count("seconds by then.") == len(parts) == 6
     assert "| small, strided | filter_gradient | TF32 |" in text
     assert "of the largest" not in text
     assert "other bits" not in text
     assert capsys.readouterr().out.startswith("# Without a card")
+
+
+def test_what_the_sanitizer_finds_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = "import sys; print('========= Invalid read'); sys.exit({})"
+    table = sanitizing.sanitizing((sys.executable, "-c", ends.format(99)))
+    assert table.failures == [f"{check}: ========= Invalid read" for check in sanitizing.CHECKS]
+    table = sanitizing.sanitizing((sys.executable, "-c", ends.format(1)))
+    assert table.rows[0] == ("memcheck", "the program ended with 1")
+    assert sanitizing.sanitizing((sys.executable, "-c", "pass")).failures == []
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert "compute-sanitizer is not installed" in command.why_left_out("sanitizer")
 
 
 @needs_compiler
