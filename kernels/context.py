@@ -49,6 +49,9 @@ class Crossing(Protocol):
     def entered(self) -> AbstractContextManager[None]:
         """Around the calls of several kernels on one thread, which awaits nothing meanwhile."""
 
+    def note_launches(self, launches: list[Any]) -> None:
+        """Have what the device does from now on put into a list, where it is put into none already."""
+
     def launched(self, node: Node) -> None:
         """The work of a node is given to the device: it may fail later."""
 

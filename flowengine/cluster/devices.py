@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Final
 
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.names import DeviceName
 from flowengine.passes.place.offers import Offer
 
+#: What an `Offer` says of how fast a device is.
+_RATES: Final = ("speed", "launch_microseconds", "bus_bytes_a_microsecond")
+
 
 def described(offer: Offer) -> dict[str, Any]:
     """A device as a map: name, type, memory limit in bytes or None; the types that it does not hold, if any.
 
-    `lacks` and `listed_only` are the names of those types, as in `Offer`; without a type they are left out.
+    `lacks` and `listed_only` are names of those types, as in `Offer`; without a type they are left out, and
+    so are rates that are like any device's.
     """
     found = {"name": str(offer.name), "type": offer.type, "memory_limit": offer.memory_limit_bytes}
+    usual = Offer(offer.name)
+    found |= {name: getattr(offer, name) for name in _RATES if getattr(offer, name) != getattr(usual, name)}
     return found | _names("lacks", offer.lacks) | _names("listed_only", offer.listed_only)
 
 
@@ -26,6 +32,7 @@ def offer_of(device: Mapping[str, Any]) -> Offer:
         memory_limit_bytes=device.get("memory_limit"),
         lacks=frozenset(map(as_dtype, device.get("lacks", ()))),
         listed_only=frozenset(map(as_dtype, device.get("listed_only", ()))),
+        **{name: device[name] for name in _RATES if name in device},
     )
 
 

@@ -48,6 +48,7 @@ from flowengine.devices.launch_record import LaunchRecord
 from flowengine.devices.lent_value import CUDA, LentValue
 from flowengine.devices.ordering import Launch, Ordering, StreamEvent
 from flowengine.devices.pinned import PinnedMemory
+from flowengine.devices.rates import DeviceRates, card_rates
 from flowengine.devices.short_memory import allocated
 
 COMPUTE: Final = 0
@@ -55,6 +56,8 @@ COPY_IN: Final = 1
 COPY_OUT: Final = 2
 #: cudaError_t of an event that has not happened yet.
 _NOT_READY: Final = 600
+#: cudaDevAttrMemoryClockRate, GlobalMemoryBusWidth and ComputeCapabilityMajor.
+_MEMORY_CLOCK, _BUS_WIDTH, _CAPABILITY = 36, 37, 75
 #: The work of all kernels, as a block of memory.
 _WORK: Final = "work"
 
@@ -101,7 +104,7 @@ class _KeptValue(NamedTuple):
 
 
 class CudaDevice:
-    """Keeps `StreamDevice`, `TimedDevice` and `MortalDevice` of `flowengine.devices.device`.
+    """Keeps `StreamDevice`, `TimedDevice`, `RatedDevice` and `MortalDevice` of `flowengine.devices.device`.
 
     Of several names on one card each is a device.
 
@@ -158,6 +161,16 @@ class CudaDevice:
     def lost(self) -> str:
         """What has ended the card's context, as a text; empty as long as it lives."""
         return self._errors.lost
+
+    @property
+    def rates(self) -> DeviceRates:
+        """What placement may expect, by the card's properties."""
+        attribute = self._cupy.cuda.runtime.deviceGetAttribute
+        return card_rates(
+            memory_kilohertz=attribute(_MEMORY_CLOCK, self._ordinal),
+            bus_bits=attribute(_BUS_WIDTH, self._ordinal),
+            capability=attribute(_CAPABILITY, self._ordinal),
+        )
 
     # -- what a device does -------------------------------------------------------------------------
 

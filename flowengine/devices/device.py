@@ -18,6 +18,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.names import DeviceName
 from flowengine.devices.allocation import Ledger
+from flowengine.devices.rates import DeviceRates
 
 if TYPE_CHECKING:
     from flowengine.devices.launch_record import LaunchRecord
@@ -138,6 +139,17 @@ class TimedDevice(StreamDevice, Protocol):
 
     def note(self, launches: list[LaunchRecord] | None, node: str) -> None:
         """Have what is launched next, on this thread, noted as work of a node when it is done; None: not."""
+
+
+@runtime_checkable
+class RatedDevice(Device, Protocol):
+    """A device that knows how fast it is, so that placement need not find out.
+
+    rates   asked when placement looks at the session's devices
+    """
+
+    @property
+    def rates(self) -> DeviceRates: ...
 
 
 @runtime_checkable
@@ -364,5 +376,6 @@ __all__ = [
     "MakeDevice",
     "MortalDevice",
     "ProvidedDevice",
+    "RatedDevice",
     "TimedDevice",
 ]

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+#: The stream of what kernels compute.
+WORK_STREAM: Final = "compute"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,4 +30,4 @@ class LaunchRecord:
     ended: float
 
 
-__all__ = ["LaunchRecord"]
+__all__ = ["WORK_STREAM", "LaunchRecord"]

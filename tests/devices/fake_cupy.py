@@ -22,6 +22,8 @@ from flowengine.testing.simulated_gpu.module import LateCall
 from flowengine.testing.strict_array import StrictArray, root_of
 from tests.kernels.cuda.host_images import HostImage
 
+#: {attribute of a device: what it is}: clock and width of its memory, and its capability, as of an H100.
+ATTRIBUTES = {36: 2_619_000, 37: 5120, 75: 9}
 #: What the query of an event gives that has not happened.
 NOT_READY = 600
 
@@ -172,6 +174,7 @@ class FakeCupy:
                 CUDARuntimeError=CudaError,
                 getDeviceCount=lambda: cards,
                 eventQuery=query,
+                deviceGetAttribute=lambda attribute, device: ATTRIBUTES[attribute],
                 hostAlloc=self._host_alloc,
                 freeHost=self._free_host,
             ),

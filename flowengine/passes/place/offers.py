@@ -51,6 +51,8 @@ class Offer:
     memory_limit_bytes   what variables, constants and one kernel's tensors must fit in; None for no limit
     lacks                the types that its memory cannot hold
     listed_only          those that it holds for kernels which name them among their types, and for no other
+    launch_microseconds  what a node costs there at least, however little it does
+    bus_bytes_a_microsecond  between its memory and the host's; None where that is not known
     """
 
     name: DeviceName
@@ -58,6 +60,8 @@ class Offer:
     memory_limit_bytes: int | None = None
     lacks: frozenset[DType] = frozenset()
     listed_only: frozenset[DType] = frozenset()
+    launch_microseconds: float = 0.0
+    bus_bytes_a_microsecond: float | None = None
 
     def __post_init__(self) -> None:
         if None in (self.name.type, self.name.index):
@@ -113,7 +117,10 @@ class UsualLinks:
     def bandwidth(self, source: Offer, target: Offer) -> float:
         if source.task != target.task:
             return NETWORK_BYTES_A_MICROSECOND
-        return float("inf") if source.type == target.type == "CPU" else BUS_BYTES_A_MICROSECOND
+        if source.type == target.type == "CPU":
+            return float("inf")
+        known = [offer.bus_bytes_a_microsecond for offer in (source, target)]
+        return min([rate for rate in known if rate is not None], default=BUS_BYTES_A_MICROSECOND)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from flowengine.ir.traits import Constant, GivesVariable
 from flowengine.ir.traverse import topological_order
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.cut.partition import is_copied
+from flowengine.passes.place.calibrate import Calibration
 from flowengine.passes.place.costs import CostModel
 from flowengine.passes.place.estimates import Estimator, bytes_of
 from flowengine.passes.place.offers import DeviceLinks, Offer
@@ -60,12 +61,12 @@ def problem_of(
     calibration = model.calibration(offers, estimates)
     work: list[Sequence[float]] = []
     nothing = (NEXT_TO_NOTHING,) * len(offers)
-    for node in graph:
+    for node, times in zip(graph, rounds, strict=True):
         if node.name in disregarded:
             work.append(nothing)
             continue
         measured = model.microseconds(node.name, offers, calibration.speeds)
-        work.append(measured or calibration.microseconds(*estimates[node.name]))
+        work.append(measured or _estimated(calibration, estimates[node.name], offers, times))
     latency, per_byte = link_tables(offers, links)
     return Problem(
         costs=work,
@@ -77,6 +78,14 @@ def problem_of(
         resident=_resident(graph, group_of, len(masks)),
         limits=[offer.memory_limit_bytes for offer in offers],
     )
+
+
+def _estimated(
+    calibration: Calibration, estimate: tuple[str, float], offers: Sequence[Offer], times: float
+) -> list[float]:
+    """What a node costs on each device that nobody has measured: a launch each time at least."""
+    found = calibration.microseconds(*estimate)
+    return [max(time, times * offer.launch_microseconds) for time, offer in zip(found, offers, strict=True)]
 
 
 def _with_shapes(graph: NodeGraph, shapes: Mapping[str, TensorShape]) -> NodeGraph:

@@ -2,10 +2,10 @@
 
 A measured step is planned with kernels that note how long each call takes and how much it gives; nothing
 else knows of it, and a step that is not measured pays nothing. The first step is not measured: it finds
-modules to import and memory to touch. After two that are, the step is placed again from measured costs; if
-that promises enough it is planned and measured anew, a few times at most. At last, if the step is spread over
-devices that share a host, it is run on one of them: what shares an event loop and cores may be faster so,
-which only the clock can tell.
+modules to import and memory to touch. What a device does late is measured by its own events. After two steps
+that are measured, the step is placed again from measured costs; if that promises enough it is planned and
+measured anew, a few times at most. At last, if the step is spread over devices that share a host, it runs on
+one of them: what shares an event loop and cores may be faster so, which only the clock can tell.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any, Final, Generic, TypeVar
 
+from flowengine.devices.launch_record import WORK_STREAM, LaunchRecord
 from flowengine.ir.graph import Node, NodeGraph
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.passes.context import PassContext
@@ -38,10 +39,14 @@ Measure = Callable[[KernelRegistry, str], KernelRegistry]
 
 
 class StepCosts:
-    """What the nodes of one step took: {(node, device): [microseconds, calls, bytes of the outputs]}."""
+    """What the nodes of one step took: {(node, device): [microseconds, calls, bytes of the outputs]}.
+
+    launches   what devices have done that are given their work and do it later: there the calls tell nothing
+    """
 
     def __init__(self) -> None:
         self._calls: dict[tuple[str, str], list[Any]] = {}
+        self.launches: list[LaunchRecord] = []
 
     def kernels(self, kernels: KernelRegistry, device: str) -> KernelRegistry:
         """Kernels that note here what they take on a device."""
@@ -59,14 +64,21 @@ class StepCosts:
 
     def give_to(self, model: CostModel, within: NodeGraph) -> None:
         """Record the nodes of a graph (not those that partitioning made) and begin again."""
+        late: dict[tuple[str, str], float] = {}
+        for record in self.launches:
+            if record.stream == WORK_STREAM:
+                key = record.node, record.device
+                late[key] = late.get(key, 0.0) + (record.ended - record.began) * 1e6
         for (node, device), (microseconds, calls, sizes) in self._calls.items():
             if node in within:
-                model.record(node, device, microseconds, sizes, calls)
+                model.record(node, device, late.get((node, device), microseconds), sizes, calls)
         self.clear()
 
     def clear(self) -> None:
         """Forget what was noted since the last step."""
         self._calls.clear()
+        # Whoever still writes into the list of a step that has failed writes into nobody's.
+        self.launches = []
 
 
 class _MeasuredKernels(KernelRegistry):
@@ -94,9 +106,12 @@ class _MeasuredKernels(KernelRegistry):
         return _MeasuredWithin(self._source, self._device, self._costs, call.name)
 
     def _timed(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
-        device, note = self._device, self._costs.note
+        device, note, costs = self._device, self._costs.note, self._costs
 
         def call(*args: Any, **keywords: Any) -> Any:
+            crossing = getattr(keywords.get("ctx"), "crossing", None)
+            if crossing is not None:
+                crossing.note_launches(costs.launches)
             started = perf_counter()
             result = function(*args, **keywords)
             taken = perf_counter() - started

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from flowengine.core.config import Settings
 from flowengine.core.dtypes import ALL as ALL_TYPES
 from flowengine.core.names import DeviceName
-from flowengine.devices.device import DeviceSet
+from flowengine.devices.device import Device, DeviceSet, RatedDevice
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.context import PassContext
@@ -112,18 +112,21 @@ def _request(context: PassContext) -> tuple[object, ...]:
 
 def offers_of(devices: DeviceSet) -> list[Offer]:
     """What placement may know of a session's devices."""
-    return [
-        Offer(
-            DeviceName.parse(device.name),
-            speed=float(getattr(device, "speed", 1.0)),
-            memory_limit_bytes=device.ledger.limit_bytes,
-            lacks=frozenset(dtype for dtype in ALL_TYPES if not device.holds(dtype, True)),
-            listed_only=frozenset(
-                dtype for dtype in ALL_TYPES if device.holds(dtype, True) and not device.holds(dtype)
-            ),
-        )
-        for device in devices
-    ]
+    return [_offer(device) for device in devices]
+
+
+def _offer(device: Device) -> Offer:
+    held = [dtype for dtype in ALL_TYPES if device.holds(dtype, True)]
+    rates = device.rates if isinstance(device, RatedDevice) else None
+    return Offer(
+        DeviceName.parse(device.name),
+        speed=float(getattr(device, "speed", 1.0)) if rates is None else rates.speed,
+        memory_limit_bytes=device.ledger.limit_bytes,
+        lacks=frozenset(ALL_TYPES) - frozenset(held),
+        listed_only=frozenset(dtype for dtype in held if not device.holds(dtype)),
+        launch_microseconds=0.0 if rates is None else rates.launch_microseconds,
+        bus_bytes_a_microsecond=None if rates is None else rates.bus_bytes_a_microsecond,
+    )
 
 
 __all__ = ["Placer", "SessionPlacer", "offers_of"]

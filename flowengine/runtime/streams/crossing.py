@@ -113,6 +113,10 @@ class DeviceCrossing:
 
         return await called_beside(self._device, on_thread)
 
+    def note_launches(self, launches: list[LaunchRecord]) -> None:
+        if self._launches is None:
+            self._launches = launches
+
     def launched(self, node: Node) -> None:
         self._launched.append(node)
         self._note(self._launches, node.name)

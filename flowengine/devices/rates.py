@@ -1,0 +1,51 @@
+"""What placement may expect of a device before anything has run there: how fast it is, and how far away.
+
+    rates = card_rates(memory_kilohertz=2_619_000, bus_bits=5120, capability=9)
+
+Estimates of nodes go by the bytes that a core reads and writes, so the speed of a card is that of its memory.
+Products are faster there than that says; what was measured corrects it, by op (`passes/place/calibrate.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+#: Bytes a microsecond of one core, as estimates have it: half of what its memory gives.
+_CORE_BYTES: Final = 8_000.0
+#: Microseconds of the host for a kernel, whatever is launched: what a step cannot go below.
+LAUNCH_MICROSECONDS: Final = 3.0
+#: Bytes a microsecond from and to pinned memory, by the generation of cards: PCIe 3, 4 and 5, 16 lanes each.
+_BUS_BYTES: Final = {7: 12_000.0, 8: 24_000.0, 9: 48_000.0}
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRates:
+    """Rates of one device.
+
+    speed                     how fast it computes, compared with a core of an ordinary server
+    launch_microseconds       what a node costs there at least
+    bus_bytes_a_microsecond   between its memory and the host's
+    """
+
+    speed: float
+    launch_microseconds: float
+    bus_bytes_a_microsecond: float
+
+
+def card_rates(*, memory_kilohertz: int, bus_bits: int, capability: int) -> DeviceRates:
+    """The rates of a card by its properties; of those that tell nothing, those of a small one.
+
+    capability   the major number of what it can compute
+    """
+    # Memory is written at both edges of its clock.
+    bytes_a_microsecond = 2 * memory_kilohertz * (bus_bits / 8) / 1e3
+    generation = min(max(capability, min(_BUS_BYTES)), max(_BUS_BYTES))
+    return DeviceRates(
+        speed=max(bytes_a_microsecond / _CORE_BYTES, 10.0),
+        launch_microseconds=LAUNCH_MICROSECONDS,
+        bus_bytes_a_microsecond=_BUS_BYTES[generation],
+    )
+
+
+__all__ = ["LAUNCH_MICROSECONDS", "DeviceRates", "card_rates"]
