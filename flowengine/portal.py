@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import queue
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
@@ -119,8 +120,12 @@ class Portal:
             raise
 
     def abandon(self) -> None:
-        """Ask the run to end, and do not wait for it: nobody is left who could."""
-        if self.is_elsewhere:
+        """Ask the run to end, and do not wait for it: nobody is left who could.
+
+        Nothing is asked at the end of the interpreter: the thread stands still by then, wherever it was, and
+        what it had locked stays so.
+        """
+        if self.is_elsewhere or sys.is_finalizing():
             return
         try:
             self._token.run_sync_soon(self._stop.set)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -121,6 +123,34 @@ def test_a_session_left_open_is_told(make: Callable[..., Any]) -> None:
 
     with pytest.warns(ResourceWarning, match=r"Session of <Graph of .* was not closed"):
         leave_open()
+
+
+_LEFT_OPEN = """
+import os
+import flowengine as fe
+
+
+class Asked:
+    def run_sync_soon(self, *args, write=os.write):
+        write(1, b"asked")
+
+
+def left_open():
+    session = fe.blocking.Session(fe.Graph())
+    session._portal._token = Asked()
+    session._session.circle = session
+
+
+left_open()
+"""
+
+
+def test_a_session_that_is_open_when_the_interpreter_ends_asks_nothing_of_its_thread() -> None:
+    """The thread stands still by then, perhaps with the lock of what it would be asked by: a program that
+    had ended went on waiting for that, now and then."""
+    command = [sys.executable, "-c", _LEFT_OPEN]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
 @pytest.mark.parametrize("make", [fe.Session, fe.anyio.Session])
