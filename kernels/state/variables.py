@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from flowengine.core.arrays import Array, Value
+from flowengine.core.arrays import Value, is_numpy
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import (
     AlreadyExistsError,
@@ -120,13 +120,21 @@ class _TemporaryVariable(Variable):
     made_by: str
 
 
+class _TemporaryDeviceVariable(DeviceVariable):
+    """The same in a device's memory."""
+
+    __slots__ = ("made_by",)
+
+    made_by: str
+
+
 def _temporary_key(var_name: bytes, node_name: str) -> str:
     return f"temporary variable {var_name.decode('utf-8', 'replace') or node_name}"
 
 
-@kernel("TemporaryVariable", device="CPU", heavy=False)
+@kernel("TemporaryVariable", heavy=False)
 def temporary_variable(
-    *, ctx: KernelContext, node: Node, dtype: DType, shape: TensorShape, var_name: bytes
+    xp: Any, *, ctx: KernelContext, node: Node, dtype: DType, shape: TensorShape, var_name: bytes
 ) -> Variable:
     """A fresh variable of zeros that lives until `DestroyTemporaryVariable` or the end of the step.
 
@@ -140,25 +148,29 @@ def temporary_variable(
     other = ctx.step_container.find(key)
     if other is not None and other.made_by != node.name:
         raise AlreadyExistsError(f"the step has a {key} already, made by node '{other.made_by}'")
-    made = _TemporaryVariable(key, dtype, shape)
+    made: _TemporaryVariable | _TemporaryDeviceVariable
+    if is_numpy(xp):
+        made = _TemporaryVariable(key, dtype, shape)
+    else:
+        made = _TemporaryDeviceVariable(key, dtype, shape, xp=xp)
     made.made_by = node.name
-    made.adopt(_zeros(dims, dtype))
+    made.adopt(_zeros(xp, dims, dtype))
     ctx.step_container.put(key, made)
     return made
 
 
-def _zeros(dims: tuple[int, ...], dtype: DType) -> Array:
+def _zeros(xp: Any, dims: tuple[int, ...], dtype: DType) -> Any:
     if dtype.as_numpy_dtype.hasobject:
-        return np.full(dims, b"", dtype=object)
-    return np.zeros(dims, dtype=dtype.as_numpy_dtype)
+        return xp.full(dims, b"", dtype=object)
+    return xp.zeros(dims, dtype=dtype.as_numpy_dtype)
 
 
-@kernel("DestroyTemporaryVariable", device="CPU", heavy=False)
+@kernel("DestroyTemporaryVariable", device=None, heavy=False)
 def destroy_temporary_variable(ref: Variable, *, ctx: KernelContext, var_name: bytes) -> Value:
     """The variable's last value; the variable is gone. NotFoundError if no node has made it."""
     value = ref.read()
     key = _temporary_key(var_name, "")
-    if not isinstance(ref, _TemporaryVariable) or ref.name != key:
+    if not isinstance(ref, _TemporaryVariable | _TemporaryDeviceVariable) or ref.name != key:
         raise NotFoundError(f"the step has no {key}; the reference given is {ref!r}")
     if ctx.step_container.find(key) is ref:
         ctx.step_container.delete(key)

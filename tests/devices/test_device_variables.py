@@ -131,6 +131,20 @@ async def test_variables_by_reference_are_there_too() -> None:
         assert await session.run(is_there)
 
 
+async def test_a_variable_of_one_step_is_there_too() -> None:
+    g = fe.Graph()
+    x = g.placeholder("float32", [3], name="x")
+    with g.device(GPU):
+        v = g.ops.TemporaryVariable(shape=[3], dtype="float32", var_name="sum", name="sum")
+        for _ in range(3):
+            v = g.ops.AssignAdd(v, x)
+        last = g.ops.DestroyTemporaryVariable(v, var_name="sum")
+    async with opened(g, seed=1) as (session, gpu):
+        for _ in range(2):
+            assert (await session.run(last, {x: np.array([1, 2, 3], np.float32)})).tolist() == [3, 6, 9]
+        assert gpu.copies["out"] == [12, 12]
+
+
 async def test_what_a_variable_by_reference_is_given_crosses() -> None:
     """Fed or computed by the host: the inputs behind the reference are brought to the device."""
     g = fe.Graph()

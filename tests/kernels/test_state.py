@@ -93,6 +93,7 @@ def test_count_up_to(ctx: KernelContext) -> None:
 def test_temporary_variables(ctx: KernelContext) -> None:
     def make(node: str, var_name: bytes = b"t") -> Variable:
         return state.temporary_variable(
+            np,
             ctx=ctx,
             node=Node(node, "TemporaryVariable"),
             dtype=dtypes.float32,
