@@ -22,6 +22,7 @@ from google.protobuf import text_format
 from google.protobuf.message import DecodeError, Message
 
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
+from flowengine.core.files.kinds import kind_of
 from flowengine.ir.proto import CollectionDef, FunctionDef, GraphDef, MetaGraphDef, SavedModel, SignatureDef
 from flowengine.ir.proto.reading import parsed
 
@@ -98,9 +99,10 @@ def load_graph(data: bytes | bytearray | memoryview | str | Message) -> LoadedGr
     if graph_def is not None:
         # It does parse; what is wrong with it is for the importer to say.
         return LoadedGraph(graph_def)
+    other = kind_of(data)
     raise InvalidArgumentError(
-        f"these {len(data)} bytes are no GraphDef, MetaGraphDef or SavedModel, in binary or text form "
-        "(or they are cut off)"
+        f"these {len(data)} bytes are no GraphDef, MetaGraphDef or SavedModel, in binary or text form, "
+        + ("or they are cut off" if other is None else f"but {other}")
     )
 
 
@@ -141,7 +143,14 @@ def load_saved_model(path: str | Path, tags: str | Collection[str] | None = None
         raise NotFoundError(f"there is no {' or '.join(str(c) for c in candidates)}")
     data = file.read_bytes()
     text = _as_text(data)
+    kind = kind_of(data)
+    if kind is not None:
+        raise InvalidArgumentError(f"{file} is {kind}")
     saved = parsed(data, SavedModel()) if text is None else _from_text(text, SavedModel())
+    if not saved.meta_graphs:
+        raise InvalidArgumentError(
+            f"{file} holds no SavedModel; fe.Graph.load reads a GraphDef or MetaGraphDef"
+        )
     return _choose(saved, tags, file.parent)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
 from flowengine.checkpoint import BundleReader, V1Reader, open_checkpoint, read_many
 from flowengine.checkpoint.elements import Check
@@ -13,6 +14,9 @@ from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.shapes import TensorShape
 from flowengine.train.saveables import Saveable, alike
 from flowengine.train.snapshot import listed
+
+#: The key under which TensorFlow 2 keeps which object has which name.
+_OBJECTS: Final = b"_CHECKPOINTABLE_OBJECT_GRAPH"
 
 
 def chosen(saveables: Sequence[Saveable], names: Iterable[str] | None) -> list[Saveable]:
@@ -61,6 +65,11 @@ def read_values(
 
 def _missing(prefix: str, missing: Sequence[Saveable], stored: Collection[bytes]) -> NotFoundError:
     names = [name.decode("utf-8", "replace") for name in stored]
+    if _OBJECTS in stored:
+        return NotFoundError(
+            f"{prefix} was saved by the names of objects, as TensorFlow 2 saves, and has no variable "
+            f"{missing[0].text}: fe.saved_model.load(DIRECTORY) restores the variables of a SavedModel"
+        )
     if len(missing) == 1:
         text = missing[0].text
         return NotFoundError(f"Key {text} not found in checkpoint {prefix}{alike(text, names)}")

@@ -191,6 +191,35 @@ async def test_a_damaged_model_is_refused_and_leaves_nothing_open(unpacked: Call
         read_saved_model(folder)
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"\x89HDF\r\n\x1a\n", "is a HDF5 file, .*export"),
+        (b"PK\x03\x04 and more", r"is a zip archive, as Keras' \.keras files are: .*export"),
+        (b"", "holds no SavedModel; fe.Graph.load reads a GraphDef"),
+    ],
+    ids=["h5", "keras", "frozen"],
+)
+async def test_another_file_is_told_with_what_helps(content: bytes, told: str, tmp_path: Path) -> None:
+    file = tmp_path / "model"
+    graph = fe.Graph()
+    graph.constant(1.0, name="c")
+    file.write_bytes(content or graph.to_graph_def().SerializeToString())
+    with pytest.raises(InvalidArgumentError, match=f"model {told}"):
+        await fe.saved_model.load(file)
+    if content:
+        with pytest.raises(InvalidArgumentError, match=told.removeprefix("is ")):
+            fe.Graph.load(file)
+
+
+async def test_a_saver_tells_of_a_checkpoint_by_objects(unpacked: Callable[[str], Path]) -> None:
+    folder = unpacked("keras_dense")
+    graph = fe.Graph.load(folder)
+    async with fe.Session(graph) as session:
+        with pytest.raises(NotFoundError, match=r"names of objects.*fe\.saved_model\.load"):
+            await fe.train.Saver().restore(session, folder)
+
+
 def test_an_asset_outside_of_the_directory_is_refused(unpacked: Callable[[str], Path]) -> None:
     folder = unpacked("hub")
     file = folder / "saved_model.pb"

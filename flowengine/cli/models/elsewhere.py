@@ -7,20 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from flowengine.core.files.kinds import kind_of
+
 #: The file that makes a directory a SavedModel, in binary and in text form.
 SAVED_MODEL: Final = ("saved_model.pb", "saved_model.pbtxt")
 #: Endings of a checkpoint's files.
 _CHECKPOINT: Final = (".index", ".data-00000-of-")
-_EXPORT: Final = "in TensorFlow, keras.models.load_model(FILE).export(DIR) writes a directory that runs here"
-#: (what a file begins with, at which byte, what it is and what helps)
-_KINDS: Final = (
-    (b"\x89HDF\r\n", 0, f"a HDF5 file, as Keras writes weights and models: {_EXPORT}"),
-    (b"PK\x03\x04", 0, f"a zip archive, as Keras' .keras files are: {_EXPORT}"),
-    (b"TFL3", 4, "a TensorFlow Lite model: what it was converted from runs here"),
-    (b"\x89PNG", 0, "an image"),
-    (b"\xff\xd8\xff", 0, "an image"),
-    (b"\x93NUMPY", 0, "an array, which --feed NAME=FILE feeds to a graph"),
-)
 
 
 def folder_told(path: str) -> str:
@@ -65,10 +57,8 @@ def file_told(path: str, data: bytes) -> str | None:
     if _is_checkpoint(os.path.basename(path)):
         prefix = path.partition(".data-")[0].removesuffix(".index")
         return f"{path} is a part of a checkpoint: {_graph_of(prefix)}"
-    for magic, at, kind in _KINDS:
-        if data[at : at + len(magic)] == magic:
-            return f"{path} is {kind}"
-    return None
+    kind = kind_of(data)
+    return None if kind is None else f"{path} is {kind}"
 
 
 def missing_told(path: str) -> str | None:
