@@ -35,6 +35,8 @@ class FakeCall:
     def __init__(self, calls: FakeCalls, part: TaskPart, ended: PartEnded) -> None:
         self.part = part
         self.cancelled = 0
+        #: Another part that ends with this one, as those of one connection do.
+        self.takes_along: FakeCall | None = None
         self._calls = calls
         self._ended = ended
 
@@ -43,6 +45,8 @@ class FakeCall:
 
     def cancel(self) -> None:
         self.cancelled += 1
+        if self.takes_along is not None:
+            self.takes_along.end(None, error=UnavailableError("gone as well"))
         if self._calls.ends_at_once:
             self.end(None, error=CancelledError("given up"))
 
@@ -215,3 +219,15 @@ def test_giving_up_many_parts_needs_no_deep_stack(count: int) -> None:
     calls.begun[0].end(own("task0"))
     assert isinstance(outcome.error, OpError)
     assert [call.cancelled for call in calls.begun] == [0, *[1] * (count - 1)]
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_part_that_ends_while_another_is_given_up_keeps_none_from_being_given_up(at_once: bool) -> None:
+    calls = FakeCalls(ends_at_once=at_once)
+    outcome = Outcome(calls, 4)
+    calls.begun[0].takes_along = calls.begun[1]
+    outcome.step.cancel()
+    assert [call.cancelled for call in calls.begun] == [1, 0, 1, 1]
+    for call in calls.begun:
+        call.end(None, error=CancelledError("given up"))
+    assert isinstance(outcome.error, CancelledError)
