@@ -18,11 +18,11 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.names import DeviceName
 from flowengine.devices.allocation import Ledger
-from flowengine.devices.rates import DeviceRates
 
 if TYPE_CHECKING:
     from flowengine.devices.launch_record import LaunchRecord
     from flowengine.devices.ordering import StreamEvent
+    from flowengine.devices.rates import DeviceRates
 
 #: The task that a session without a cluster is.
 LOCAL_TASK: Final = "/job:localhost/replica:0/task:0"
