@@ -38,7 +38,7 @@ def test_version_and_examples(capsys: pytest.CaptureFixture[str]) -> None:
     assert (done.returncode, done.stdout.decode()) == (0, f"flowengine {fe.__version__}\n")
     assert main([]) == 0
     said = capsys.readouterr().out
-    assert sum(line.startswith("  flowengine ") for line in said.splitlines()) == 3
+    assert sum(line.startswith("  flowengine ") for line in said.splitlines()) == 4
     assert main(["--help"]) == 0
     assert "inspect" in capsys.readouterr().out
     for verb in ("run", "inspect"):
