@@ -19,6 +19,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.wanted import check_wanted
 from flowengine.kernels.io.byte_runs import alike, common_lengths
+from flowengine.kernels.io.turns import parsing_turn
 from flowengine.kernels.strings.elements import to_number
 
 #: Records that are looked at together: their fields are as many objects, and one call of Python's makes them.
@@ -57,8 +58,9 @@ def columns_of(
         for begin in range(0, len(texts), _TOGETHER):
             check_wanted()
             some = texts[begin : begin + _TOGETHER]
-            rows = _EvenRecords(some, delimiter, chosen, len(types), has_quotes=has_quotes)
-            parts.append(_part(rows, types, defaults, na_value))
+            with parsing_turn():
+                rows = _EvenRecords(some, delimiter, chosen, len(types), has_quotes=has_quotes)
+                parts.append(_part(rows, types, defaults, na_value))
     except Uneven:
         return None
     return parts[0] if len(parts) == 1 else [np.concatenate(each) for each in zip(*parts, strict=True)]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +14,6 @@ from flowengine.core.arrays import Array, Value, scalar_element, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
-from flowengine.core.wanted import may_wait
 from flowengine.kernels.io import example_walk
 from flowengine.kernels.io.example_alike import AlikeExamples
 from flowengine.kernels.io.example_features import (
@@ -31,6 +28,7 @@ from flowengine.kernels.io.example_features import (
 )
 from flowengine.kernels.io.example_lists import Column, ExampleLists, Irregular, require
 from flowengine.kernels.io.example_scan import Scan
+from flowengine.kernels.io.turns import parsing_turn
 from flowengine.kernels.registry import kernel
 
 
@@ -44,11 +42,6 @@ def messages() -> Any:
 
 #: From so many examples on, looking at all of them together is quicker than at one after another.
 _TOGETHER: Final = 8
-#: Threads that look at batches take turns. Most of that is done under Python's lock, which each operation of
-#: NumPy lets go of for a few microseconds: two at a time hand it to and fro, and take longer than in turns.
-_TURN: Final = threading.Lock()
-#: So long does a batch wait for its turn: many of a usual size, and little beside one that is far larger.
-_TURN_SECONDS: Final = 0.02
 
 
 def parsing_cost(serialized: Any, *_: Any, **__: Any) -> float:
@@ -159,24 +152,13 @@ def _parsed_together(
     try:
         wanted = [(key.encode(), dtype) for key, dtype in zip(sparse, sparse_types, strict=True)]
         wanted += [(spec.key.encode(), spec.dtype) for spec in dense]
-        with _turn():
+        with parsing_turn():
             found = _columns(texts, wanted)
             triples = [_sparse_column(*column[:2]) for column in found[: len(sparse)]]
             columns = _dense_columns(dense, found[len(sparse) :])
     except Irregular:
         return None
     return transposed(triples) + columns
-
-
-@contextmanager
-def _turn() -> Iterator[None]:
-    """A thread's turn, or none after a while; whoever may not wait has none where it is another's."""
-    is_ours = _TURN.acquire(timeout=_TURN_SECONDS if may_wait() else 0)
-    try:
-        yield
-    finally:
-        if is_ours:
-            _TURN.release()
 
 
 def _columns(texts: list[bytes], wanted: Sequence[tuple[bytes, DType]]) -> list[Column]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowengine.core import dtypes, wanted
+from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.proto.example_pb2 import Example
@@ -225,34 +225,3 @@ def test_the_unusual_is_left_to_others(text: bytes) -> None:
         Scan(ExampleLists([text] * 9)).column(b"a", dtypes.int64)
     with pytest.raises(Irregular):
         example_walk.values(text, example_walk.places(text)[b"a"], dtypes.int64)
-
-
-class _TakenTurn:
-    """The turn of another thread."""
-
-    def __init__(self) -> None:
-        self.waits: list[float] = []
-
-    def acquire(self, timeout: float) -> bool:
-        self.waits.append(timeout)
-        return False
-
-
-class _Wanted:
-    is_given_up = False
-
-
-def test_nobody_waits_long_for_a_turn_and_the_loop_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    turn = _TakenTurn()
-    monkeypatch.setattr(examples, "_TURN", turn)
-    texts = [serialized({"a": ("int64_list", [number])}) for number in range(20)]
-    dense = [("a", dtypes.int64, TensorShape([]), np.empty(0, np.int64))]
-    found = [batch(texts, [], dense)]
-    wanted.begin(_Wanted())
-    try:
-        found.append(batch(texts, [], dense))
-    finally:
-        wanted.begin(None)
-    assert turn.waits == [0, examples._TURN_SECONDS]
-    for values in found:
-        assert values.tolist() == list(range(20))
