@@ -50,6 +50,24 @@ def nothing(kind: str, event: StreamEvent) -> bool:
     return False
 
 
+class LeftOut:
+    """One wait is left out, by its number.
+
+    kind   of that one; None as long as it has not come: trio's order of tasks makes a few more or less
+    """
+
+    def __init__(self, number: int) -> None:
+        self.kind: str | None = None
+        self._left = number
+
+    def __call__(self, kind: str, event: StreamEvent) -> bool:
+        self._left -= 1
+        if self._left != -1:
+            return False
+        self.kind = kind
+        return True
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_each_wait_of_a_session_is_found_when_it_is_left_out(seed: int) -> None:
     tried, implied = 0, list[tuple[str, int]]()
@@ -57,8 +75,10 @@ async def test_each_wait_of_a_session_is_found_when_it_is_left_out(seed: int) ->
         gpu = await played(name, seed, nothing)
         gpu.check()
         for number in range(sum(gpu.waits.values())):
-            count = iter(range(10**9))
-            broken = await played(name, seed, lambda kind, event: next(count) == number)  # noqa: B023
+            missing = LeftOut(number)
+            broken = await played(name, seed, missing)
+            if missing.kind is None:
+                continue
             tried += 1
             if not any(finding.kind == "missing wait" for finding in broken.findings):
                 implied.append((name, number))
