@@ -39,7 +39,8 @@ def played(address: str, seed: int, *, scattered: bool) -> Result:
         outcomes = [ReplayOutcome() for _ in case.runs]
 
         async def run() -> None:
-            with trio.fail_after(120):
+            # Of what hangs; whole networks take a minute, and more beside other work.
+            with trio.fail_after(900):
                 await play(case, outcomes, opener(gpus, seed, scattered=scattered))
 
         trio.run(run)
