@@ -57,6 +57,15 @@ class ElementRun:
         pairs = zip(self.columns, other.columns, strict=True)
         return ElementRun([first + second for first, second in pairs]) if other.columns else self
 
+    def __iadd__(self, other: ElementRun) -> ElementRun:
+        """More at the end, in place: a batch of many short runs is not copied for each of them."""
+        if not self.columns:
+            self.columns = [list(column) for column in other.columns]
+        elif other.columns:
+            for column, more in zip(self.columns, other.columns, strict=True):
+                column += more
+        return self
+
     def part(self, start: int, stop: int | None = None) -> ElementRun:
         """Those from one place to before another one, or to the end."""
         return ElementRun([column[start:stop] for column in self.columns])

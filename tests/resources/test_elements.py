@@ -26,10 +26,26 @@ def test_runs_are_as_lists(elements: list[Element], start: int, stop: int) -> No
     assert list(run.part(start)) == elements[start:]
     assert list(run.part(0, start) + run.part(start)) == elements
     assert list(run) == elements, "what was taken out of it has changed nothing"
+    joined = first = ElementRun()
+    for part in (run.part(0, start), run.part(start), ElementRun()):
+        joined += part
+    assert joined is first
+    assert list(joined) == elements
     grown = ElementRun()
     for element in elements:
         grown.append(element)
     assert list(grown) == elements
+
+
+def test_a_run_grows_in_place() -> None:
+    """Else a batch of elements that come one by one would be copied with each of them."""
+    run, one = ElementRun(), ElementRun.of([(1,)])
+    run += one
+    (column,) = run.columns
+    run += one
+    assert run.columns[0] is column
+    assert list(run) == [(1,), (1,)]
+    assert list(one) == [(1,)]
 
 
 def _example(number: int) -> bytes:

@@ -151,7 +151,7 @@ class FileIterator(DataIterator):
             if not await self._more():
                 break
             end = min(self._given + count - len(taken), len(self._ready))
-            taken = taken + self._ready.part(self._given, end)
+            taken += self._ready.part(self._given, end)
             self.place += end - self._given
             self._given = end
             await self.iteration.breathe()

@@ -72,7 +72,7 @@ class _FlatMapIterator(DataIterator):
             if self.current is not None:
                 missing = count - len(taken)
                 more = await self.current.take(missing)
-                taken = taken + more
+                taken += more
                 if len(more) == missing:
                     break
                 self.current.close()

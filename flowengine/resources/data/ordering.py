@@ -235,7 +235,7 @@ class _RepeatIterator(LastingIterator[RepeatDataset]):
         taken = ElementRun()
         while self.input is not None:
             more = await self.input.take(count - len(taken))
-            taken = taken + more
+            taken += more
             self.began = self.began or bool(more)
             if len(taken) == count:
                 break
