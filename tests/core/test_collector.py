@@ -60,7 +60,7 @@ def test_what_was_made_meanwhile_is_old() -> None:
     gc.enable()
     gc.collect()
     with collection_paused():
-        made = [Link() for _ in range(1000)]
+        made = [Link() for _ in range(collector.MANY)]
     young = gc.get_objects(generation=0)
     assert not any(isinstance(each, Link) for each in young)
     known = [weakref.ref(link) for link in made]
@@ -75,7 +75,7 @@ def test_what_a_host_has_frozen_stays_frozen() -> None:
     try:
         before = gc.get_freeze_count()
         with collection_paused():
-            made = [Link() for _ in range(10)]
+            made = [Link() for _ in range(collector.MANY)]
         assert gc.get_freeze_count() >= before - 100 > 0
         assert made
     finally:
@@ -83,7 +83,7 @@ def test_what_a_host_has_frozen_stays_frozen() -> None:
 
 
 def test_what_is_frozen_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes as long as there is much of it, milliseconds for a million objects; a plan may take less."""
+    """It takes as long as there is much of it, milliseconds for 100,000 objects; few new are not worth it."""
     counted: list[int] = []
 
     def count() -> int:
@@ -91,9 +91,13 @@ def test_what_is_frozen_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None
         return 1
 
     monkeypatch.setattr(gc, "get_freeze_count", count)
+    gc.collect()
+    with collection_paused():
+        few = [Link() for _ in range(100)]
+    assert not counted
     for _ in range(3):
         with collection_paused():
-            pass
+            few += [Link() for _ in range(collector.MANY)]
     assert len(counted) == 1
 
 
