@@ -133,7 +133,7 @@ class NodeGraph:
         if not 0 <= slot < len(node.inputs):
             raise InvalidArgumentError(f"Merge '{merge}' has {len(node.inputs)} inputs, no number {slot}")
         others = (*node.inputs[:slot], *node.inputs[slot + 1 :])
-        if not any(self._enters(port) for port in others):
+        if not any(is_entry(port, self._nodes) for port in others):
             raise InvalidArgumentError(
                 f"Merge '{merge}' would have nothing but back edges: one input has to come from an Enter"
             )
@@ -141,10 +141,6 @@ class NodeGraph:
         self._nodes[merge] = node = replace(node, inputs=inputs)
         self._version += 1
         return node
-
-    def _enters(self, port: OutputPort) -> bool:
-        """Whether an input of a Merge is no back edge."""
-        return port.node not in self._nodes or self._nodes[port.node].op not in NEXT_ITERATION_OPS
 
     def note_needed(self, names: Iterable[str]) -> None:
         """Tell which nodes a step needs: they stay what they are."""
@@ -192,6 +188,11 @@ class NodeGraph:
 
     def __len__(self) -> int:
         return len(self._nodes)
+
+
+def is_entry(port: OutputPort, nodes: Mapping[str, Node]) -> bool:
+    """Whether an input of a Merge is no back edge: a NextIteration brings the others."""
+    return port.node not in nodes or nodes[port.node].op not in NEXT_ITERATION_OPS
 
 
 def _taken(node: Node) -> InvalidArgumentError:

@@ -24,7 +24,7 @@ from flowengine.ir.argdef import AttrDef
 from flowengine.ir.attrs import AttrValue, FuncAttr, PlaceholderAttr, TensorAttr
 from flowengine.ir.attrvalue import UnreadableAttr
 from flowengine.ir.frames import FramePath, describe_frame
-from flowengine.ir.graph import Node, NodeGraph, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort, is_entry
 from flowengine.ir.names import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS
 from flowengine.ir.opdef import OpDef
 from flowengine.ir.signature import PORTS_MAX, SignatureCache, Types
@@ -318,11 +318,7 @@ def _entry_faults(nodes: Mapping[str, Node]) -> Iterable[str]:
     for node in nodes.values():
         if node.op not in MERGE_OPS:
             continue
-        entries = [
-            port
-            for port in node.inputs
-            if port.node not in nodes or nodes[port.node].op not in NEXT_ITERATION_OPS
-        ]
+        entries = [port for port in node.inputs if is_entry(port, nodes)]
         if not entries and node.inputs:
             yield (
                 f"{_label(node)} is the head of a loop that nothing enters: all its {len(node.inputs)} "
