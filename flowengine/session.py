@@ -343,13 +343,12 @@ class Session(SessionVariables, SessionView):
     async def reset(self, containers: Sequence[str]) -> None:
         """Clear containers ("" is the default one) here, or at a target on every task, for all who use them.
 
-        Raises UnavailableError naming a task that is not there.
+        All containers are cleared if none is named. Raises UnavailableError naming a task that is not there.
         """
         if self._remote is not None:
             await self._remote.reset(containers)
             return
-        for container in containers:
-            self.resources.clear(container)
+        self.resources.reset(containers)
         await self.resources.ended()
 
     async def random_places(self) -> dict[str, str]:

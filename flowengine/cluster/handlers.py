@@ -164,7 +164,7 @@ class TaskService:
         if message.everywhere:
             await self._master.members.reset(message.containers)
         else:
-            self._worker.reset(message.containers)
+            await self._worker.reset(message.containers)
 
     async def _random_places(self, request: IncomingCall) -> dict[str, str]:
         sequences = m.RandomPlaces.from_wire(request.arguments).sequences

@@ -18,7 +18,7 @@ thread, and says so where it is not.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
@@ -207,13 +207,17 @@ class ResourceManager:
         for resource in self._containers.pop(container or DEFAULT_CONTAINER, {}).values():
             _destroy(resource)
 
+    def reset(self, containers: Iterable[str]) -> None:
+        """Clear containers; all of them if none is named. The manager is used on."""
+        for container in list(containers) or list(self._containers):
+            self.clear(container)
+
     def close(self) -> None:
-        """Remove and destroy everything; the manager cannot be bound again."""
+        """Remove and destroy everything; the manager cannot be bound again, nor its resources start tasks."""
         self._closed = True
         if self._services is not None:
             self._services.close()
-        for container in list(self._containers):
-            self.clear(container)
+        self.reset(())
 
     def held(self, kind: type[T]) -> list[T]:
         """All resources of one kind, of every container, in the order in which they were made."""

@@ -71,6 +71,21 @@ async def test_a_pipeline_on_another_task(monkeypatch: pytest.MonkeyPatch) -> No
     assert services.count == 0
 
 
+async def test_a_task_that_was_reset_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its containers are emptied; what they are given next works as before."""
+    graph, begin, doubled = pipeline()
+    async with cluster(monkeypatch) as (master, holder):
+        services = holder.worker.resources.services
+        async with fe.Session(graph, target=master.target) as session:
+            for _ in range(2):
+                await session.run([], targets=[begin])
+                assert [int(await session.run(doubled)) for _ in range(3)] == [0, 2, 4]
+                await session.reset([])
+                assert services.count == 0
+                with pytest.raises(FailedPreconditionError, match="has not been initialized"):
+                    await session.run(doubled)
+
+
 async def test_tasks_end_with_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, begin, doubled = pipeline()
     async with cluster(monkeypatch) as (master, holder):

@@ -66,6 +66,19 @@ def test_clear_destroys_one_container_only() -> None:
     manager.clear("never there")
 
 
+def test_reset_without_names_clears_all_and_the_manager_is_used_on() -> None:
+    manager = ResourceManager()
+    variables = [manager.lookup_or_create(name, "v", Variable, _variable) for name in ("a", "b", "c")]
+    for variable in variables:
+        variable.assign([1.0, 2.0])
+    manager.reset(["a", "never there"])
+    assert [variable.is_initialized for variable in variables] == [False, True, True]
+    manager.reset([])
+    assert not any(variable.is_initialized for variable in variables)
+    assert manager.statistics().resources == {}
+    assert manager.lookup_or_create("b", "v", Variable, _variable) is not variables[1]
+
+
 async def test_delete_and_remove() -> None:
     manager = ResourceManager()
     variable = manager.lookup_or_create("", "v", Variable, _variable)

@@ -98,7 +98,7 @@ class Members:
         message = m.Reset(containers, everywhere=False)
         for task in self.links.addresses:
             if task == self.identity.task:
-                self.worker.reset(containers)
+                await self.worker.reset(containers)
             else:
                 peer = await self.links.peer(task)
                 await self.call(peer, m.RESET, message.to_wire())

@@ -147,12 +147,10 @@ class Worker:
         """Each device as a map; see `cluster.devices.described`."""
         return [described(offer) for offer in offers_of(self.devices)]
 
-    def reset(self, containers: Sequence[str]) -> None:
-        """Clear containers; all of them if none is named."""
-        if not containers:
-            self.resources.close()
-        for container in containers:
-            self.resources.clear(container)
+    async def reset(self, containers: Sequence[str]) -> None:
+        """Clear containers; all of them if none is named. The tasks of what they held have ended then."""
+        self.resources.reset(containers)
+        await self.resources.ended()
 
     def random_places(self, sequences: Collection[str]) -> dict[str, str]:
         """Where these sequences stand here."""

@@ -26,7 +26,7 @@ class Asked:
         self.unreachable: set[str] = set()
         self.lost: set[str] = set()
         worker: Any = SimpleNamespace(
-            reset=lambda containers: self.note(HERE, m.RESET, containers),
+            reset=self.reset,
             random_places=lambda sequences: self.note(HERE, m.RANDOM_PLACES, sequences),
             set_random_places=lambda sequences, places: self.note(
                 HERE, m.SET_RANDOM_PLACES, (sequences, places)
@@ -35,6 +35,10 @@ class Asked:
         )
         links: Any = SimpleNamespace(addresses=dict.fromkeys(TASKS), peer=self.peer)
         self.members = Members(Identity("worker", "cluster", HERE, 1), worker, links)
+
+    async def reset(self, containers: Any) -> None:
+        await trio.lowlevel.checkpoint()
+        self.note(HERE, m.RESET, containers)
 
     def note(self, task: str, method: str, arguments: Any) -> Any:
         self.calls.append((task, method, arguments))
