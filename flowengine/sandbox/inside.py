@@ -220,10 +220,9 @@ class BoxService:
             gc.collect()
         return self._passage.take_done()
 
-    def _reset(self, request: IncomingCall) -> None:
-        message = w.BoxReset.from_wire(request.arguments)
-        for container in message.containers:
-            self._resources.clear(container)
+    async def _reset(self, request: IncomingCall) -> None:
+        self._resources.reset(w.BoxReset.from_wire(request.arguments).containers)
+        await self._resources.ended()
 
 
 def _described(name: str, dtype: str, dims: Any) -> dict[str, Any]:

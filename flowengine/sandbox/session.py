@@ -273,7 +273,7 @@ class BoxSession:
     # -- what is held there -------------------------------------------------------------------------
 
     async def reset(self, containers: Sequence[str]) -> None:
-        """Clear containers of the process."""
+        """Clear containers of the process; all of them if none is named."""
         process = await self._open()
         assert process.peer is not None
         await process.peer.call(w.RESET, w.BoxReset(list(containers)).to_wire())

@@ -178,6 +178,20 @@ async def test_a_step_ends_at_its_deadline_and_the_next_one_runs() -> None:
         assert await session.run("one:0") == 1
 
 
+@pytest.mark.parametrize("containers", [[], [""]])
+async def test_containers_are_cleared(containers: list[str]) -> None:
+    g = fe.Graph()
+    v = g.ops.VariableV2(shape=[], dtype="float32", name="v")
+    g.ops.Assign(v, 3.0, name="assign")
+    async with fe.Session(_bytes(g), config=_config()) as session:
+        assert await session.run("assign:0") == 3
+        assert await session.run("v:0") == 3
+        await session.reset(containers)
+        with pytest.raises(FailedPreconditionError, match="uninitialized"):
+            await session.run("v:0")
+        assert await session.run("assign:0") == 3
+
+
 async def test_memory_is_bounded_inside_before_it_is_outside() -> None:
     g = fe.Graph()
     n = g.placeholder("int32", [], name="n")
