@@ -15,9 +15,9 @@ from contextlib import contextmanager
 _lock = threading.Lock()
 _pauses = 0
 _was_enabled = False
-#: Objects made in a pause that are worth to be called old at once. The collector looks through fewer in less
-#: than a millisecond; counting what a host has frozen takes several, on its event loop.
-MANY = 10_000
+#: Objects made in a pause that are worth to be called old at once. The collector looks through fewer in 0.1
+#: ms; counting what a host has frozen takes several, on its event loop.
+MANY = 2_000
 #: Counting what is frozen takes as long as there is much of it. So a host that has once frozen objects is
 #: taken to keep them so, and is not asked again.
 _host_freezes = False
