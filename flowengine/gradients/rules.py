@@ -47,6 +47,14 @@ def integer(b: Backward, value: int, dtype: DType = dtypes.int32) -> Tensor:
     return b.constant(np.array(value, dtype.as_numpy_dtype))
 
 
+def at_least_int32(b: Backward, indices: Tensor) -> Tensor:
+    """Indices for an op that takes no shorter ones, where the op forwards does."""
+    if indices.dtype.base in (dtypes.int32, dtypes.int64):
+        return indices
+    result: Tensor = b.ops.Cast(indices, DstT=dtypes.int32)
+    return result
+
+
 def rank(b: Backward, tensor: Tensor) -> Tensor:
     """The rank of a forward tensor, a scalar of int32, without keeping the tensor itself."""
     if tensor.shape.rank is not None:

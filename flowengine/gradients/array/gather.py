@@ -9,7 +9,16 @@ from typing import TypeAlias
 from flowengine.core import dtypes
 from flowengine.gradients.attributes import same
 from flowengine.gradients.registry import gradient
-from flowengine.gradients.rules import from_element, integer, integers, joined, known, rank, size
+from flowengine.gradients.rules import (
+    at_least_int32,
+    from_element,
+    integer,
+    integers,
+    joined,
+    known,
+    rank,
+    size,
+)
 from flowengine.gradients.values import Backward, IndexedSlices, Results
 from flowengine.graphs.tensor import Operation, Tensor
 
@@ -179,4 +188,5 @@ def gather_elements(b: Backward, op: Operation, grad: Tensor) -> Results:
     if dims is not None and len(dims) == 2 and dims[1] == 1 and policy["bad_indices_policy"] != b"IGNORE":
         flat = b.ops.Reshape(indices, integers(b, -1))
         return [IndexedSlices(grad, flat, b.shape(params)), None]
+    indices = at_least_int32(b, indices)
     return [b.ops.ScatterNd(indices, grad, b.shape(params, indices.dtype.base), **policy), None]

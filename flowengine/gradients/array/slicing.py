@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.gradients.registry import gradient
-from flowengine.gradients.rules import known, sum_like
+from flowengine.gradients.rules import at_least_int32, known, sum_like
 from flowengine.gradients.values import Backward, Results
 from flowengine.graphs.tensor import Operation, Tensor
 
@@ -41,7 +41,8 @@ def _margins(b: Backward, x: Tensor, begin: Tensor, piece: Tensor) -> Tensor:
 @gradient("StridedSlice")
 def strided_part(b: Backward, op: Operation, grad: Tensor) -> Results:
     """g in its places among zeros, an op of its own"""
-    x, begin, end, strides = op.inputs
+    x, *places = op.inputs
+    begin, end, strides = (at_least_int32(b, each) for each in places)
     shape = b.shape(x, begin.dtype.base)
     return [b.ops.StridedSliceGrad(shape, begin, end, strides, grad, **_masks(op)), None, None, None]
 
@@ -58,6 +59,9 @@ def strided_update(b: Backward, op: Operation, grad: Tensor) -> Results:
     """g with zeros for what was written over, and that part of g"""
     _, begin, end, strides, value = op.inputs
     rest = b.ops.TensorStridedSliceUpdate(grad, begin, end, strides, b.zeros_like(value), **_masks(op))
-    # A value that was repeated over the part gets the sum.
+    # A value that was repeated over the part gets the sum; it may have a higher rank, with ones in front.
     piece = b.ops.StridedSlice(grad, begin, end, strides, **_masks(op))
+    inner, outer = value.shape.rank, piece.shape.rank
+    if inner is None or outer is None or inner > outer:
+        piece = b.ops.Reshape(piece, b.ops.BroadcastArgs(b.shape(value), b.ops.Shape(piece)))
     return [rest, None, None, None, sum_like(b, piece, value)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flowengine.gradients.registry import gradient
-from flowengine.gradients.rules import integer, integers, size
+from flowengine.gradients.rules import integer, integers, joined, size
 from flowengine.gradients.values import Backward, Results
 from flowengine.graphs.tensor import Operation, Tensor
 
@@ -16,7 +16,9 @@ def isotonic(b: Backward, op: Operation, grad: Tensor, _: Tensor) -> Results:
         return [None]
     flat = b.ops.Reshape(grad, integers(b, -1))
     count = size(b, x)
-    width = b.ops.StridedSlice(b.shape(x), [-1], [0], [1], end_mask=1, shrink_axis_mask=1)
+    # A scalar is a row of one.
+    dims = joined(b, [integers(b, 1), b.shape(x)])
+    width = b.ops.StridedSlice(dims, [-1], [0], [1], end_mask=1, shrink_axis_mask=1)
     number = b.ops.Range(integer(b, 0), count, integer(b, 1))
     # Rows of no elements have no row to begin in.
     start = b.ops.Sub(number, b.ops.FloorMod(number, b.ops.Maximum(width, integer(b, 1))))
