@@ -28,12 +28,14 @@ from flowengine.cluster.handlers import SESSION_FIELDS
 from flowengine.cluster.health import connect_seconds, limits_for
 from flowengine.cluster.near import NearPeer, find
 from flowengine.cluster.spec import TLS_SCHEME
+from flowengine.core.arrays import Value
 from flowengine.core.config import Config, RunOptions, remote_timeout_of
 from flowengine.core.errors import (
     AbortedError,
     CancelledError,
     FailedPreconditionError,
     InvalidArgumentError,
+    NotFoundError,
     OpError,
     UnauthenticatedError,
     UnavailableError,
@@ -45,6 +47,7 @@ from flowengine.runtime.planning.fetches import as_values, spread_feeds
 from flowengine.runtime.planning.long_texts import converted
 from flowengine.runtime.planning.requests import Request, Requests, request_key
 from flowengine.runtime.run_metadata import RunMetadata
+from flowengine.transport.calls.service import Reply
 from flowengine.transport.calls.templates import CallTemplate, fixed_call
 from flowengine.transport.dialling import connect
 from flowengine.transport.peer import Peer
@@ -56,6 +59,8 @@ _QUERY: Final = frozenset({"certificate", "client", "cluster", "key_file", "tls"
 _SCHEMES: Final = {"flow": "tcp", TLS_SCHEME: "tls"}
 #: What a master may take to close a session before the connection is closed on it.
 _CLOSE_SECONDS: Final = 1.0
+#: What a step is told that its session's end overtook.
+_CLOSED: Final = "the session was closed while this step was running"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +127,16 @@ class _Link:
         #: What the master need not keep any more; told with the next request that is prepared.
         self.dropped: list[int] = []
 
+    async def close(self) -> None:
+        """Close the session there, and the connection. Cannot be cancelled."""
+        with trio.CancelScope(shield=True):
+            if self.session:
+                # Closed there first, so that steps under way end as steps of a closed session do.
+                with trio.move_on_after(_CLOSE_SECONDS), suppress(OpError):
+                    await self.peer.call(m.CLOSE_SESSION, m.SessionNumber(self.session).to_wire())
+            await self.peer.aclose("the session was closed")
+        self.scope.cancel()
+
     def forget_all(self) -> None:
         """The graph has grown: everything is prepared anew."""
         self.dropped.extend(each.number for each in self.prepared.values())
@@ -167,7 +182,9 @@ class RemoteSession:
         self._limits = limits_for(settings.silence_seconds)
         self._connect_seconds = connect_seconds(settings.silence_seconds)
         self._link: _Link | None = None
+        #: One step at a time opens, within a scope that `close` cancels.
         self._opening = trio.Lock()
+        self._opener = trio.CancelScope()
         self._requests = Requests(graph)
         self._version = graph.version
         self._read: Recent[Any, _NamedRequest] = Recent(m.REQUESTS_MAX)
@@ -220,6 +237,27 @@ class RemoteSession:
     ) -> Any:
         request = asked.request
         feeds = await converted(request.feeds, values)
+        try:
+            reply = await self._reply(asked, feeds, options, run_metadata)
+        except (NotFoundError, UnavailableError) as error:
+            if self._is_closed:
+                # What the step would have used is gone with the session.
+                raise CancelledError(_CLOSED) from error
+            raise
+        results = reply.tensors if isinstance(reply.tensors, list) else list(reply.tensors)
+        # The list is to hold the only reference to what nobody else needs, which is then not copied.
+        del reply
+        owned = [spec.convert(results, index) for index, spec in enumerate(request.fetches)]
+        return request.wanted.assemble(owned)
+
+    async def _reply(
+        self,
+        asked: _NamedRequest,
+        feeds: Sequence[Value],
+        options: RunOptions | None,
+        run_metadata: RunMetadata | None,
+    ) -> Reply:
+        """What the master answers to a step."""
         link = await self._open()
         started = 0.0 if run_metadata is None else trio.current_time()
         while True:
@@ -237,16 +275,11 @@ class RemoteSession:
                 )
                 reply = await link.peer.call(m.RUN, message.to_wire(), feeds)
             if reply.result is not None:
-                break
+                if run_metadata is not None:
+                    _fill(run_metadata, reply.result, trio.current_time() - started)
+                return reply
             # The master has dropped it meanwhile.
             link.prepared.pop(asked.names)
-        if run_metadata is not None:
-            _fill(run_metadata, reply.result, trio.current_time() - started)
-        results = reply.tensors if isinstance(reply.tensors, list) else list(reply.tensors)
-        # The list is to hold the only reference to what nobody else needs, which is then not copied.
-        del reply
-        owned = [spec.convert(results, index) for index, spec in enumerate(request.fetches)]
-        return request.wanted.assemble(owned)
 
     async def _prepare(self, link: _Link, names: Names) -> _RemoteRequest:
         feeds, fetches, targets = names
@@ -296,22 +329,43 @@ class RemoteSession:
                 f"the connection to {self._target.address} was lost since this session used it: open another"
             )
         async with self._opening:
-            link = self._link
-            if link is None or not link.peer.is_open:
-                link = self._link = await self._connect()
-            if link.version != self._graph.version:
-                version, graph = self._graph.version, [graph_tensor(self._graph)]
-                self._graph.note_needed(self._graph.nodes)
-                if not link.session:
-                    message = m.CreateSession(self._fields)
-                    reply = await link.peer.call(m.CREATE_SESSION, message.to_wire(), graph)
-                    link.session = int(reply.result)
-                else:
+            if self._is_closed:
+                raise CancelledError(_CLOSED)
+            with trio.CancelScope() as self._opener:
+                link = self._link
+                if link is None or not link.peer.is_open:
+                    link = await self._begun()
+                    if self._is_closed:
+                        await link.close()
+                    else:
+                        self._link = link
+                elif link.version != self._graph.version:
+                    version = self._graph.version
                     extension = m.ExtendSession(link.session)
-                    await link.peer.call(m.EXTEND_SESSION, extension.to_wire(), graph)
+                    await link.peer.call(m.EXTEND_SESSION, extension.to_wire(), self._taken())
                     link.forget_all()
-                link.version = version
+                    link.version = version
+            if link is None or self._is_closed:
+                raise CancelledError(_CLOSED)
             return link
+
+    async def _begun(self) -> _Link:
+        """A new connection, with a session there. Cancelled, it leaves neither."""
+        link = await self._connect()
+        try:
+            link.version = self._graph.version
+            message = m.CreateSession(self._fields)
+            reply = await link.peer.call(m.CREATE_SESSION, message.to_wire(), self._taken())
+            link.session = int(reply.result)
+        except BaseException:
+            await link.close()
+            raise
+        return link
+
+    def _taken(self) -> list[Value]:
+        """The graph, as it is sent: its nodes stay what they are."""
+        self._graph.note_needed(self._graph.nodes)
+        return [graph_tensor(self._graph)]
 
     async def _connect(self) -> _Link:
         if self._key is None:
@@ -327,22 +381,24 @@ class RemoteSession:
             return _Link(NearPeer(near, identity), trio.CancelScope())
         outcome: list[_Link | Exception] = []
         opened = trio.Event()
+        scope = trio.CancelScope()
 
         async def drive() -> None:
             # The connection outlives the step that opened it, so no nursery of the caller's may hold it.
             try:
-                async with trio.open_nursery() as nursery:
-                    with trio.fail_after(self._connect_seconds):
-                        peer = await connect(
-                            nursery,
-                            self._target.address,
-                            identity=identity,
-                            key=self._key,
-                            security=self._certificates,
-                            limits=self._limits,
-                        )
-                    outcome.append(_Link(peer, nursery.cancel_scope))
-                    opened.set()
+                with scope:
+                    async with trio.open_nursery() as nursery:
+                        with trio.fail_after(self._connect_seconds):
+                            peer = await connect(
+                                nursery,
+                                self._target.address,
+                                identity=identity,
+                                key=self._key,
+                                security=self._certificates,
+                                limits=self._limits,
+                            )
+                        outcome.append(_Link(peer, scope))
+                        opened.set()
             except* trio.TooSlowError:
                 outcome.append(
                     UnavailableError(
@@ -361,7 +417,11 @@ class RemoteSession:
             # What its caller has set is what its streams are opened under.
             context=contextvars.copy_context(),
         )
-        await opened.wait()
+        try:
+            await opened.wait()
+        except BaseException:
+            scope.cancel()
+            raise
         if not outcome:
             raise CancelledError("the trio run is ending")
         found = outcome[0]
@@ -374,15 +434,10 @@ class RemoteSession:
         if self._is_closed:
             return
         self._is_closed = True
+        self._opener.cancel()
         link, self._link = self._link, None
-        if link is None:
-            return
-        with trio.CancelScope(shield=True):
-            # Closed there first, so that steps under way end as steps of a closed session do.
-            with trio.move_on_after(_CLOSE_SECONDS), suppress(OpError):
-                await link.peer.call(m.CLOSE_SESSION, m.SessionNumber(link.session).to_wire())
-            await link.peer.aclose("the session was closed")
-        link.scope.cancel()
+        if link is not None:
+            await link.close()
 
 
 def _fill(metadata: RunMetadata, tables: Any, seconds: float) -> None:

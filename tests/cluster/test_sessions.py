@@ -12,6 +12,7 @@ import pytest
 import trio
 
 import flowengine as fe
+from flowengine.cluster import remote
 from flowengine.core.files.secrets import write_new
 from flowengine.testing.control import while_loop
 from flowengine.transport.wire.identity import new_key
@@ -181,6 +182,80 @@ async def test_a_cancelled_step_leaves_every_task_usable(tmp_path: Path) -> None
         for server in servers.values():
             await server.worker.wait_idle()
             assert server.worker.exchange.statistics().values_waiting == 0
+
+
+def _tasks() -> list[str]:
+    """The names of the system tasks of this run."""
+    root = trio.lowlevel.current_root_task()
+    assert root is not None
+    return [task.name for nursery in root.child_nurseries for task in nursery.child_tasks]
+
+
+@pytest.mark.parametrize("client", ["", "&client=me"], ids=["near", "over a connection"])
+async def test_a_step_that_its_session_overtakes_is_cancelled(tmp_path: Path, client: str) -> None:
+    """Wherever the step is when the session closes: it is not told of sessions or links that are missing."""
+    g = fe.Graph()
+    queue = g.ops.FIFOQueueV2(component_types=["float32"], shapes=[[]], name="queue")
+    g.ops.QueueDequeueV2(queue, component_types=["float32"], name="get")
+    g.ops.Neg(g.placeholder("float32", [], name="x"), name="y")
+    ends: dict[str, set[str]] = {"get:0": set(), "y:0": set()}
+
+    async def step(session: fe.Session, fetch: str) -> None:
+        try:
+            await session.run(fetch, {"x:0": 1.0} if fetch == "y:0" else {})
+            ends[fetch].add("value")
+        except fe.errors.OpError as error:
+            ends[fetch].add(f"{type(error).__name__}: {error.message}")
+
+    async with cluster(tmp_path, worker=1) as (servers, query):
+        target = servers["/job:worker/task:0"].target + query + client
+        for used_before in (False, True):
+            for fetch in ends:
+                for turns in range(12):
+                    session = fe.Session(g, target=target)
+                    if used_before:
+                        await session.run("y:0", {"x:0": 1.0})
+                    async with trio.open_nursery() as nursery:
+                        nursery.start_soon(step, session, fetch)
+                        nursery.start_soon(step, session, fetch)
+                        for _ in range(turns):
+                            await trio.lowlevel.checkpoint()
+                        await session.close()
+        with trio.fail_after(120):
+            while servers["/job:worker/task:0"].master.statistics()["sessions"]:
+                await trio.lowlevel.checkpoint()
+            while [task for task in _tasks() if task.startswith("flowengine client of")]:
+                await trio.lowlevel.checkpoint()
+    closed = "CancelledError: the session was closed while this step was running"
+    before = "FailedPreconditionError: this session is closed"
+    assert ends["get:0"] <= {closed, before}
+    assert ends["y:0"] <= {closed, before, "value"}
+    assert closed in ends["get:0"]
+
+
+async def test_a_step_that_is_cancelled_while_it_connects_leaves_no_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "find", lambda *_: None)  # a master of this process would need none
+    g = fe.Graph()
+    g.ops.Neg(g.constant(np.float32(3)), name="y")
+    async with cluster(tmp_path, worker=1) as (servers, query):
+        server = servers["/job:worker/task:0"]
+        for turns in range(12):
+            async with fe.Session(g, target=server.target + query) as session, trio.open_nursery() as nursery:
+                nursery.start_soon(session.run, "y:0")
+                for _ in range(turns):
+                    await trio.lowlevel.checkpoint()
+                nursery.cancel_scope.cancel()
+        with trio.fail_after(60):
+            while [task for task in _tasks() if task.startswith("flowengine client of")]:
+                await trio.lowlevel.checkpoint()
+            while server.master.statistics()["sessions"]:
+                await trio.lowlevel.checkpoint()
+        async with fe.Session(g, target=server.target + query) as session:
+            with trio.move_on_after(0):
+                await session.run("y:0")
+            assert await session.run("y:0") == -3
 
 
 async def test_a_client_that_is_gone_leaves_nothing(tmp_path: Path) -> None:

@@ -229,7 +229,7 @@ class Master:
                 if not session.running:
                     self._closing.discard(session)
                 if error is not None:
-                    error = CancelledError(f"session {session.number} was closed")
+                    error = CancelledError("the session was closed while this step was running")
             done(step, error)
 
         step = MasterStep(self._calls, plan, number, feeds, ended, wants_metadata=wants_metadata)
