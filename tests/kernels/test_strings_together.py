@@ -59,7 +59,9 @@ def test_many_numbers_are_read_as_each_is_alone(
             run_op("StringToNumber", strings(*texts), out_type=dtype)
     else:
         (read,) = run_op("StringToNumber", strings(*texts), out_type=dtype)
-        np.testing.assert_array_equal(read, np.array(alone, dtype.as_numpy_dtype))
+        with np.errstate(over="ignore"):  # of float32, 1e40 is infinite
+            wanted = np.array(alone, dtype.as_numpy_dtype)
+        np.testing.assert_array_equal(read, wanted)
 
 
 @given(
