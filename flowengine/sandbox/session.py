@@ -46,6 +46,8 @@ _DEATHS_MAX: Final = 3
 _DEATHS_SECONDS: Final = 10.0
 #: What only a process can have caused that is gone, or says what no process of ours says.
 _LOST: Final = (ConnectionLostError, RemoteProtocolError)
+#: What a step is told that its session's end overtook.
+_CLOSED: Final = "this session was closed"
 #: What of an error is text.
 _TEXTS: Final = ("message", "node_name", "op_type", "device", "frame", "creation_site", "missing_op")
 
@@ -75,7 +77,9 @@ class BoxSession:
         self._process: BoxProcess | None = None
         #: Where other processes wait, once this session has asked for one.
         self._spares: SpareBoxes | None = None
+        #: One step at a time opens, within a scope that `close` cancels.
         self._opening = trio.Lock()
+        self._opener = trio.CancelScope()
         self._asked: Recent[Any, AskedNames] = Recent(w.REQUESTS_MAX)
         self._requests: Recent[Any, BoxRequest] = Recent(w.REQUESTS_MAX)
         self._deaths: deque[float] = deque(maxlen=_DEATHS_MAX)
@@ -197,15 +201,23 @@ class BoxSession:
         if process is not None and process.is_alive and self._version == self._graph.version:
             return process
         async with self._opening:
-            process = self._process
-            if process is None or not process.is_alive:
-                self._check_deaths()
-                process = self._taken_spare() or await start(self._config, self._box)
-                self._process, self._version = process, -1
-            if self._version != self._graph.version:
-                await self._send_graph(process)
-            if self._spares is not None:
-                self._spares.begin(self._config, self._box)
+            if self._is_closed:
+                raise AbortedError(_CLOSED)
+            with trio.CancelScope() as self._opener:
+                process = self._process
+                if process is None or not process.is_alive:
+                    self._check_deaths()
+                    process = self._taken_spare() or await start(self._config, self._box)
+                    if self._is_closed:
+                        await _end(process)
+                        raise AbortedError(_CLOSED)
+                    self._process, self._version = process, -1
+                if self._version != self._graph.version:
+                    await self._send_graph(process)
+                if self._spares is not None:
+                    self._spares.begin(self._config, self._box)
+            if process is None or self._is_closed:
+                raise AbortedError(_CLOSED)
         return process
 
     async def _send_graph(self, process: BoxProcess) -> None:
@@ -252,7 +264,7 @@ class BoxSession:
             process.kill(UnavailableError(f"the sandbox was ended: {printable(error.message)}"))
         is_oldest = next(iter(self._running), step) is step
         if self._is_closed:
-            return AbortedError("this session was closed")
+            return AbortedError(_CLOSED)
         why = await process.why_ended()
         if self._process is process:
             self._process = None
@@ -289,14 +301,20 @@ class BoxSession:
     async def close(self) -> None:
         """End the process. Steps that run end with AbortedError."""
         self._is_closed = True
+        self._opener.cancel()
         spares, self._spares = self._spares, None
         if spares is not None:
             spares.leave(self._config, self._box)
         process, self._process = self._process, None
         if process is not None:
-            process.kill(UnavailableError("the session was closed"))
-            with trio.CancelScope(shield=True):
-                await process.why_ended()
+            await _end(process)
+
+
+async def _end(process: BoxProcess) -> None:
+    """Kill a process whose session is closed. Cannot be cancelled: it ends soon."""
+    process.kill(UnavailableError("the session was closed"))
+    with trio.CancelScope(shield=True):
+        await process.why_ended()
 
 
 def _cleaned(error: OpError) -> OpError:

@@ -101,6 +101,7 @@ async def start(config: Config, box: Sandbox, *, warms: bool = False) -> BoxProc
             when they are wanted, and count among what a step takes
     Raises FailedPreconditionError where a level is missing on this machine, UnavailableError where the
     process does not come up. It is driven by a system task of the run, until `kill`.
+    Cancelled, it leaves none.
     """
     if not sys.platform.startswith("linux"):
         raise FailedPreconditionError("a sandbox needs Linux: Landlock and seccomp are parts of its kernel")
@@ -153,7 +154,11 @@ async def start(config: Config, box: Sandbox, *, warms: bool = False) -> BoxProc
             opened.set()
 
     trio.lowlevel.spawn_system_task(drive, name="flowengine sandbox")
-    await opened.wait()
+    try:
+        await opened.wait()
+    except BaseException:
+        found.kill()
+        raise
     if not found.is_alive:
         raise failed[0] if failed else await found.why_ended()
     return found

@@ -225,6 +225,53 @@ async def test_steps_beside_the_one_that_ended_the_process_are_aborted() -> None
     assert AbortedError in kinds
 
 
+def _boxes() -> int:
+    """How many processes this run drives."""
+    root = trio.lowlevel.current_root_task()
+    assert root is not None
+    return sum(
+        task.name == "flowengine sandbox" for each in root.child_nurseries for task in each.child_tasks
+    )
+
+
+@pytest.mark.parametrize("by", ["closed", "cancelled"])
+async def test_a_session_that_ends_while_its_process_comes_up_leaves_none(by: str) -> None:
+    g = fe.Graph()
+    g.constant(1.0, name="one")
+    told: list[str] = []
+
+    async def step(session: fe.Session) -> None:
+        try:
+            told.append(str(await session.run("one:0")))
+        except OpError as error:
+            told.append(f"{type(error).__name__}: {error.message}")
+
+    # A process comes up within some hundred passes of the event loop.
+    for turns in [0, 1, 2, 3, 10, 100, *range(200, 1000, 200), 10_000]:
+        session = fe.Session(_bytes(g), config=_config())
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(step, session)
+            nursery.start_soon(step, session)
+            for _ in range(turns):
+                await trio.lowlevel.checkpoint()
+            if by == "closed":
+                await session.close()
+            else:
+                nursery.cancel_scope.cancel()
+        await session.close()
+        with trio.fail_after(60):
+            while _boxes():
+                await trio.lowlevel.checkpoint()
+    closed = "AbortedError: this session was closed"
+    assert set(told) <= {
+        closed,
+        "CancelledError: the session was closed while this step was waiting to begin",
+        "FailedPreconditionError: this session is closed",
+        "1.0",
+    }
+    assert by == "cancelled" or closed in told
+
+
 #: As a machine on which oneDNN is not where it usually is, and first looked for when it is wanted.
 _WITHOUT_ONEDNN = """
 import sys; sys.path[:0] = sys.argv[2:]
