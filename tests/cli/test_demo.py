@@ -90,7 +90,7 @@ async def test_what_the_demo_of_a_cluster_places_can_be_placed(tmp_path: Path) -
             assert 0 <= await session.run("accuracy:0", images) <= 1
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 def test_the_demo_of_a_cluster_under_tls() -> None:
     pytest.importorskip("cryptography")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

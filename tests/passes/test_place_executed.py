@@ -54,8 +54,8 @@ NAMED = (
     "tp_charrnn_lstm",
     "lstm_lm_full",
     "saver_checkpoint",
-    pytest.param("cond_in_while_grad", marks=pytest.mark.nightly),
-    pytest.param("seq2seq_attention_train", marks=pytest.mark.nightly),
+    "cond_in_while_grad",
+    "seq2seq_attention_train",
 )
 #: What the usual tests simulate; the others by night.
 SIMULATED = (
