@@ -1,9 +1,5 @@
 """A session whose steps run at an address: `fe.Session(graph, target="flow://host:port")`.
 
-    flow://10.0.0.5:7000
-    flow://10.0.0.5:7000?cluster=digits&key_file=/run/secrets/cluster.key
-    flow+tls://10.0.0.5:7000?cluster=digits&tls=/run/secrets/tls
-
 The graph goes to the master once, and again where it has grown; a request's names go once; a step is one
 message there and one back. A master of this very process is called without any, see `near`. A connection
 that was lost is made again by the next step, on a new session with the same graph.
@@ -15,19 +11,18 @@ import contextvars
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Final, NamedTuple, TypeAlias
-from urllib.parse import parse_qs
 
 import trio
 
 from flowengine.cluster import messages as m
-from flowengine.cluster.credentials import CLIENT, client_certificates, read_key
+from flowengine.cluster.credentials import CLIENT, read_key
 from flowengine.cluster.graphs import graph_tensor
 from flowengine.cluster.handlers import SESSION_FIELDS
 from flowengine.cluster.health import connect_seconds, limits_for
 from flowengine.cluster.near import NearPeer, find
-from flowengine.cluster.spec import TLS_SCHEME
+from flowengine.cluster.target import Target
 from flowengine.core.arrays import Value
 from flowengine.core.config import Config, RunOptions, remote_timeout_of
 from flowengine.core.errors import (
@@ -51,60 +46,12 @@ from flowengine.transport.calls.service import Reply
 from flowengine.transport.calls.templates import CallTemplate, fixed_call
 from flowengine.transport.dialling import connect
 from flowengine.transport.peer import Peer
-from flowengine.transport.streams.certificates import Certificates
 from flowengine.transport.wire.identity import Identity, new_incarnation
 
-_QUERY: Final = frozenset({"certificate", "client", "cluster", "key_file", "tls"})
-#: Scheme of a target -> that of its address.
-_SCHEMES: Final = {"flow": "tcp", TLS_SCHEME: "tls"}
 #: What a master may take to close a session before the connection is closed on it.
 _CLOSE_SECONDS: Final = 1.0
 #: What a step is told that its session's end overtook.
 _CLOSED: Final = "the session was closed while this step was running"
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where a session runs.
-
-    address    "tcp://host:port", "tls://host:port" of a target `flow+tls://`
-    cluster    the cluster's name
-    key_file   "" where the environment has the key
-    client     who opens sessions there; "" for a name that nobody else has. When a client comes again under
-               its name, its older sessions are closed
-    tls        the folder of the cluster's certificates; "" where the environment names it
-    certificate   which of them is shown; "" for "client"
-    """
-
-    address: str
-    cluster: str = "flowengine"
-    key_file: str = ""
-    client: str = ""
-    tls: str = ""
-    certificate: str = ""
-
-    @classmethod
-    def parse(cls, text: str) -> Target:
-        """Read `flow://host:port?cluster=...&key_file=...`; InvalidArgumentError naming what is wrong."""
-        scheme, _, rest = text.partition("://")
-        place, _, query = rest.partition("?")
-        if not place:
-            raise InvalidArgumentError(f"{text!r} has no address: write flow://host:port")
-        values = parse_qs(query, keep_blank_values=True)
-        unknown = sorted(values.keys() - _QUERY)
-        if unknown:
-            raise InvalidArgumentError(
-                f"{text!r}: {', '.join(unknown)} is not understood; there are {', '.join(sorted(_QUERY))}"
-            )
-        named = {name: each[-1] for name, each in values.items()}
-        if scheme != TLS_SCHEME and named.keys() & {"tls", "certificate"}:
-            raise InvalidArgumentError(f"{text!r} is a target without TLS: write {TLS_SCHEME}://{rest}")
-        return cls(f"{_SCHEMES.get(scheme, 'tcp')}://{place.rstrip('/')}", **named)
-
-    def certificates(self) -> Certificates | None:
-        """What is shown there under TLS; None without. Raises as `client_certificates`."""
-        is_secured = self.address.startswith("tls://")
-        return client_certificates(self.tls, self.certificate) if is_secured else None
 
 
 class _RemoteRequest(NamedTuple):
@@ -458,4 +405,4 @@ def open_remote(target: str, graph: NodeGraph, config: Config) -> RemoteSession:
     return RemoteSession(Target.parse(target), graph, config)
 
 
-__all__ = ["RemoteSession", "Target", "open_remote"]
+__all__ = ["RemoteSession", "open_remote"]

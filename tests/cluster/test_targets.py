@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 import flowengine as fe
-from flowengine.cluster.remote import RemoteSession, Target
+from flowengine.cluster.remote import RemoteSession
+from flowengine.cluster.target import Target
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.runtime.planning.requests import Requests
 

@@ -25,9 +25,10 @@ import trio
 import trio.testing
 
 import flowengine as fe
-from flowengine.cluster.remote import RemoteSession, Target
+from flowengine.cluster.remote import RemoteSession
 from flowengine.cluster.server import Server
 from flowengine.cluster.spec import ClusterSpec, task_name
+from flowengine.cluster.target import Target
 from flowengine.core.files.secrets import write_new
 from flowengine.core.targets import register_scheme
 from flowengine.ir.graph import NodeGraph
