@@ -55,6 +55,13 @@ def test_the_program_is_killed_and_started_anew() -> None:
     ]
 
 
+@pytest.mark.parametrize("host", ["ps0", CLIENT])
+def test_killed_twice_at_one_moment_is_killed_once(host: str) -> None:
+    twice = [Fault(after, FaultKind.KILL, host, seconds=0.001) for after in (40, 0)]
+    outcome = play_synchronous(0, _SMALL, twice)
+    assert sum("crashes" in entry.what for entry in outcome.log.of(host)) == 1
+
+
 @pytest.mark.slow
 @settings(max_examples=1000 if PROFILE == "nightly" else 12)
 @given(fault_schedules(_HOSTS))

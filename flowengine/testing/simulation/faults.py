@@ -100,8 +100,8 @@ async def _make(world: World, fault: Fault) -> None:
     world.log.add(fault.host, f"fault: {fault.kind.value} {fault.other}".rstrip())
     network, host = world.network, fault.host
     if fault.kind in DEADLY:
-        if world.hosts[host].is_running:
-            await world.crash(host, Death.PROCESS if fault.kind is FaultKind.KILL else Death.MACHINE)
+        # Of several at one moment the first does it, and starts it again.
+        if await world.crash(host, Death.PROCESS if fault.kind is FaultKind.KILL else Death.MACHINE):
             await trio.sleep(fault.seconds)
             await world.restart(host)
     elif fault.kind is FaultKind.RESET:

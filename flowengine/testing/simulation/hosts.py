@@ -82,11 +82,17 @@ class Host:
             self._scope = None
             self._ended.set()
 
-    async def crash(self, death: Death = Death.PROCESS) -> None:
-        """End what runs here, now; nothing that it still does is heard of."""
+    async def crash(self, death: Death = Death.PROCESS) -> bool:
+        """End what runs here, now; nothing that it still does is heard of.
+
+        Returns whether this did it: not where nothing runs, or a crash is under way, for whose end it waits.
+        """
         scope = self._scope
         if scope is None:
-            return
+            return False
+        if scope.cancel_called:
+            await self._ended.wait()
+            return False
         self._log.add(self.name, f"crashes ({death.value})")
         silently = death is Death.MACHINE
         self.is_up = not silently
@@ -97,6 +103,7 @@ class Host:
             listener.close()
         scope.cancel()
         await self._ended.wait()
+        return True
 
 
 __all__ = ["Death", "Host"]

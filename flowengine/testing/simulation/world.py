@@ -157,9 +157,9 @@ class World:
                 await self.start(name)
         # Else it is a client whose program has ended meanwhile.
 
-    async def crash(self, task: str, death: Death = Death.PROCESS) -> None:
-        """Crash the host of a task, or a host."""
-        await self.host(task).crash(death)
+    async def crash(self, task: str, death: Death = Death.PROCESS) -> bool:
+        """Crash the host of a task, or a host. Returns as `Host.crash`."""
+        return await self.host(task).crash(death)
 
     def end_faults(self) -> None:
         """Let everything pass again, at its usual pace."""
