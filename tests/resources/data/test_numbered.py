@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import flowengine as fe
@@ -28,10 +28,24 @@ from tests.resources.data.test_recorded_pipelines import CASES, graph_of, shown
 KINDS: dict[str, Any] = {"output_types": ["int64"], "output_shapes": [[]]}
 
 
+@example(greatest=2**16, seed=(1, 2, 3))
 @given(greatest=st.integers(0, 3000), seed=st.tuples(*[st.integers(0, 2**32 - 1)] * 3))
 def test_an_order_has_each_index_once(greatest: int, seed: tuple[int, ...]) -> None:
     found = [shuffled_index(index, seed, greatest, 8) for index in range(greatest + 1)]
     assert sorted(found) == list(range(greatest + 1))
+
+
+@pytest.mark.parametrize("bits", [16, 18, 24, 40, 60, 62])
+@pytest.mark.parametrize("more", [-1, 0, 1, 3])
+def test_orders_of_about_a_power_of_two(bits: int, more: int) -> None:
+    """An index of 2**bits is one more than the cipher has numbers: it keeps its place, as in TensorFlow."""
+    greatest = 2**bits + more
+    indices = [0, 1, 2**bits - 2, 2**bits - 1, *range(2**bits, greatest + 1)]
+    found = [shuffled_index(index, (1, 2, 3), greatest, 4) for index in indices if index <= greatest]
+    assert len(set(found)) == len(found)
+    assert 0 <= min(found) <= max(found) <= greatest
+    if not more:
+        assert found[-1] == greatest
 
 
 @given(greatest=st.integers(2**17, 2**64 - 1), seed=st.tuples(*[st.integers(0, 2**32 - 1)] * 3))

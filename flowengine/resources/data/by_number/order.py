@@ -80,6 +80,9 @@ def shuffled_index(index: int, seed: tuple[int, ...], greatest: int, rounds: int
         return 0
     bits = math.ceil(math.log2(greatest))
     bits = max(bits + bits % 2, _BITS_MIN)
+    if index >> bits:
+        # The cipher's numbers end before the greatest index, at a power of two. What lies behind stays there.
+        return index
     if bits == _BITS_MIN:
         table = _table(seed, rounds)
         index = table[index]
@@ -90,5 +93,6 @@ def shuffled_index(index: int, seed: tuple[int, ...], greatest: int, rounds: int
     keys = _keys(seed, word, rounds)
     index = _permuted(index, keys, word)
     while index > greatest:
+        check_wanted()
         index = _permuted(index, keys, word)
     return index
