@@ -36,6 +36,7 @@ from flowengine.core.errors import (
     UnavailableError,
 )
 from flowengine.core.recent import Recent
+from flowengine.core.wanted import SESSION_CLOSED
 from flowengine.ir.graph import NodeGraph
 from flowengine.runtime.failures import leaves_of
 from flowengine.runtime.planning.fetches import as_values, spread_feeds
@@ -50,8 +51,6 @@ from flowengine.transport.wire.identity import Identity, new_incarnation
 
 #: What a master may take to close a session before the connection is closed on it.
 _CLOSE_SECONDS: Final = 1.0
-#: What a step is told that its session's end overtook.
-_CLOSED: Final = "the session was closed while this step was running"
 
 
 class _RemoteRequest(NamedTuple):
@@ -189,7 +188,7 @@ class RemoteSession:
         except (NotFoundError, UnavailableError) as error:
             if self._is_closed:
                 # What the step would have used is gone with the session.
-                raise CancelledError(_CLOSED) from error
+                raise CancelledError(SESSION_CLOSED) from error
             raise
         results = reply.tensors if isinstance(reply.tensors, list) else list(reply.tensors)
         # The list is to hold the only reference to what nobody else needs, which is then not copied.
@@ -277,7 +276,7 @@ class RemoteSession:
             )
         async with self._opening:
             if self._is_closed:
-                raise CancelledError(_CLOSED)
+                raise CancelledError(SESSION_CLOSED)
             with trio.CancelScope() as self._opener:
                 link = self._link
                 if link is None or not link.peer.is_open:
@@ -293,7 +292,7 @@ class RemoteSession:
                     link.forget_all()
                     link.version = version
             if link is None or self._is_closed:
-                raise CancelledError(_CLOSED)
+                raise CancelledError(SESSION_CLOSED)
             return link
 
     async def _begun(self) -> _Link:

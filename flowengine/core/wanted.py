@@ -12,6 +12,9 @@ from typing import Any, Final, Protocol, TypeVar
 
 from flowengine.core.errors import CancelledError
 
+#: What a step is told that the end of its session overtook.
+SESSION_CLOSED: Final = "the session was closed while this step was running"
+
 T = TypeVar("T")
 
 #: So many strings are gone over between two looks: a look costs as much as a tenth of a short one.
@@ -64,4 +67,4 @@ def each(function: Callable[[Any], T], values: Sequence[Any]) -> list[T]:
     return found
 
 
-__all__ = ["WantedJob", "begin", "check_wanted", "each", "may_wait"]
+__all__ = ["SESSION_CLOSED", "WantedJob", "begin", "check_wanted", "each", "may_wait"]

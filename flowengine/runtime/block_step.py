@@ -17,6 +17,7 @@ import trio
 
 from flowengine.core.arrays import Value
 from flowengine.core.errors import CancelledError, OpError
+from flowengine.core.wanted import SESSION_CLOSED
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.container import StepContainer
 from flowengine.runtime.bodies import TURN
@@ -104,7 +105,7 @@ class BlockStep(MemberCalls, TurnCaller):
         if self._continued is not None:
             self._continued.cancel()
         elif not self._is_over:
-            self._fail(CancelledError("the session was closed while this step was running"))
+            self._fail(CancelledError(SESSION_CLOSED))
             self._go_at_once()
 
     def request_cancel(self) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import trio
 
 from flowengine.core.errors import CancelledError
+from flowengine.core.wanted import SESSION_CLOSED
 from flowengine.kernels.context import KernelContext
 from flowengine.runtime.delivery import take_results
 from flowengine.runtime.doors import StepDoors
@@ -211,7 +212,7 @@ class Executor(StepDoors):
 
     def _check_going_on(self) -> None:
         if self.loop.is_cancelled:
-            raise CancelledError("the session was closed while this step was running")
+            raise CancelledError(SESSION_CLOSED)
         if self.ending is not None:
             raise self.ending
 

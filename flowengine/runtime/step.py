@@ -12,6 +12,7 @@ import trio
 
 from flowengine.core.config import Settings
 from flowengine.core.errors import CancelledError, DeadlineExceededError
+from flowengine.core.wanted import SESSION_CLOSED
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.device import Device
 from flowengine.kernels.context import KernelContext
@@ -177,7 +178,7 @@ class StepRunner:
         if self._is_closed:
             if ticket is not None:
                 turns.end(ticket)
-            raise CancelledError("the session was closed while this step was running")
+            raise CancelledError(SESSION_CLOSED)
         return ticket, waited
 
     def new_step_id(self) -> int:

@@ -34,6 +34,7 @@ from flowengine.core.errors import (
     FailedPreconditionError,
     NotFoundError,
 )
+from flowengine.core.wanted import SESSION_CLOSED
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.transport.wire.identity import Identity
@@ -229,7 +230,7 @@ class Master:
                 if not session.running:
                     self._closing.discard(session)
                 if error is not None:
-                    error = CancelledError("the session was closed while this step was running")
+                    error = CancelledError(SESSION_CLOSED)
             done(step, error)
 
         step = MasterStep(self._calls, plan, number, feeds, ended, wants_metadata=wants_metadata)

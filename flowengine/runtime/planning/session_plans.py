@@ -18,6 +18,7 @@ from flowengine.core.collector import collection_paused
 from flowengine.core.config import Settings
 from flowengine.core.errors import CancelledError, FailedPreconditionError
 from flowengine.core.pieces import Piecework, at_once
+from flowengine.core.wanted import SESSION_CLOSED
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.device import Device
 from flowengine.devices.offered import OfferedDevices
@@ -149,7 +150,7 @@ class SessionPlans:
         if timeout_seconds is not None and waited >= timeout_seconds:
             raise too_late(timeout_seconds)
         if self._closed():
-            raise CancelledError("the session was closed while this step was running")
+            raise CancelledError(SESSION_CLOSED)
         return made, waited
 
     async def _make(

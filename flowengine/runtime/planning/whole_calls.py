@@ -24,6 +24,7 @@ import trio
 from flowengine.core.accounting import bytes_at_most
 from flowengine.core.arrays import Value
 from flowengine.core.errors import CancelledError
+from flowengine.core.wanted import SESSION_CLOSED
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.calling import CallOutcome
 from flowengine.resources.container import ResourceManager, StepContainer
@@ -178,7 +179,7 @@ class CallRun(MemberCalls):
     def result(self) -> list[CallOutcome]:
         """What all calls gave; CancelledError where the session was closed meanwhile."""
         if len(self.outcomes) < len(self._calls):
-            raise CancelledError("the session was closed while this step was running")
+            raise CancelledError(SESSION_CLOSED)
         return self.outcomes
 
 
