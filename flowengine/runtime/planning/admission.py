@@ -10,7 +10,7 @@ from collections import deque
 
 import trio
 
-from flowengine.core.errors import CancelledError, ResourceExhaustedError
+from flowengine.core.errors import CancelledError, FailedPreconditionError, ResourceExhaustedError
 from flowengine.runtime.step import too_late
 
 
@@ -39,9 +39,11 @@ class StepAdmission:
         """Wait until a step may begin; how many seconds that took.
 
         Raises ResourceExhaustedError where too many wait, DeadlineExceededError when the time is over,
-        CancelledError when the session is closed. In all of these cases, and cancelled, the step has not
-        begun and nothing is left in the line.
+        CancelledError when the session is closed meanwhile, FailedPreconditionError where it was before. In
+        all of these cases, and cancelled, the step has not begun and nothing is left in the line.
         """
+        if self._is_closed:
+            raise FailedPreconditionError("this session is closed")
         if self.running < self._max_steps and not self._waiting:
             self.running += 1
             return 0.0
@@ -57,19 +59,28 @@ class StepAdmission:
         try:
             with trio.move_on_after(float("inf") if timeout_seconds is None else timeout_seconds):
                 await waiter.wait()
-        finally:
-            if not waiter.is_set():
-                self._waiting.remove(waiter)
+        except BaseException:
+            self._withdraw(waiter)
+            raise
         if self._is_closed:
+            self._withdraw(waiter)
             raise CancelledError("the session was closed while this step was waiting to begin")
         if not waiter.is_set():
+            self._withdraw(waiter)
             assert timeout_seconds is not None
             raise too_late(timeout_seconds)
         return trio.current_time() - before
 
+    def _withdraw(self, waiter: trio.Event) -> None:
+        """Who waited does so no more. Its turn may have come while it was woken for something else."""
+        if waiter.is_set():
+            self.leave()
+        else:
+            self._waiting.remove(waiter)
+
     def leave(self) -> None:
         """A step has ended: the next one begins in its place."""
-        if self._waiting and not self._is_closed:
+        if self._waiting:
             self._waiting.popleft().set()
         else:
             self.running -= 1
@@ -78,7 +89,9 @@ class StepAdmission:
         """No step begins any more; those that wait end with CancelledError."""
         self._is_closed = True
         while self._waiting:
-            self._waiting.popleft().set()
+            # As one whose turn has come: it gives its place back when it ends.
+            self.running += 1
+            self.leave()
 
 
 __all__ = ["StepAdmission"]

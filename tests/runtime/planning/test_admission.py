@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 import trio
+from hypothesis import given
+from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
 import flowengine as fe
+from flowengine.runtime.planning.admission import StepAdmission
 
 
 def _waiting_graph() -> fe.Graph:
@@ -88,6 +91,106 @@ async def test_who_waits_is_told_that_the_session_was_closed() -> None:
         nursery.start_soon(step)
         await wait_all_tasks_blocked()
         await session.close()
+
+
+async def test_a_session_that_was_closed_keeps_no_step_waiting_behind_those_that_still_end() -> None:
+    session = fe.Session(_waiting_graph(), config=fe.Config(max_steps=1))
+    async with trio.open_nursery() as nursery:
+
+        async def step() -> None:
+            with pytest.raises(fe.errors.CancelledError, match="was closed"):
+                await session.run("get:0")
+
+        nursery.start_soon(step)
+        await wait_all_tasks_blocked()
+        await session.close()
+        assert session.statistics().running_steps == 1, "it has yet to see that it was cancelled"
+        call = session.make_callable("get")
+        for _ in range(3):
+            with trio.fail_after(5):
+                with pytest.raises(fe.errors.FailedPreconditionError, match="is closed"):
+                    await session.run("get:0")
+                with pytest.raises(fe.errors.FailedPreconditionError, match="is closed"):
+                    await call()
+    assert session.statistics().running_steps == 0
+
+
+class _Steps:
+    """Steps at one door: each enters, and is inside until it is told to leave."""
+
+    def __init__(self, door: StepAdmission, nursery: trio.Nursery) -> None:
+        self.door = door
+        self.nursery = nursery
+        self.scopes: list[trio.CancelScope] = []
+        self.ends: list[trio.Event] = []
+        #: By number, in the order in which they were at the door, and in which they came in.
+        self.arrived: list[int] = []
+        self.came: list[int] = []
+        self.inside: set[int] = set()
+        self.told: dict[int, str] = {}
+
+    def begin(self) -> None:
+        number = len(self.scopes)
+        self.scopes.append(trio.CancelScope())
+        self.ends.append(trio.Event())
+        self.nursery.start_soon(self._step, number)
+
+    async def _step(self, number: int) -> None:
+        with self.scopes[number]:
+            self.arrived.append(number)
+            try:
+                await self.door.enter(None)
+            except (fe.errors.CancelledError, fe.errors.FailedPreconditionError) as error:
+                self.told[number] = error.message
+                return
+            self.came.append(number)
+            self.inside.add(number)
+            try:
+                await self.ends[number].wait()
+            finally:
+                self.inside.remove(number)
+                self.door.leave()
+
+
+_actions = st.one_of(
+    st.tuples(st.sampled_from(["begin", "settle", "settle", "close"]), st.just(0)),
+    st.tuples(st.sampled_from(["end", "cancel"]), st.integers(0, 5)),
+)
+
+
+@given(most=st.integers(1, 2), actions=st.lists(_actions, max_size=25))
+def test_no_place_is_lost_whatever_happens_at_one_moment(most: int, actions: list[tuple[str, int]]) -> None:
+    """Between two `settle` nobody has a turn: one is given a place, cancelled and told of the end at once."""
+
+    async def main() -> None:
+        door = StepAdmission(most, None)
+        is_closed = False
+        with trio.fail_after(10):
+            async with trio.open_nursery() as nursery:
+                steps = _Steps(door, nursery)
+                for what, number in [*actions, ("settle", 0)]:
+                    if what == "begin":
+                        steps.begin()
+                    elif what == "close":
+                        door.close()
+                        is_closed = True
+                    elif what == "settle":
+                        await wait_all_tasks_blocked()
+                        assert door.running == len(steps.inside) <= most
+                        assert not door.waiting or (door.running == most and not is_closed)
+                        known = {*steps.came, *steps.told}
+                        unknown = set(range(len(steps.scopes))) - known
+                        assert door.waiting == sum(not steps.scopes[each].cancel_called for each in unknown)
+                    elif number < len(steps.scopes):
+                        if what == "end":
+                            steps.ends[number].set()
+                        else:
+                            steps.scopes[number].cancel()
+                nursery.cancel_scope.cancel()
+        assert (door.running, door.waiting) == (0, 0)
+        assert steps.came == [number for number in steps.arrived if number in steps.came]
+
+    trio.run(main)
 
 
 def test_a_line_needs_an_end_of_the_steps_before_it() -> None:
