@@ -18,6 +18,7 @@ from flowengine.core.bounds import Sandbox
 from flowengine.core.config import Config, RunOptions, remote_timeout_of
 from flowengine.core.errors import (
     AbortedError,
+    CancelledError,
     FailedPreconditionError,
     InvalidArgumentError,
     OpError,
@@ -26,6 +27,7 @@ from flowengine.core.errors import (
 from flowengine.core.recent import Recent
 from flowengine.core.sandboxing import box_of
 from flowengine.core.text import printable
+from flowengine.core.wanted import SESSION_CLOSED
 from flowengine.graphs.unread import GraphBytes, ModelFolder
 from flowengine.ir.graph import NodeGraph
 from flowengine.runtime.planning.fetches import spread_feeds
@@ -46,8 +48,6 @@ _DEATHS_MAX: Final = 3
 _DEATHS_SECONDS: Final = 10.0
 #: What only a process can have caused that is gone, or says what no process of ours says.
 _LOST: Final = (ConnectionLostError, RemoteProtocolError)
-#: What a step is told that its session's end overtook.
-_CLOSED: Final = "this session was closed"
 #: What of an error is text.
 _TEXTS: Final = ("message", "node_name", "op_type", "device", "frame", "creation_site", "missing_op")
 
@@ -202,7 +202,7 @@ class BoxSession:
             return process
         async with self._opening:
             if self._is_closed:
-                raise AbortedError(_CLOSED)
+                raise CancelledError(SESSION_CLOSED)
             with trio.CancelScope() as self._opener:
                 process = self._process
                 if process is None or not process.is_alive:
@@ -210,14 +210,14 @@ class BoxSession:
                     process = self._taken_spare() or await start(self._config, self._box)
                     if self._is_closed:
                         await _end(process)
-                        raise AbortedError(_CLOSED)
+                        raise CancelledError(SESSION_CLOSED)
                     self._process, self._version = process, -1
                 if self._version != self._graph.version:
                     await self._send_graph(process)
                 if self._spares is not None:
                     self._spares.begin(self._config, self._box)
             if process is None or self._is_closed:
-                raise AbortedError(_CLOSED)
+                raise CancelledError(SESSION_CLOSED)
         return process
 
     async def _send_graph(self, process: BoxProcess) -> None:
@@ -264,7 +264,7 @@ class BoxSession:
             process.kill(UnavailableError(f"the sandbox was ended: {printable(error.message)}"))
         is_oldest = next(iter(self._running), step) is step
         if self._is_closed:
-            return AbortedError(_CLOSED)
+            return CancelledError(SESSION_CLOSED)
         why = await process.why_ended()
         if self._process is process:
             self._process = None
@@ -299,7 +299,7 @@ class BoxSession:
         await self.random_places(sequences)
 
     async def close(self) -> None:
-        """End the process. Steps that run end with AbortedError."""
+        """End the process. Steps that run end with CancelledError."""
         self._is_closed = True
         self._opener.cancel()
         spares, self._spares = self._spares, None

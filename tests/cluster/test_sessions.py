@@ -16,6 +16,7 @@ from flowengine.cluster import remote
 from flowengine.core.files.secrets import write_new
 from flowengine.testing.control import while_loop
 from flowengine.transport.wire.identity import new_key
+from tests.system_tasks import system_tasks
 
 
 @asynccontextmanager
@@ -184,13 +185,6 @@ async def test_a_cancelled_step_leaves_every_task_usable(tmp_path: Path) -> None
             assert server.worker.exchange.statistics().values_waiting == 0
 
 
-def _tasks() -> list[str]:
-    """The names of the system tasks of this run."""
-    root = trio.lowlevel.current_root_task()
-    assert root is not None
-    return [task.name for nursery in root.child_nurseries for task in nursery.child_tasks]
-
-
 @pytest.mark.parametrize("client", ["", "&client=me"], ids=["near", "over a connection"])
 async def test_a_step_that_its_session_overtakes_is_cancelled(tmp_path: Path, client: str) -> None:
     """Wherever the step is when the session closes: it is not told of sessions or links that are missing."""
@@ -224,7 +218,7 @@ async def test_a_step_that_its_session_overtakes_is_cancelled(tmp_path: Path, cl
         with trio.fail_after(120):
             while servers["/job:worker/task:0"].master.statistics()["sessions"]:
                 await trio.lowlevel.checkpoint()
-            while [task for task in _tasks() if task.startswith("flowengine client of")]:
+            while system_tasks("flowengine client of"):
                 await trio.lowlevel.checkpoint()
     closed = "CancelledError: the session was closed while this step was running"
     before = "FailedPreconditionError: this session is closed"
@@ -248,7 +242,7 @@ async def test_a_step_that_is_cancelled_while_it_connects_leaves_no_connection(
                     await trio.lowlevel.checkpoint()
                 nursery.cancel_scope.cancel()
         with trio.fail_after(60):
-            while [task for task in _tasks() if task.startswith("flowengine client of")]:
+            while system_tasks("flowengine client of"):
                 await trio.lowlevel.checkpoint()
             while server.master.statistics()["sessions"]:
                 await trio.lowlevel.checkpoint()

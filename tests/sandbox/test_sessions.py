@@ -23,6 +23,7 @@ from flowengine.core.errors import (
 )
 from flowengine.sandbox import confine
 from flowengine.testing.control import while_loop
+from tests.system_tasks import system_tasks
 
 pytestmark = pytest.mark.skipif(
     bool(confine.missing()), reason=f"this machine has no whole box: {confine.missing()}"
@@ -225,15 +226,6 @@ async def test_steps_beside_the_one_that_ended_the_process_are_aborted() -> None
     assert AbortedError in kinds
 
 
-def _boxes() -> int:
-    """How many processes this run drives."""
-    root = trio.lowlevel.current_root_task()
-    assert root is not None
-    return sum(
-        task.name == "flowengine sandbox" for each in root.child_nurseries for task in each.child_tasks
-    )
-
-
 @pytest.mark.parametrize("by", ["closed", "cancelled"])
 async def test_a_session_that_ends_while_its_process_comes_up_leaves_none(by: str) -> None:
     g = fe.Graph()
@@ -260,9 +252,9 @@ async def test_a_session_that_ends_while_its_process_comes_up_leaves_none(by: st
                 nursery.cancel_scope.cancel()
         await session.close()
         with trio.fail_after(60):
-            while _boxes():
+            while system_tasks("flowengine sandbox"):
                 await trio.lowlevel.checkpoint()
-    closed = "AbortedError: this session was closed"
+    closed = "CancelledError: the session was closed while this step was running"
     assert set(told) <= {
         closed,
         "CancelledError: the session was closed while this step was waiting to begin",
