@@ -69,6 +69,22 @@ async def test_a_network_learns_on_the_simulated_gpu(monkeypatch: pytest.MonkeyP
         assert max(gpu.copies["out"]) == 4
 
 
+def test_launches_are_compared_with_those_of_pytorch() -> None:
+    table = ResultTable("Launches", gpu_launches.HEADINGS)
+    found = gpu_launches.LaunchTimes(cold=31_000.0, cold_kernels=1000, hot=9_000.0, hot_kernels=900)
+    gpu_launches.entered(table, "a product", found, 10_000.0, products=True)
+    gpu_launches.entered(table, "a chain", found, 8_000.0, products=False)
+    gpu_launches.entered(table, "a product alone", found, None, products=True)
+    assert table.rows[:2] == [
+        ("a product, cold", "31.00", "1000", "31000", "10000", "3.10", "3.0"),
+        ("a product, hot", "10.00", "900", "9000", "10000", "0.90", "1.0"),
+    ]
+    assert table.failures == [
+        "a product takes the host 3.10 of PyTorch's time, cold",
+        "a chain takes the host 1.12 of PyTorch's time, hot",
+    ]
+
+
 def test_a_row_of_a_network_tells_what_is_not_kept() -> None:
     table = ResultTable("Networks", ("network", "ms", "first", "TFLOP/s", "loss", "paper", *PEERS, "bytes"))
     ours = {"step": 0.2, "first": 1.0, "loss": 3.0, "bytes": 1e9}
