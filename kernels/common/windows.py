@@ -141,8 +141,9 @@ def windows(
         before.append(low)
         after.append(high)
         out.append(count)
-        # Of one window the step to the next says nothing, and libraries want it to fit into 32 bits.
-        steps.append(stride if count > 1 else max(min(stride, size), 1))
+        # Of one window the step to the next says nothing, and libraries want it to fit into 32 bits: it is
+        # the smallest for which there is one window, whatever padding that leaves unread.
+        steps.append(stride if count > 1 else max(size + low + high - reach, 0) + 1)
     return Windows(sizes, window, tuple(steps), dilations, tuple(before), tuple(after), tuple(out))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
@@ -66,6 +66,16 @@ def _random(seed: int, *shape: int) -> Any:
     return np.random.default_rng(seed).normal(size=shape)
 
 
+@given(geometries())
+def test_as_many_windows_as_are_told_fit_into_the_padded_sizes(geometry: Windows) -> None:
+    """Libraries and gradients work the number out anew."""
+    for size, window, stride, dilation, out in zip(
+        geometry.padded, geometry.window, geometry.strides, geometry.dilations, geometry.out, strict=True
+    ):
+        reach = (window - 1) * dilation + 1
+        assert out == max((size - reach) // stride + 1, 0)
+
+
 @given(geometries(), st.integers(0, 3), st.integers(1, 3), st.integers(1, 3))
 def test_convolution_is_the_sum_that_defines_it(
     geometry: Windows, count: int, depth: int, width: int
@@ -75,6 +85,7 @@ def test_convolution_is_the_sum_that_defines_it(
     np.testing.assert_allclose(actual, _slow_convolution(x, filters, geometry), rtol=1e-9, atol=1e-9)
 
 
+@example(windows((1,), (2,), (2,), (1,), b"EXPLICIT", ((1, 1),)), 2, 1, 1)
 @given(geometries(), st.integers(1, 3), st.integers(1, 3), st.integers(1, 3))
 def test_gradients_are_adjoint_to_convolution(geometry: Windows, count: int, depth: int, width: int) -> None:
     x, filters = _random(0, count, *geometry.sizes, depth), _random(1, *geometry.window, depth, width)

@@ -51,7 +51,9 @@ from flowengine.kernels.onednn.programs.program import (
 
 def _planes_cost(case: ConvolutionCase) -> float | None:
     sliding = case.sliding
-    if sliding.first or sliding.depthwise or not conv_planes.serves(case.layer.geometry, case.w[2]):
+    if sliding.first or sliding.depthwise or case.x[3] != case.w[2]:
+        return None  # planes are rows of images whose channels come last, of one group
+    if not conv_planes.serves(case.layer.geometry, case.w[2]):
         return None
     return PLANES_SHARE
 
