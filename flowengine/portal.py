@@ -19,7 +19,7 @@ import trio
 
 from flowengine.core import tracebacks
 from flowengine.core.config import Config
-from flowengine.core.errors import FailedPreconditionError
+from flowengine.core.errors import CancelledError, FailedPreconditionError
 from flowengine.core.session_view import SessionView
 from flowengine.devices.device import DeviceRegistry
 from flowengine.ir.graph import NodeGraph
@@ -50,7 +50,7 @@ class PortalCall:
             with self._scope:
                 self.future.set_result(await function())
         except trio.Cancelled:  # the portal is closing
-            self.future.set_exception(trio.RunFinishedError("the session was closed"))
+            self.future.set_exception(CancelledError("the session was closed while this call was running"))
             raise
         except BaseException as error:
             self.future.set_exception(error)
@@ -102,11 +102,22 @@ class Portal:
         return os.getpid() != self._process
 
     def start(self, function: Callable[[], Awaitable[Any]]) -> PortalCall:
-        """Run a coroutine function in the portal; returns at once."""
+        """Run a coroutine function in the portal; returns at once.
+
+        The future fails with FailedPreconditionError where the portal was closed before, CancelledError where
+        it is closed meanwhile.
+        """
         call = PortalCall(self)
-        assert self._nursery is not None
-        self.post(self._nursery.start_soon, call.run, function)
+        self.post(self._begin, call, function)
         return call
+
+    def _begin(self, call: PortalCall, function: Callable[[], Awaitable[Any]]) -> None:
+        """Begin a call, in the run. It may have been asked for just before the end, from another thread."""
+        if self._stop.is_set():
+            call.future.set_exception(FailedPreconditionError("this session is closed"))
+            return
+        assert self._nursery is not None
+        self._nursery.start_soon(call.run, function)
 
     def call(self, function: Callable[[], Awaitable[Any]]) -> Any:
         """Run it and wait for its result. Interrupted (Ctrl-C), the call is cancelled and waited for."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import trio
+import trio.testing
 
 import flowengine as fe
 from flowengine.devices.device import DeviceRegistry
@@ -21,6 +22,7 @@ from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.load import load_all
 from flowengine.ops.load import registry
 from flowengine.passes.context import PassContext
+from flowengine.portal import Portal
 
 
 def queued() -> fe.Graph:
@@ -31,6 +33,32 @@ def queued() -> fe.Graph:
     graph.ops.QueueEnqueueV2(queue, [x], name="put")
     graph.ops.QueueDequeueV2(queue, component_types=["float32"], name="get")
     return graph
+
+
+def test_a_call_that_the_end_of_its_session_overtakes_is_told() -> None:
+    """Another thread may have been about to call when one closed the session: nobody waits for ever."""
+    portal = Portal()
+    is_over, goes_on = threading.Event(), threading.Event()
+
+    async def outlasts() -> None:
+        with trio.CancelScope(shield=True):
+            await trio.testing.wait_all_tasks_blocked()
+            is_over.set()
+            await trio.to_thread.run_sync(goes_on.wait)
+
+    running = portal.start(trio.sleep_forever)
+    portal.post(trio.lowlevel.spawn_system_task, outlasts)
+    portal.post(portal._stop.set)
+    assert is_over.wait(30)
+    late = portal.start(trio.lowlevel.checkpoint)
+    with pytest.raises(fe.errors.FailedPreconditionError, match="this session is closed"):
+        late.future.result(30)
+    with pytest.raises(fe.errors.CancelledError, match="was closed while this call was running"):
+        running.future.result(30)
+    goes_on.set()
+    portal.close()
+    with pytest.raises(fe.errors.FailedPreconditionError, match="this session is closed"):
+        portal.start(trio.lowlevel.checkpoint)
 
 
 def test_blocking_calls_from_several_threads() -> None:
