@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 import trio
 
 from flowengine.core.config import Settings
-from flowengine.core.errors import CancelledError, DeadlineExceededError
+from flowengine.core.errors import CancelledError, DeadlineExceededError, OpError
 from flowengine.core.wanted import SESSION_CLOSED
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.device import Device
@@ -166,19 +166,23 @@ class StepRunner:
     ) -> tuple[Ticket | None, float]:
         """Wait for a turn to begin a step: its ticket, if it has one, and what it has waited by then."""
         ticket: Ticket | None = None
+        error: OpError | None = None
         if timeout_seconds is None:
             ticket = await turns.begin()
         else:
             before = trio.current_time()
             with trio.move_on_after(timeout_seconds - waited) as scope:
                 ticket = await turns.begin()
-            if scope.cancelled_caught:
-                raise too_late(timeout_seconds)
             waited += trio.current_time() - before
+            # The turn may have come when the time was over: a task that was woken is not cancelled any more.
+            if scope.cancelled_caught or waited >= timeout_seconds:
+                error = too_late(timeout_seconds)
         if self._is_closed:
+            error = CancelledError(SESSION_CLOSED)
+        if error is not None:
             if ticket is not None:
                 turns.end(ticket)
-            raise CancelledError(SESSION_CLOSED)
+            raise error
         return ticket, waited
 
     def new_step_id(self) -> int:

@@ -10,6 +10,7 @@ import pytest
 import trio
 import trio.testing
 
+import flowengine as fe
 from flowengine.runtime.turn_line import Ticket, TurnLine
 from flowengine.runtime.turns import Turns, current_turns
 
@@ -142,3 +143,27 @@ async def test_a_step_that_was_called_is_not_kept() -> None:
         assert ends() is None
     finally:
         gc.enable()
+
+
+async def test_a_turn_that_comes_when_the_time_is_over_is_given_back(
+    mock_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event loop stood still until the time was over, and the step is woken as if it were in time."""
+    begin = Turns.begin
+    begun: list[Ticket | None] = []
+
+    async def late(turns: Turns) -> Ticket | None:
+        begun.append(await begin(turns))
+        mock_clock.jump(6)
+        return begun[-1]
+
+    monkeypatch.setattr(Turns, "begin", late)
+    g = fe.Graph()
+    g.ops.Neg(g.placeholder("float32", [], name="x"), name="y")
+    async with fe.Session(g) as session:
+        for _ in range(2):
+            current_turns().line.begins_until = float("-inf")
+            with pytest.raises(fe.errors.DeadlineExceededError, match="within 5 s"):
+                await session.run("y:0", {"x:0": 1.0}, options=fe.RunOptions(timeout_seconds=5))
+    assert begun
+    assert current_turns()._tickets == 0

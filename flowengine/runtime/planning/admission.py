@@ -65,11 +65,11 @@ class StepAdmission:
         if self._is_closed:
             self._withdraw(waiter)
             raise CancelledError("the session was closed while this step was waiting to begin")
-        if not waiter.is_set():
+        waited = trio.current_time() - before
+        if timeout_seconds is not None and (waited >= timeout_seconds or not waiter.is_set()):
             self._withdraw(waiter)
-            assert timeout_seconds is not None
             raise too_late(timeout_seconds)
-        return trio.current_time() - before
+        return waited
 
     def _withdraw(self, waiter: trio.Event) -> None:
         """Who waited does so no more. Its turn may have come while it was woken for something else."""

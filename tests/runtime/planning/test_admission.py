@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
@@ -77,6 +78,25 @@ async def test_waiting_counts_against_the_timeout_and_may_be_cancelled(autojump_
             with pytest.raises(fe.errors.DeadlineExceededError):
                 await session.run("get:0", options=fe.RunOptions(timeout_seconds=5))
             assert trio.current_time() - began == pytest.approx(5), "waiting and running together"
+
+
+async def test_a_turn_that_comes_when_the_time_is_over_is_given_back(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    """Who was woken is not cancelled any more, however late it is when it goes on."""
+    door = StepAdmission(1, None)
+    await door.enter(None)
+    async with trio.open_nursery() as nursery:
+
+        async def late() -> None:
+            with pytest.raises(fe.errors.DeadlineExceededError, match="within 3 s"):
+                await door.enter(3)
+
+        nursery.start_soon(late)
+        await wait_all_tasks_blocked()
+        door.leave()
+        mock_clock.jump(3)
+    assert (door.running, door.waiting) == (0, 0)
 
 
 async def test_who_waits_is_told_that_the_session_was_closed() -> None:
