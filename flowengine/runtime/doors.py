@@ -17,7 +17,8 @@ import trio
 
 from flowengine.core.accounting import call_for
 from flowengine.core.arrays import WOULD_WAIT
-from flowengine.core.errors import OpError
+from flowengine.core.errors import CancelledError, OpError
+from flowengine.core.wanted import SESSION_CLOSED
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.variable import Variable
 from flowengine.runtime import lanes
@@ -128,7 +129,8 @@ class StepDoors:
         """Keep the first failure; later ones become its notes."""
         if isinstance(error, OpError):
             if self.error is None:
-                self.error = error
+                # What an item finds missing once the session is closed has gone with that.
+                self.error = CancelledError(SESSION_CLOSED) if self.loop.is_cancelled else error
             elif error is not self.error:
                 self.error.add_note(f"also: {type(error).__name__}: {error}")
         elif self.interrupt is None or isinstance(self.interrupt, trio.Cancelled):

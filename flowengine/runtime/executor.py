@@ -80,6 +80,7 @@ class Executor(StepDoors):
         try:
             if not has_turn:
                 await self._turns.arrive(self._own_ticket())
+                self._check_going_on()
             if not self._begin(feeds):
                 await self._run_on()
         finally:

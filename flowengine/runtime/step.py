@@ -238,6 +238,11 @@ class StepRunner:
     def _is_small(self, plan: TieredPlan) -> bool:
         return plan.nodes <= INLINE_NODES or not self.settings.worker_threads
 
+    def check_open(self) -> None:
+        """CancelledError where the session was closed, for a step that has given others a turn meanwhile."""
+        if self._is_closed:
+            raise CancelledError(SESSION_CLOSED)
+
     def cancel_all(self) -> None:
         """End every running step, and those that have yet to begin, with CancelledError."""
         self._is_closed = True

@@ -189,3 +189,35 @@ async def test_close_ends_running_steps_with_cancelled_error() -> None:
             nursery.start_soon(wait_for_numbers)
         await trio.testing.wait_all_tasks_blocked()
         await session.close()
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+async def test_a_step_that_the_end_of_its_session_overtakes_is_told_whatever_the_moment(devices: int) -> None:
+    """While it is planned, waits for its turn, is in several parts, or waits for what nobody brings."""
+    g = fe.Graph()
+    queue = g.ops.FIFOQueueV2(component_types=["float32"], shapes=[[]], name="queue")
+    waited = g.ops.QueueDequeueV2(queue, component_types=["float32"], name="get")[0]
+    with g.device(f"/device:CPU:{devices - 1}"):
+        g.ops.Neg(waited, name="y")
+    told: list[str] = []
+
+    async def step(session: fe.Session) -> None:
+        try:
+            await session.run("y:0")
+        except fe.errors.OpError as error:
+            told.append(f"{type(error).__name__}: {error.message}")
+
+    for turns in [*range(12), 100] * 3:
+        session = fe.Session(g, config=fe.Config(device_count={"CPU": devices}))
+        with trio.fail_after(20):
+            async with trio.open_nursery() as nursery:
+                for _ in range(3):
+                    nursery.start_soon(step, session)
+                for _ in range(turns):
+                    await trio.lowlevel.checkpoint()
+                await session.close()
+        assert session.statistics().running_steps == 0
+    closed = "CancelledError: the session was closed while this step was running"
+    assert len(told) == 3 * 3 * 13
+    assert closed in told
+    assert set(told) <= {closed, "FailedPreconditionError: this session is closed"}
