@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
-from flowengine.core.errors import OutOfRangeError
+from flowengine.core.errors import CancelledError, FailedPreconditionError, OutOfRangeError
 from flowengine.resources.container import ResourceManager
 from flowengine.resources.data.dataset import DatasetValue
 from flowengine.resources.data.iterator import IteratorResource
@@ -19,27 +19,41 @@ class Elements:
                 ...
 
     An element is a value, or a tuple of the components where there are several. What is wrong with an element
-    is raised in its place; the next one comes behind it. Tasks that work ahead end with the block; without
-    one, they end at the last element, or with `close`.
+    is raised in its place; the next one comes behind it. Several tasks may take elements, each of them those
+    that are next; all of them come to the end. Tasks that work ahead end with the block; without one, they
+    end at the last element, or with `close`.
     """
 
-    __slots__ = ("_iterator", "_resources")
+    __slots__ = ("_is_closed", "_is_over", "_iterator", "_resources")
 
     def __init__(self, dataset: DatasetValue) -> None:
         self._resources = ResourceManager()
         self._iterator = IteratorResource(self._resources.services, dataset.types, dataset.shapes)
         self._iterator.make_nowait(dataset)
+        #: Somebody has come to the end; somebody has closed them.
+        self._is_over = False
+        self._is_closed = False
 
     def __aiter__(self) -> Elements:
         return self
 
     async def __anext__(self) -> Any:
+        if self._is_over:
+            raise StopAsyncIteration
+        if self._is_closed:
+            raise FailedPreconditionError("these elements are closed: ask the dataset for others")
         self._resources.bind_to_current_run()
         try:
             element = await self._iterator.get()
         except OutOfRangeError:
+            self._is_over = True
             await self._iterator.end()
             raise StopAsyncIteration from None
+        except (CancelledError, FailedPreconditionError):
+            # Another task has come to the end meanwhile.
+            if self._is_over:
+                raise StopAsyncIteration from None
+            raise
         return element[0] if len(element) == 1 else element
 
     async def __aenter__(self) -> Elements:
@@ -52,6 +66,7 @@ class Elements:
 
     async def close(self) -> None:
         """End the tasks that work ahead; they have ended when this returns."""
+        self._is_closed = True
         self._iterator.destroy()
         self._resources.close()
         await self._resources.ended()

@@ -106,6 +106,36 @@ async def test_tasks_end_with_the_block() -> None:
     assert services.count == 0
 
 
+@pytest.mark.parametrize("ahead", [0, 3])
+async def test_several_tasks_share_elements_and_all_come_to_the_end(ahead: int) -> None:
+    numbers = fe.data.Dataset.range(50).map(lambda x: x + 1)
+    numbers = numbers.prefetch(ahead) if ahead else numbers
+    found: list[int] = []
+    async with numbers.elements() as elements:
+        async with trio.open_nursery() as nursery:
+
+            async def take() -> None:
+                async for each in elements:
+                    found.append(int(each))
+                    await trio.lowlevel.checkpoint()
+
+            for _ in range(4):
+                nursery.start_soon(take)
+        assert sorted(found) == list(range(1, 51))
+        # The end stays, for whoever asks again.
+        for _ in range(2):
+            with pytest.raises(StopAsyncIteration):
+                await elements.__anext__()
+
+
+async def test_elements_that_were_closed_say_so() -> None:
+    elements = fe.data.Dataset.range(5).elements()
+    assert await elements.__anext__() == 0
+    await elements.close()
+    with pytest.raises(FailedPreconditionError, match="these elements are closed"):
+        await elements.__anext__()
+
+
 async def test_what_is_wrong_with_a_pipeline_is_told_when_it_is_made() -> None:
     numbers = fe.data.Dataset.range(3)
     with pytest.raises(InvalidArgumentError, match="Batch size"):
