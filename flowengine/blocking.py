@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from flowengine.core import tracebacks
 from flowengine.core.config import Config, RunOptions
-from flowengine.core.errors import FailedPreconditionError, OpError, OutOfRangeError
+from flowengine.core.errors import CancelledError, FailedPreconditionError, OpError, OutOfRangeError
 from flowengine.portal import PortalCall, PortalSession
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.run_metadata import RunMetadata
@@ -191,6 +191,8 @@ class QueueRunners:
         with suppress(FailedPreconditionError):  # the session may have been closed, and with it this
             self._portal.post(self._leave.set)
         failure = running.future.exception()
+        if isinstance(failure, CancelledError) and self._session.is_closed:
+            failure = None
         if isinstance(failure, OpError) and (error is None or isinstance(error, OpError)):
             raise failure from None
         return isinstance(error, OutOfRangeError)

@@ -183,8 +183,7 @@ class PartitionRunner:
         """
         started, results = perf_counter(), list[Any]()
         stay = options is not None and options.keep_on_device
-        await trio.lowlevel.checkpoint()
-        self._runner.check_open()
+        await self._runner.checkpoint()
         step = _Step(self, plan, feeds, compiles=self._compiles, metadata=run_metadata, joint=joint)
         self._runner.running.update(step.executors)
         self._steps.add(step)

@@ -238,8 +238,9 @@ class StepRunner:
     def _is_small(self, plan: TieredPlan) -> bool:
         return plan.nodes <= INLINE_NODES or not self.settings.worker_threads
 
-    def check_open(self) -> None:
-        """CancelledError where the session was closed, for a step that has given others a turn meanwhile."""
+    async def checkpoint(self) -> None:
+        """Give others a turn; CancelledError where the session was closed meanwhile."""
+        await trio.lowlevel.checkpoint()
         if self._is_closed:
             raise CancelledError(SESSION_CLOSED)
 
