@@ -68,11 +68,12 @@ def trained(policy: Callable[..., Any], batch: int, width: int, steps: int, **co
 
 
 _BESIDE_ARRAYS: Final = 1 << 20
-SMALL: Final = (1024, 64)
-WHOLE: Final = (4096, 256)
+SIZES: Final = pytest.mark.parametrize(
+    "size", [(1024, 64), pytest.param((4096, 256), marks=pytest.mark.nightly)], ids=["small", "whole"]
+)
 
 
-@pytest.mark.parametrize("size", [SMALL, WHOLE], ids=["small", "whole"])
+@SIZES
 def test_the_peak_of_many_layers(size: tuple[int, int]) -> None:
     """In the first step and in later ones alike, which another plan may run."""
     usual, kept = trained(plain, *size, steps=6, count_allocations=True)
@@ -103,9 +104,7 @@ def allocated(policy: Callable[..., Any], batch: int, width: int, steps: int) ->
     return np.array(peaks)
 
 
-@pytest.mark.parametrize(
-    "size", [SMALL, pytest.param(WHOLE, marks=pytest.mark.nightly)], ids=["small", "whole"]
-)
+@SIZES
 def test_the_peak_of_many_layers_cold_and_hot(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     """From the first step, which is interpreted, to those of the compiled plan."""
     peaks = []
