@@ -155,10 +155,9 @@ def test_every_step_ends(
         assert not left, f"{left} steps wait for what nobody brings any more"
         statistics = session.statistics()
         assert (statistics.running_steps, statistics.waiting_steps) == (0, 0)
-        others = {what if what == "reset" else which for what, which, _ in actions}
-        may_lack = {"closes the queue", "reset"} & others
+        is_disturbed = any(what == "reset" or which == "closes the queue" for what, which, _ in actions)
         for end in run.ends:
-            is_of_state = UNWRITTEN in end or (may_lack and any(words in end for words in OF_QUEUES))
+            is_of_state = UNWRITTEN in end or (is_disturbed and any(words in end for words in OF_QUEUES))
             assert end in ENDS or is_of_state
 
     trio.run(main, clock=clock)

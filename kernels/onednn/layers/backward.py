@@ -51,8 +51,9 @@ from flowengine.kernels.onednn.programs.program import (
 
 def _planes_cost(case: ConvolutionCase) -> float | None:
     sliding = case.sliding
-    if sliding.first or sliding.depthwise or case.x[3] != case.w[2]:
-        return None  # planes are rows of images whose channels come last, of one group
+    # Planes are gathered of images whose channels come last, and of all channels by each filter.
+    if sliding.first or sliding.depthwise or case.layer.is_grouped:
+        return None
     if not conv_planes.serves(case.layer.geometry, case.w[2]):
         return None
     return PLANES_SHARE

@@ -236,7 +236,7 @@ def block_gradient(layer: Layer, first: bool, planes: bool, *, alone: bool) -> B
     planes   whether the gradient could be gathered in planes
     """
     *_, channels, width = layer.filter_shape
-    if layer.input[1 if first else 3] != channels:
+    if layer.is_grouped:
         return None
     blocks = cheapest(layer.geometry, channels, width, planes)
     if blocks is None:

@@ -55,6 +55,7 @@ class Layer:
 
     x, w      shapes of the input, in the layout of the graph, and of the filters (H, W, I, O)
     output    shape of the output in the layout of the graph
+    is_grouped   whether the filters see only some of the input's channels each
     """
 
     def __init__(self, sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...]) -> None:
@@ -91,6 +92,7 @@ class Layer:
         self.filters = strided(library, shape, strides)
         self.any_filters = anyhow(library, shape)
         self.filter_shape = w
+        self.is_grouped = channels != inward
         self.images = image(library, count, sizes, channels, first)
         self.results = image(library, count, geometry.out, outward, first)
         # NCHW is no layout to compute in: the primitive chooses one, and images are brought into it.

@@ -99,16 +99,17 @@ async def test_a_turn_that_comes_when_the_time_is_over_is_given_back(
     assert (door.running, door.waiting) == (0, 0)
 
 
+async def _overtaken(session: fe.Session) -> None:
+    """A step that its session's close ends, wherever it waits."""
+    with pytest.raises(fe.errors.CancelledError, match="was closed"):
+        await session.run("get:0")
+
+
 async def test_who_waits_is_told_that_the_session_was_closed() -> None:
     session = fe.Session(_waiting_graph(), config=fe.Config(max_steps=1))
     async with trio.open_nursery() as nursery:
-
-        async def step() -> None:
-            with pytest.raises(fe.errors.CancelledError, match="was closed"):
-                await session.run("get:0")
-
-        nursery.start_soon(step)
-        nursery.start_soon(step)
+        for _ in range(2):
+            nursery.start_soon(_overtaken, session)
         await wait_all_tasks_blocked()
         await session.close()
 
@@ -116,12 +117,7 @@ async def test_who_waits_is_told_that_the_session_was_closed() -> None:
 async def test_a_session_that_was_closed_keeps_no_step_waiting_behind_those_that_still_end() -> None:
     session = fe.Session(_waiting_graph(), config=fe.Config(max_steps=1))
     async with trio.open_nursery() as nursery:
-
-        async def step() -> None:
-            with pytest.raises(fe.errors.CancelledError, match="was closed"):
-                await session.run("get:0")
-
-        nursery.start_soon(step)
+        nursery.start_soon(_overtaken, session)
         await wait_all_tasks_blocked()
         await session.close()
         assert session.statistics().running_steps == 1, "it has yet to see that it was cancelled"
