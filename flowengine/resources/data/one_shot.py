@@ -1,10 +1,10 @@
-"""One-shot iterators: a function makes their dataset once, whoever asks first."""
+"""One-shot iterators: a function makes their dataset once, for whoever asks first."""
 
 from __future__ import annotations
 
 import trio
 
-from flowengine.core.errors import InvalidArgumentError, OpError
+from flowengine.core.errors import InvalidArgumentError
 from flowengine.resources.calling import NamedFunction
 from flowengine.resources.container import ResourceManager
 from flowengine.resources.data.dataset import checked_dataset
@@ -17,38 +17,34 @@ class OneShot:
     resource   the iterator, which has a dataset once `iterator` has returned
     """
 
-    __slots__ = ("_error", "_factory", "_is_made", "_lock", "resource")
+    __slots__ = ("_factory", "_is_made", "_lock", "resource")
 
     def __init__(self, resource: IteratorResource, factory: NamedFunction) -> None:
         self.resource = resource
         self._factory = factory
         self._lock = trio.Lock()
         self._is_made = False
-        self._error: OpError | None = None
 
     async def iterator(self) -> IteratorResource:
-        """The iterator with its dataset. What went wrong with that is raised again each time.
+        """The iterator with its dataset.
 
-        Cancelled, it leaves the dataset to be made by the next who asks.
+        Raises what the function does, and InvalidArgumentError where that gives no dataset. Failed or
+        cancelled, it leaves the dataset to be made by the next who asks: TensorFlow tells everyone what the
+        first was told, though that step may have been cancelled, or late.
         """
         if not self._is_made:
             async with self._lock:
                 if not self._is_made:
                     await self._make()
-        if self._error is not None:
-            raise self._error
         return self.resource
 
     async def _make(self) -> None:
-        try:
-            results = await self._factory((), ResourceManager())
-            if len(results) != 1:
-                raise InvalidArgumentError(
-                    f"The `dataset_factory` function must return a single dataset, not {len(results)} values."
-                )
-            await self.resource.make(checked_dataset(results[0], "what `dataset_factory` returns"))
-        except OpError as error:
-            self._error = error
+        results = await self._factory((), ResourceManager())
+        if len(results) != 1:
+            raise InvalidArgumentError(
+                f"The `dataset_factory` function must return a single dataset, not {len(results)} values."
+            )
+        await self.resource.make(checked_dataset(results[0], "what `dataset_factory` returns"))
         self._is_made = True
 
     @property

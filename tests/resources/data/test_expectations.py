@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,12 @@ import trio
 import trio.testing
 
 from flowengine.core import dtypes
-from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
+from flowengine.core.errors import (
+    CancelledError,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+)
 from flowengine.core.shapes import SCALAR, TensorShape
 from flowengine.resources.container import ResourceManager
 from flowengine.resources.data.choosing import AssertCardinalityDataset
@@ -113,15 +119,18 @@ def test_elements_of_which_nothing_is_said_are_looked_at(shapes: list[TensorShap
 
 
 class Factory:
-    """Returns what it is given, and counts how often it is asked."""
+    """Returns what it is given, raises the errors before, one each time, and counts how often it is asked."""
 
-    def __init__(self, results: tuple[Any, ...]) -> None:
+    def __init__(self, results: tuple[Any, ...], errors: Sequence[Exception] = ()) -> None:
         self.results = results
+        self.errors = list(errors)
         self.calls = 0
 
     async def __call__(self, arguments: Any, resources: Any) -> tuple[Any, ...]:
         self.calls += 1
         await trio.lowlevel.checkpoint()
+        if self.errors:
+            raise self.errors.pop(0)
         return self.results
 
 
@@ -159,6 +168,21 @@ async def test_what_is_wrong_with_a_factory_is_told_to_all_who_ask(
     await ask()
     assert len(told) == 4
     assert all(words in each for each in told)
-    assert factory.calls == 1, "what failed is not tried again"
+    resources.close()
+    await resources.ended()
+
+
+async def test_what_happened_to_one_step_is_not_told_to_the_next() -> None:
+    """A session that closes, or a deadline, while the dataset is made says nothing of the dataset."""
+    resources = ResourceManager()
+    resources.bind_to_current_run()
+    passing = [CancelledError("the session was closed"), DeadlineExceededError("after 0.1 s")]
+    factory: Any = Factory((_boxed(Watched(1)),), passing)
+    made = OneShot(IteratorResource(resources.services, [dtypes.int64], [SCALAR]), factory)
+    for each in passing:
+        with pytest.raises(type(each)):
+            await made.iterator()
+    assert await made.iterator() is await made.iterator() is made.resource
+    assert factory.calls == 3, "what is made is not made again"
     resources.close()
     await resources.ended()
