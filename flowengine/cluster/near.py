@@ -7,7 +7,7 @@ what would be refused over a connection is left to a connection to refuse.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from hmac import compare_digest
 from typing import Any, Final
 
@@ -79,6 +79,8 @@ class NearPeer:
         self._near = near
         self._identity = identity
         self._is_closed = False
+        #: Of calls under way that are no steps: what is closed waits for none of them.
+        self._scopes: set[trio.CancelScope] = set()
 
     @property
     def is_open(self) -> bool:
@@ -98,15 +100,26 @@ class NearPeer:
             if running is not None:
                 return as_reply(await completion.wait(running))
         result = handler.function(request)
-        return as_reply(await result if handler.is_async else result)
+        return as_reply(await self._while_open(method, result) if handler.is_async else result)
+
+    async def _while_open(self, method: str, answer: Awaitable[Any]) -> Any:
+        with trio.CancelScope() as scope:
+            self._scopes.add(scope)
+            try:
+                return await answer
+            finally:
+                self._scopes.discard(scope)
+        raise ConnectionLostError(f"'{method}' has no answer: the session was closed")
 
     async def call_again(self, template: CallTemplate, *numbers: int) -> Reply:
         """As `call`, of what is called again and again."""
         return await self.call(template.method, template.arguments(*numbers))
 
     async def aclose(self, reason: str = "") -> None:
-        """Make no more calls."""
+        """Make no more calls. Those under way end with ConnectionLostError."""
         self._is_closed = True
+        for scope in self._scopes:
+            scope.cancel()
         await trio.lowlevel.checkpoint()
 
 

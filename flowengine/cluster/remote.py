@@ -186,9 +186,7 @@ class RemoteSession:
         try:
             reply = await self._reply(asked, feeds, options, run_metadata)
         except (NotFoundError, UnavailableError) as error:
-            if self._is_closed:
-                # What the step would have used is gone with the session.
-                raise CancelledError(SESSION_CLOSED) from error
+            self._check_open(error)
             raise
         results = reply.tensors if isinstance(reply.tensors, list) else list(reply.tensors)
         # The list is to hold the only reference to what nobody else needs, which is then not copied.
@@ -242,19 +240,29 @@ class RemoteSession:
 
     async def reset(self, containers: Sequence[str]) -> None:
         """Clear containers on every task of the cluster."""
-        link = await self._open()
-        await link.peer.call(m.RESET, m.Reset(list(containers), everywhere=True).to_wire())
+        await self._call(m.RESET, m.Reset(list(containers), everywhere=True))
 
     async def random_places(self, sequences: Sequence[str]) -> dict[str, str]:
         """As `Session.random_places`."""
-        link = await self._open()
-        return dict((await link.peer.call(m.RANDOM_PLACES, m.RandomPlaces(list(sequences)).to_wire())).result)
+        return dict(await self._call(m.RANDOM_PLACES, m.RandomPlaces(list(sequences))))
 
     async def set_random_places(self, sequences: Sequence[str], places: Mapping[str, str]) -> None:
         """As `Session.set_random_places`."""
-        link = await self._open()
-        message = m.SetRandomPlaces(list(sequences), dict(places))
-        await link.peer.call(m.SET_RANDOM_PLACES, message.to_wire())
+        await self._call(m.SET_RANDOM_PLACES, m.SetRandomPlaces(list(sequences), dict(places)))
+
+    async def _call(self, method: str, message: m.Message) -> Any:
+        """What the master answers to a call that is no step."""
+        try:
+            link = await self._open()
+            return (await link.peer.call(method, message.to_wire())).result
+        except (NotFoundError, UnavailableError) as error:
+            self._check_open(error)
+            raise
+
+    def _check_open(self, error: OpError) -> None:
+        """CancelledError where the session was closed meanwhile: what a call would have used went with it."""
+        if self._is_closed:
+            raise CancelledError(SESSION_CLOSED) from error
 
     # -- the connection -----------------------------------------------------------------------------
 

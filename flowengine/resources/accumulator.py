@@ -128,8 +128,8 @@ class _Accumulator:
         raise AssertionError(f"{type(self).__name__} adds nothing up")
 
     def destroy(self) -> None:
-        """Everybody who waits fails with CancelledError."""
-        self._line.fail_all(lambda _: CancelledError(f"{self.kind} '{self.name}' was removed"))
+        """Everybody who waits, or comes to take later, fails with CancelledError."""
+        self._line.end(lambda _: CancelledError(f"{self.kind} '{self.name}' was removed"))
         self.count = 0
         self._book()
 

@@ -201,7 +201,7 @@ class Barrier:
         """How many to ask for, given that a closed barrier has no more than it has."""
         if count <= 0:
             raise InvalidArgumentError(f"num_elements must be positive, but is {count}")
-        if not self._closed:
+        if not self._closed or self._ready.has_ended:
             return count
         available = self._ready.size
         wanted = count
@@ -235,6 +235,8 @@ class Barrier:
             self._ready.close_nowait(cancel_pending_enqueues=True)
 
     def destroy(self) -> None:
+        """Who waits, or comes later, fails with CancelledError; all that is held is dropped."""
+        self._closed = self._cancelled = True
         self._incomplete.clear()
         self._ready.destroy()
 

@@ -82,5 +82,5 @@ class Mutex:
             self._line.advance()
 
     def destroy(self) -> None:
-        """Everybody who waits fails with CancelledError."""
-        self._line.fail_all(lambda _: CancelledError(f"mutex '{self.name}' was removed"))
+        """Everybody who waits, or comes later, fails with CancelledError."""
+        self._line.end(lambda _: CancelledError(f"mutex '{self.name}' was removed"))

@@ -29,10 +29,18 @@ import trio
 from flowengine.core.accounting import Account, ask_for, is_asked, rows_bytes
 from flowengine.core.arrays import WOULD_WAIT, Value
 from flowengine.core.dtypes import DType
-from flowengine.core.errors import CancelledError, InvalidArgumentError, OutOfRangeError
+from flowengine.core.errors import CancelledError, InvalidArgumentError, OpError, OutOfRangeError
 from flowengine.core.shapes import TensorShape
 from flowengine.resources.elements import Element, own, rows_of, stack
-from flowengine.resources.queue_attempts import Close, Dequeue, DequeueMany, Enqueue, EnqueueRows
+from flowengine.resources.queue_attempts import (
+    Close,
+    Dequeue,
+    DequeueMany,
+    Enqueue,
+    EnqueueRows,
+    dequeue_of_removed,
+    enqueue_cancelled,
+)
 from flowengine.resources.waiting import Attempt, AttemptLine, wait_finished
 
 #: What a negative capacity means.
@@ -161,6 +169,11 @@ class Queue:
         return self._closed
 
     @property
+    def has_ended(self) -> bool:
+        """Whether it was removed."""
+        return self._dequeues.has_ended
+
+    @property
     def is_idle(self) -> bool:
         """Whether nobody waits on either side."""
         return not self._is_awaited()
@@ -234,7 +247,7 @@ class Queue:
         """
         if cancel_pending_enqueues:
             self._closed = True
-            self._enqueues.fail_all(self._cancelled_error)
+            self._enqueues.fail_all(lambda attempt: enqueue_cancelled(self, attempt))
             self._advance()
             return None
         if self._enqueues.attempts:
@@ -246,12 +259,10 @@ class Queue:
         return None
 
     def destroy(self) -> None:
-        """End the queue: everybody who waits fails with CancelledError, the elements are dropped."""
+        """End the queue: who waits, or comes later, fails with CancelledError; the elements are dropped."""
         self._closed = True
-        self._enqueues.fail_all(self._cancelled_error)
-        self._dequeues.fail_all(
-            lambda _: CancelledError(f"{self.kind} '{self.name}' was removed while a dequeue waited")
-        )
+        self._enqueues.end(lambda attempt: enqueue_cancelled(self, attempt))
+        self._dequeues.end(lambda _: dequeue_of_removed(self))
         self._clear()
 
     # Attempts: what may have to wait, still without an event loop.
@@ -418,13 +429,9 @@ class Queue:
     def _closed_error(self) -> CancelledError:
         return CancelledError(f"{self.kind} '{self.name}' is closed.")
 
-    def _cancelled_error(self, attempt: Attempt) -> CancelledError:
-        did = f" ({attempt.progress()})" if isinstance(attempt, Enqueue) else ""
-        return CancelledError(
-            f"Enqueue operation was cancelled: {self.kind} '{self.name}' was closed with its waiters{did}"
-        )
-
-    def _insufficient(self, requested: int) -> OutOfRangeError:
+    def _insufficient(self, requested: int) -> OpError:
+        if self.has_ended:
+            return dequeue_of_removed(self)  # not the end of what there is to take
         return OutOfRangeError(
             f"{self.kind} '{self.name}' is closed and has insufficient elements "
             f"(requested {requested}, current size {len(self)})"

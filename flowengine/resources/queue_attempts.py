@@ -132,3 +132,16 @@ class DequeueMany(Attempt):
             self._queue._give_back_some(self._taken)
             self._taken = []
             self._held = 0
+
+
+def enqueue_cancelled(queue: Queue, attempt: Attempt) -> CancelledError:
+    """What an enqueue or a close that waited is told, where the queue was closed at once or removed."""
+    did = f" ({attempt.progress()})" if isinstance(attempt, Enqueue) else ""
+    return CancelledError(
+        f"Enqueue operation was cancelled: {queue.kind} '{queue.name}' was closed with its waiters{did}"
+    )
+
+
+def dequeue_of_removed(queue: Queue) -> CancelledError:
+    """What a dequeue of a queue that was removed is told."""
+    return CancelledError(f"{queue.kind} '{queue.name}' was removed before a dequeue had its elements")

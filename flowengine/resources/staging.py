@@ -97,9 +97,9 @@ class _Area:
         return await wait_finished(attempt, withdraw)
 
     def destroy(self) -> None:
-        """Everybody who waits fails with CancelledError, the elements are dropped."""
+        """Everybody who waits, or comes later, fails with CancelledError; the elements are dropped."""
         for group in (self._puts, self._gets):
-            group.fail_all(lambda _: CancelledError(f"{self.kind} '{self.name}' was removed"))
+            group.end(lambda _: CancelledError(f"{self.kind} '{self.name}' was removed"))
         self.clear()
 
     def clear(self) -> None:

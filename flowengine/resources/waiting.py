@@ -1,7 +1,9 @@
 """Waiting in line, without a clock, a thread or an event loop.
 
 An `Attempt` is something that may have to wait: it advances as far as the state of its resource allows.
-An `AttemptLine` holds attempts in order of arrival and lets nobody overtake. The resource calls `advance` on
+An `AttemptLine` holds attempts in order of arrival and lets nobody overtake, an `AttemptCrowd` lets go on
+whoever can. A resource that is removed ends them: who comes to it later is told so, and waits for nothing.
+The resource calls `advance` on
 its lines whenever something changed; `wait_finished` is the thin asynchronous shell around one attempt.
 """
 
@@ -57,20 +59,58 @@ class Attempt:
         return self.result
 
 
-class AttemptLine:
-    """Attempts in order of arrival."""
+class _Attempts:
+    """Those who wait, in order of arrival. Subclasses say who goes on."""
 
-    __slots__ = ("attempts",)
+    __slots__ = ("_end", "attempts")
 
     def __init__(self) -> None:
-        #: The front is served next. Read it to see whether anybody waits; change it by methods only.
+        #: The front came first. Read it to see who waits; change it by methods only.
         self.attempts: deque[Attempt] = deque()
+        self._end: Callable[[Attempt], Exception] | None = None
 
     def __len__(self) -> int:
         return len(self.attempts)
 
+    def __bool__(self) -> bool:
+        """Whether who comes now must join: somebody waits, or nobody is served any more."""
+        return bool(self.attempts) or self._end is not None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nobody is served any more."""
+        return self._end is not None
+
     def join(self, attempt: Attempt) -> None:
-        self.attempts.append(attempt)
+        """Wait behind those who came before; after `end` the attempt has failed at once."""
+        if self._end is None:
+            self.attempts.append(attempt)
+        else:
+            attempt.fail(self._end(attempt))
+
+    def leave(self, attempt: Attempt) -> None:
+        """Take an unfinished attempt out and have it give back what it holds."""
+        self.attempts.remove(attempt)
+        attempt.undo()
+
+    def fail_all(self, error: Callable[[Attempt], Exception]) -> None:
+        """Finish every attempt with an error of its own."""
+        attempts, self.attempts = self.attempts, deque()
+        for attempt in attempts:
+            attempt.fail(error(attempt))
+            if attempt.wake is not None:
+                attempt.wake()
+
+    def end(self, error: Callable[[Attempt], Exception]) -> None:
+        """Finish every attempt with an error of its own, and each that comes later."""
+        self._end = error
+        self.fail_all(error)
+
+
+class AttemptLine(_Attempts):
+    """Attempts of which nobody overtakes another."""
+
+    __slots__ = ()
 
     def advance(self) -> bool:
         """Advance from the front until one cannot finish; whether anything was done."""
@@ -86,58 +126,23 @@ class AttemptLine:
                 first.wake()
         return moved
 
-    def leave(self, attempt: Attempt) -> None:
-        """Take an unfinished attempt out and have it give back what it holds."""
-        self.attempts.remove(attempt)
-        attempt.undo()
 
-    def fail_all(self, error: Callable[[Attempt], Exception]) -> None:
-        """Finish every attempt with an error of its own."""
-        attempts, self.attempts = self.attempts, deque()
-        for attempt in attempts:
-            attempt.fail(error(attempt))
-            if attempt.wake is not None:
-                attempt.wake()
-
-
-class AttemptCrowd:
+class AttemptCrowd(_Attempts):
     """Attempts that wait for different things: whoever can go on does, the earliest first."""
 
-    __slots__ = ("_attempts",)
-
-    def __init__(self) -> None:
-        self._attempts: list[Attempt] = []
-
-    def __len__(self) -> int:
-        return len(self._attempts)
-
-    def join(self, attempt: Attempt) -> None:
-        self._attempts.append(attempt)
+    __slots__ = ()
 
     def advance(self) -> bool:
         """Advance each once; whether anything was done."""
         moved = False
-        for attempt in self._attempts:
+        for attempt in tuple(self.attempts):
             if attempt.advance():
                 moved = True
                 if attempt.finished and attempt.wake is not None:
                     attempt.wake()
         if moved:
-            self._attempts = [attempt for attempt in self._attempts if not attempt.finished]
+            self.attempts = deque(attempt for attempt in self.attempts if not attempt.finished)
         return moved
-
-    def leave(self, attempt: Attempt) -> None:
-        """Take an unfinished attempt out and have it give back what it holds."""
-        self._attempts.remove(attempt)
-        attempt.undo()
-
-    def fail_all(self, error: Callable[[Attempt], Exception]) -> None:
-        """Finish every attempt with an error of its own."""
-        attempts, self._attempts = self._attempts, []
-        for attempt in attempts:
-            attempt.fail(error(attempt))
-            if attempt.wake is not None:
-                attempt.wake()
 
 
 class Condition(Attempt):

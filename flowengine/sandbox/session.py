@@ -85,8 +85,8 @@ class BoxSession:
         self._deaths: deque[float] = deque(maxlen=_DEATHS_MAX)
         self._is_closed = False
         self._signatures: dict[str, SignatureFacts] = {}
-        #: Steps under way, the oldest first.
-        self._running: dict[object, None] = {}
+        #: What is asked of the process and has no answer yet, the oldest first.
+        self.running: dict[object, None] = {}
 
     @property
     def has_opened(self) -> bool:
@@ -155,20 +155,10 @@ class BoxSession:
         timeout = None if options is None else remote_timeout_of(options)
         seconds = self._box.seconds if timeout is None else min(timeout, self._box.seconds)
         process = await self._open()
-        step = object()
         began = trio.current_time()
-        self._running[step] = None
-        process.step_began(step, began)
-        try:
+        async with _Watched(self, process):
             results, request = await self._call(process, asked, values, seconds)
             owned = request.values(results)
-        except OpError as error:
-            if process.is_alive and not isinstance(error, _LOST):
-                raise _cleaned(error) from None
-            raise await self._died(process, step, error) from None
-        finally:
-            process.step_ended(step)
-            self._running.pop(step, None)
         if run_metadata is not None:
             run_metadata.wall_seconds = trio.current_time() - began
         return asked.assemble(owned)
@@ -234,20 +224,12 @@ class BoxSession:
         else:
             data = [graph_tensor(graph)]
         self._requests.clear()
-        step = object()
-        process.step_began(step, trio.current_time())
-        try:
+        async with _Watched(self, process):
             self._signatures = believed(await peer.call(w.OPEN, message.to_wire(), data))
             if is_new and self._box.init:
                 asked = w.BoxPrepare([], [], list(self._box.init), as_values=False)
                 number = w.BoxMeaning.from_wire((await peer.call(w.PREPARE, asked.to_wire())).result).number
                 await peer.call(w.RUN, w.BoxRun(number, self._box.seconds).to_wire())
-        except OpError as error:
-            if process.is_alive and not isinstance(error, _LOST):
-                raise _cleaned(error) from None
-            raise await self._died(process, step, error) from None
-        finally:
-            process.step_ended(step)
         self._version = version
 
     def _check_deaths(self) -> None:
@@ -258,11 +240,11 @@ class BoxSession:
                 f"this session is closed: its process died {_DEATHS_MAX} times within {_DEATHS_SECONDS:g} s"
             )
 
-    async def _died(self, process: BoxProcess, step: object, error: OpError) -> OpError:
+    async def died(self, process: BoxProcess, step: object, error: OpError) -> OpError:
         """What a step is told whose process is gone: the oldest why, the others that it is."""
         if isinstance(error, RemoteProtocolError):
             process.kill(UnavailableError(f"the sandbox was ended: {printable(error.message)}"))
-        is_oldest = next(iter(self._running), step) is step
+        is_oldest = next(iter(self.running), step) is step
         if self._is_closed:
             return CancelledError(SESSION_CLOSED)
         why = await process.why_ended()
@@ -285,10 +267,11 @@ class BoxSession:
     # -- what is held there -------------------------------------------------------------------------
 
     async def reset(self, containers: Sequence[str]) -> None:
-        """Clear containers of the process; all of them if none is named."""
+        """Clear containers of the process; all of them if none is named. Its bounds are those of a step."""
         process = await self._open()
         assert process.peer is not None
-        await process.peer.call(w.RESET, w.BoxReset(list(containers)).to_wire())
+        async with _Watched(self, process):
+            await process.peer.call(w.RESET, w.BoxReset(list(containers)).to_wire())
 
     async def random_places(self, sequences: Sequence[str]) -> dict[str, str]:
         """Not of a process that may be gone with the next step: FailedPreconditionError."""
@@ -308,6 +291,34 @@ class BoxSession:
         process, self._process = self._process, None
         if process is not None:
             await _end(process)
+
+
+class _Watched:
+    """While something is asked of the process: the time that it takes is bounded, and its errors are shown.
+
+    An error of a process that is gone says why it is, and the next thing asked has a new process.
+    """
+
+    __slots__ = ("_process", "_session")
+
+    def __init__(self, session: BoxSession, process: BoxProcess) -> None:
+        self._session = session
+        self._process = process
+
+    async def __aenter__(self) -> None:
+        self._session.running[self] = None
+        self._process.step_began(self, trio.current_time())
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        process, session = self._process, self._session
+        try:
+            if isinstance(error, OpError):
+                if process.is_alive and not isinstance(error, _LOST):
+                    raise _cleaned(error) from None
+                raise await session.died(process, self, error) from None
+        finally:
+            process.step_ended(self)
+            session.running.pop(self, None)
 
 
 async def _end(process: BoxProcess) -> None:

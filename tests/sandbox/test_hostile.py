@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import trio
 
 import flowengine as fe
 from flowengine.core.errors import (
+    CancelledError,
     DeadlineExceededError,
     OpError,
     ResourceExhaustedError,
@@ -66,6 +68,10 @@ def _config(**given: Any) -> fe.Config:
     return fe.Config.sandbox(**(settings | given))
 
 
+async def _step(session: fe.Session) -> Any:
+    return await session.run("y:0", {"x:0": [1, 2]})
+
+
 async def _error_of(
     monkeypatch: pytest.MonkeyPatch,
     program: str,
@@ -73,17 +79,18 @@ async def _error_of(
     *,
     goes_on: bool = False,
     seconds: float = 60.0,
+    ask: Callable[[fe.Session], Awaitable[Any]] = _step,
 ) -> OpError:
-    """What a step of a session in this process ends with. `goes_on`: see that the next one is right."""
+    """What is asked of a session in this process ends with. `goes_on`: see that the next step is right."""
     indented = textwrap.indent(textwrap.dedent(body).strip(), "    " if program is _LOCKED else "")
     async with fe.Session(_graph(), config=_config(seconds=seconds)) as session:
         with monkeypatch.context() as patch:
             patch.setattr("flowengine.sandbox.starting._BEGIN", program.format(body=indented))
             patch.setattr("flowengine.sandbox.starting._START_SECONDS", 30.0)
             with pytest.raises(OpError) as raised:
-                await session.run("y:0", {"x:0": [1, 2]})
+                await ask(session)
         if goes_on:
-            np.testing.assert_array_equal(await session.run("y:0", {"x:0": [1, 2]}), [2, 4])
+            np.testing.assert_array_equal(await _step(session), [2, 4])
     error: OpError = raised.value
     return error
 
@@ -204,6 +211,42 @@ async def test_a_step_that_never_answers_ends_with_its_process(
 ) -> None:
     error = await _error_of(monkeypatch, _LOCKED, body, seconds=0.5)
     assert isinstance(error, DeadlineExceededError)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"), [("time.sleep(30)", DeadlineExceededError), ("os._exit(3)", UnavailableError)]
+)
+async def test_a_reset_that_never_answers_ends_with_its_process(
+    monkeypatch: pytest.MonkeyPatch, body: str, kind: type[OpError]
+) -> None:
+    error = await _error_of(
+        monkeypatch,
+        _LOCKED,
+        f"Box._reset = lambda self, request: {body}",
+        goes_on=True,
+        seconds=0.5,
+        ask=lambda session: session.reset([]),
+    )
+    assert isinstance(error, kind)
+
+
+async def test_a_reset_that_its_session_overtakes_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask(session: fe.Session) -> None:
+        await _step(session)
+        async with trio.open_nursery() as nursery:
+
+            @nursery.start_soon
+            async def close() -> None:
+                while not session.elsewhere.running:
+                    await trio.lowlevel.checkpoint()
+                await session.close()
+
+            await session.reset([])
+
+    body = "Box._reset = lambda self, request: time.sleep(30)"
+    with pytest.raises(ExceptionGroup) as caught:
+        await _error_of(monkeypatch, _LOCKED, body, ask=ask)
+    assert caught.group_contains(CancelledError, match="the session was closed")
 
 
 async def test_texts_of_errors_are_bounded_and_can_be_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,6 +144,13 @@ _LIST: Final[dict[str, tuple[str, ...]]] = {
         "a process that sleeps and never answers",
         "a process that computes and never answers",
     ),
+    "test_hostile.py::test_a_reset_that_never_answers_ends_with_its_process": (
+        "a reset that never answers",
+        "a process that ends while it is reset",
+    ),
+    "test_hostile.py::test_a_reset_that_its_session_overtakes_is_cancelled": (
+        "a reset that never answers, and its session closes",
+    ),
     "test_hostile.py::test_texts_of_errors_are_bounded_and_can_be_shown": ("an error of megabytes",),
     "test_hostile.py::test_memory_that_is_none_ends_the_process": (
         "places outside of the shared memory",

@@ -218,7 +218,7 @@ async def test_steps_beside_the_one_that_ended_the_process_are_aborted() -> None
         async with trio.open_nursery() as nursery:
             for _ in range(3):
                 nursery.start_soon(step)
-            while len(session._remote._running) < 3:
+            while len(session._remote.running) < 3:
                 await trio.lowlevel.checkpoint()
             os.kill(_process(session), signal.SIGKILL)
     kinds = [type(error) for error in errors]

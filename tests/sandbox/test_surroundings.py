@@ -191,8 +191,9 @@ async def test_one_step_runs_at_a_time_unless_more_are_allowed() -> None:
         settings: dict[str, Any] = {"memory_bytes": 50_000_000, "seconds": 20, "spare": False}
         config = fe.Config.sandbox(**(settings | given))
         async with fe.Session(data, config=config) as session, trio.open_nursery() as nursery:
+            await session.elsewhere.signatures()  # the process is there
             nursery.start_soon(session.run, "taken:0")
-            while not session.elsewhere._running:
+            while not session.elsewhere.running:
                 await trio.lowlevel.checkpoint()
             if given:
                 await session.run(["put"])
