@@ -43,6 +43,23 @@ async def test_fetches_keep_their_structure() -> None:
         assert np.array_equal(result["b"].second[0], 2 * ROWS)
 
 
+async def test_equal_sequences_of_different_classes_are_different_requests() -> None:
+    """A plan is found again by what was asked for; a named tuple equals a tuple, and keeps its class."""
+    graph = doubled()
+    graph.ops.NoOp(name="list")
+    async with fe.Session(graph) as session:
+        feed = {"x:0": ROWS}
+        for nested in (False, True):
+            for kind in (tuple, Pair._make, list):
+                asked = kind(["y:0", "nothing"])
+                found = await session.run((asked, "z:0") if nested else asked, feed)
+                found = found[0] if nested else found
+                assert type(found) is type(asked)
+                assert np.array_equal(found[0], 2 * ROWS)
+        assert await session.run(["nothing"]) == [None]
+        assert await session.run(("list", "nothing")) == (None, None)
+
+
 async def test_tensors_and_operations_stand_for_their_names() -> None:
     graph = fe.Graph()
     x = graph.placeholder("int32", [], name="x")
@@ -82,14 +99,15 @@ async def test_a_feed_that_does_not_fit_is_refused(value: Any, message: str) -> 
             await session.run("y:0", {"x:0": value})
 
 
-async def test_integers_that_overflow_are_refused_and_lists_are_converted() -> None:
+@pytest.mark.parametrize("dtype", ["int8", "qint8"])
+async def test_integers_that_overflow_are_refused_and_lists_are_converted(dtype: str) -> None:
     graph = fe.Graph()
-    x = graph.placeholder("int8", None, name="x")
+    x = graph.placeholder(dtype, None, name="x")
     y = graph.ops.Identity(x, name="y")
     async with fe.Session(graph) as session:
-        assert (await session.run(y, {x: [1, -2]})).dtype == np.int8
+        assert (await session.run(y, {x: [1, -2]})).dtype.itemsize == 1
         assert (await session.run(y, {x: []})).shape == (0,)
-        with pytest.raises(fe.errors.InvalidArgumentError, match="does not fit into int8"):
+        with pytest.raises(fe.errors.InvalidArgumentError, match=f"does not fit into {dtype}"):
             await session.run(y, {x: [1, 300]})
         with pytest.raises(fe.errors.InvalidArgumentError, match="float64"):
             await session.run(y, {x: [1.5]})

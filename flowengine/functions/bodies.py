@@ -106,7 +106,10 @@ def function_key(function: FuncAttr) -> Any:
 
 
 def _frozen(value: AttrValue) -> Any:
-    """An attribute value as part of a dictionary's key; a tensor is known by its object."""
+    """An attribute value as part of a dictionary's key; a tensor is known by its object.
+
+    Numbers are told apart bit by bit: 0.0 is not -0.0, and a NaN is equal to itself.
+    """
     if isinstance(value, Mapping):
         return tuple((name, _frozen(value[name])) for name in sorted(value))
     if isinstance(value, FuncAttr):
@@ -115,6 +118,8 @@ def _frozen(value: AttrValue) -> Any:
         return tuple(_frozen(inner) for inner in value)
     if isinstance(value, DType):
         return value.number
-    if isinstance(value, int | float | bytes | TensorShape | None):
+    if isinstance(value, float):
+        return value.hex()
+    if isinstance(value, int | bytes | TensorShape | None):
         return value
     return id(value)

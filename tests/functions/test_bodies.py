@@ -9,8 +9,9 @@ import pytest
 
 import flowengine as fe
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.functions.bodies import behind_identities, certain_targets, renamed_attrs
+from flowengine.functions.bodies import behind_identities, certain_targets, function_key, renamed_attrs
 from flowengine.functions.writing import _spelled, fitting_names, function_def
+from flowengine.ir.attrs import AttrValue, FuncAttr
 from flowengine.ir.graph import OutputPort
 from flowengine.ir.proto import GraphDef
 
@@ -42,6 +43,19 @@ def test_frames_and_colocations_are_called_as_where_they_stand() -> None:
     assert found["together"]["_class"] == (b"loc:@call/x",)
     assert "_class" not in found["apart"]
     assert graph["enter"].attrs["frame_name"] == b"loop", "the body itself is as it was"
+
+
+def test_attributes_of_calls_are_told_apart_bit_by_bit() -> None:
+    """0.0 equals -0.0, and a body of one is none of the other; a NaN is found again."""
+
+    def key(value: AttrValue) -> object:
+        return function_key(FuncAttr("f", {"a": value}))
+
+    assert key(0.0) != key(-0.0)
+    assert key((1.0, 0.0)) != key((1.0, -0.0))
+    assert key(float("nan")) == key(float("nan"))
+    assert key(FuncAttr("g", {"b": 0.0})) != key(FuncAttr("g", {"b": -0.0}))
+    assert key(0.5) == key(0.5)
 
 
 def test_effects_in_no_branch_run_for_certain() -> None:

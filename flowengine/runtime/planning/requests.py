@@ -15,6 +15,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.graphs.graph import Graph as BuildGraph
+from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.ir.frames import FramePath, assign_frames, describe_frame, output_frame
 from flowengine.ir.graph import NodeGraph, OutputPort
 from flowengine.ir.names import ENTER_OPS
@@ -28,6 +29,7 @@ from flowengine.runtime.planning.values import FeedSpec, FetchSpec
 
 #: Before this producer version a Placeholder of unknown shape was written with an empty one.
 _SHAPED_PLACEHOLDERS: Final = 24
+_LEAVES: Final = frozenset({str, Tensor, Operation})
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +133,21 @@ class Requests:
 
 def request_key(fetches: Any, feed_dict: Mapping[Any, Any], targets: Sequence[Any]) -> Any:
     """What a plan is filed under; None for a structure that cannot be a key."""
-    if isinstance(fetches, list):
-        fetches = ("list", *fetches)
     try:
-        key = (fetches, tuple(feed_dict), tuple(targets))
+        key = (_shaped(fetches), tuple(feed_dict), tuple(targets))
         hash(key)
     except TypeError:
         return None
     return key
+
+
+def _shaped(fetches: Any) -> Any:
+    """A structure with the class of each of its sequences: a named tuple equals any tuple of its values."""
+    if not isinstance(fetches, list | tuple):
+        return fetches
+    kind = type(fetches)
+    # Most hold nothing but these: that is seen without a look at each.
+    return (kind, *fetches) if _LEAVES.issuperset(map(type, fetches)) else (kind, *map(_shaped, fetches))
 
 
 __all__ = ["Request", "Requests", "request_key"]

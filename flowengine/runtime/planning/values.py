@@ -86,7 +86,8 @@ class FeedSpec:
             result = np.asarray(given, dtype=self._numpy)
         except (ValueError, TypeError, OverflowError) as error:
             raise self._unfit(value, str(error)) from None
-        if given.dtype.kind in "iu" and self.dtype.is_integer and not np.array_equal(given, result):
+        is_whole = self.dtype.is_integer or self.dtype.is_quantized
+        if given.dtype.kind in "iu" and is_whole and not np.array_equal(given, result):
             raise self._unfit(value, f"a value does not fit into {self.dtype.name}")
         return result
 
