@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
+from flowengine.functions.bodies import functions_in
 from flowengine.functions.writing import fitting_names, function_def
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.importing import take_library
@@ -249,11 +250,7 @@ class _BuiltBody:
 
     def calls(self, name: str) -> bool:
         """Whether something in the body names a function."""
-        return any(
-            isinstance(value, FuncAttr) and value.name == name
-            for node in self.graph
-            for value in node.attrs.values()
-        )
+        return any(each.name == name for node in self.graph for each in functions_in(node))
 
     def define(self, graph: Graph, name: str) -> None:
         """Put the function into a graph's library."""

@@ -294,6 +294,14 @@ def test_what_calls_itself_captures_nothing() -> None:
     with pytest.raises(InvalidArgumentError, match="'endless' calls itself and uses 'outside"):
         endless(1)
 
+    @fe.function(graph, ["int32"], outputs=["int32"])
+    def chosen(n: fe.Tensor) -> Any:
+        branches = [chosen.attr, chosen.attr]
+        return n.graph.ops.Case(n, [n + outside], branches=branches, Tout=["int32"])[0]
+
+    with pytest.raises(InvalidArgumentError, match="'chosen' calls itself and uses 'outside"):
+        chosen(1)
+
 
 def test_of_a_function_that_is_being_built_only_what_was_said_is_known() -> None:
     graph = fe.Graph()

@@ -119,10 +119,13 @@ async def test_a_condition_may_be_of_any_type(config: fe.Config, dtype: str, val
 
 
 @BOTH
-@pytest.mark.parametrize(("index", "which"), [(0, 0), (1, 1), (2, 2), (3, 2), (-1, 2)])
+@pytest.mark.parametrize(
+    ("count", "index", "which"),
+    [(3, 0, 0), (3, 1, 1), (3, 2, 2), (3, 3, 2), (3, -1, 2), (1, 0, 0), (1, 1, 0), (1, -1, 0)],
+)
 @pytest.mark.parametrize("op", ["Case", "StatelessCase"])
 async def test_a_choice_takes_the_last_branch_for_what_is_out_of_range(
-    config: fe.Config, index: int, which: int, op: str
+    config: fe.Config, count: int, index: int, which: int, op: str
 ) -> None:
     graph = fe.Graph()
 
@@ -132,7 +135,7 @@ async def test_a_choice_takes_the_last_branch_for_what_is_out_of_range(
         ).attr
 
     i = graph.placeholder("int32", [], name="i")
-    attrs = {"Tout": ["float32"], "branches": [branch(number) for number in range(3)]}
+    attrs = {"Tout": ["float32"], "branches": [branch(number) for number in range(count)]}
     graph.create_op(op, [i, [graph.constant(1.0)]], attrs, "y")
     assert (op in {node.op for node in opened(graph, "y", feeds=("i",))}) is False
     async with fe.Session(graph, config=config) as session:

@@ -47,7 +47,16 @@ def written() -> fe.Graph:
 
 
 @pytest.mark.parametrize(
-    ("scopes", "saved"), [((), 0), (("other",), 0), (("layer",), 2000), (("layer/a",), 2000), (True, 2000)]
+    ("scopes", "saved"),
+    [
+        ((), 0),
+        (("other",), 0),
+        (("lay",), 0),
+        (("layer/",), 2000),
+        (("layer",), 2000),
+        (("layer/a",), 2000),
+        (True, 2000),
+    ],
 )
 async def test_scopes_choose_and_what_is_saved_is_told(scopes: Any, saved: int) -> None:
     config = fe.Config(device_count={"CPU": 2}, compress_transfers=scopes)

@@ -119,6 +119,16 @@ def test_what_is_fed_is_no_constant() -> None:
     assert folded(g, e)["e"].op == "Const"
 
 
+def test_of_a_node_of_which_any_output_is_fed_nothing_is_folded() -> None:
+    """Who takes a fed output takes the feed, however many other outputs there are."""
+    g = Graph()
+    first, second = g.ops.Split(g.constant(0), g.constant([1, 2]), num_split=2, name="split")
+    ends = [g.ops.Neg(each, name=f"end{slot}") for slot, each in enumerate((first, second))]
+    for fed in (first, second):
+        result = folded(g, *ends, feeds=(fed,))
+        assert [result[f"end{slot}"].inputs for slot in range(2)] == [(first.port,), (second.port,)]
+
+
 @pytest.mark.parametrize(
     "build",
     [

@@ -166,6 +166,37 @@ def test_a_value_is_read_through_a_reference_when_its_consumer_would_read_it() -
     assert {t.edge for t in parts.transfers} == {f"{read.name}:0", "^assign"}
 
 
+def test_a_read_for_a_merge_does_not_wait_for_the_other_inputs() -> None:
+    """A Merge takes what comes first: the others may never come."""
+    g = Graph()
+    v = g.ops.VariableV2(dtype="float32", shape=[], name="v")
+    x = g.placeholder("float32", [], name="x")
+    side = g.ops.Switch(x, g.placeholder("bool", [], name="p"), name="side")
+    before = g.ops.NoOp(name="before")
+    with g.control_dependencies([before]):
+        g.ops.Merge([side.output_true, v], name="b")
+    parts = cut(g, lambda name: B if name == "b" else A, feeds=["x", "p"])
+    (read,) = (node for node in of(parts, A).graph if node.op == "Identity")
+    assert read.control_inputs == ("before",)
+
+
+def test_who_waits_for_a_constant_waits_for_what_that_waits_for() -> None:
+    """A constant that waits for something is no value that is simply there: it is not made anew elsewhere."""
+    g = Graph()
+    before = g.ops.NoOp(name="before")
+    with g.control_dependencies([before]):
+        late = g.constant(np.float32(2), name="late")
+    g.ops.Neg(late, name="b_value")
+    with g.control_dependencies([late.op]):
+        g.ops.NoOp(name="b_after")
+    parts = cut(g, lambda name: B if name.startswith("b_") else A)
+    there = of(parts, B).graph
+    (receive,) = (node.name for node in there if node.op == "_Recv")
+    assert there["b_after"].control_inputs == (receive,)
+    assert there["b_value"].inputs == (OutputPort(receive, 0),)
+    assert "Const" not in ops(of(parts, B))
+
+
 def test_a_branch_of_a_reference_stays_where_its_variable_is() -> None:
     """Only what makes its value anew is made where it is wanted: a RefSwitch hands on what it was given."""
     g = Graph()
