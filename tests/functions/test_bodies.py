@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import flowengine as fe
+from flowengine.core.dtypes import as_dtype
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.functions.bodies import behind_identities, certain_targets, function_key, renamed_attrs
 from flowengine.functions.writing import _spelled, fitting_names, function_def
@@ -56,6 +57,13 @@ def test_attributes_of_calls_are_told_apart_bit_by_bit() -> None:
     assert key(float("nan")) == key(float("nan"))
     assert key(FuncAttr("g", {"b": 0.0})) != key(FuncAttr("g", {"b": -0.0}))
     assert key(0.5) == key(0.5)
+
+
+def test_attributes_of_calls_are_told_apart_by_their_types() -> None:
+    """A body for one type is none for another, of the same width or not."""
+    types = ["float32", "int32", "uint32", "qint32", "float64", "float32_ref", "string", "resource"]
+    keys = [function_key(FuncAttr("f", {"T": as_dtype(each)})) for each in types]
+    assert len(set(keys)) == len(types)
 
 
 def test_effects_in_no_branch_run_for_certain() -> None:

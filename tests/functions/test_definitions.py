@@ -51,6 +51,21 @@ def test_what_it_gives_has_the_shapes_that_its_inputs_allow() -> None:
     assert seven.dtype is fe.dtypes.int32
 
 
+def test_a_node_may_wait_for_an_argument() -> None:
+    """An argument is there when the body begins: it is no node, and there is no edge from one."""
+    graph = fe.Graph()
+
+    @fe.function(graph, ["float32"])
+    def waiting(x: fe.Tensor) -> fe.Tensor:
+        with x.graph.control_dependencies([x.op]):
+            return x.graph.constant(2.0)
+
+    waiting(graph.placeholder("float32", [], name="x"), name="y")
+    assert run(graph, "y:0", {"x:0": 1.0}) == 2
+    (definition,) = graph.to_graph_def().library.function
+    assert not any(name.startswith("^") for node in definition.node_def for name in node.input)
+
+
 def test_functions_call_functions() -> None:
     graph = fe.Graph()
 

@@ -167,6 +167,28 @@ def test_if(graph: fe.Graph, op: str, cond: bool, expected: list[float]) -> None
 
 
 @pytest.mark.parametrize(
+    ("dtype", "cond", "taken"),
+    [
+        ("int32", -1, True),
+        ("float64", 0.0, False),
+        ("string", b"a", True),
+        ("string", b"", False),
+        ("bool", [False], True),
+        ("int32", [0], True),
+        ("float64", np.zeros([0]), False),
+        ("float64", np.zeros([3, 0]), False),
+    ],
+)
+def test_a_condition_may_be_of_any_type(graph: fe.Graph, dtype: str, cond: Any, taken: bool) -> None:
+    """Also where only its rank is known: not zero, not empty, or a tensor with elements."""
+    x = graph.placeholder("float64", [], name="x")
+    pred = graph.placeholder(dtype, [None] * np.ndim(cond), name="pred")
+    branches = {"then_branch": function("square"), "else_branch": function("thrice")}
+    (y,) = graph.ops.StatelessIf(pred, [x], Tout=["float64"], **branches)
+    assert two_orders(graph, y, x, {x: 2.0, pred: cond}) == ([4.0, 4.0, 2.0] if taken else [6.0, 3.0, 0.0])
+
+
+@pytest.mark.parametrize(
     ("index", "expected"),
     [
         (0, [4.0, 4.0, 2.0]),
