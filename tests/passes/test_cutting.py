@@ -67,6 +67,41 @@ def test_a_conditional_is_in_one_piece(block: Block, limits: BodyLimits) -> None
         assert inside.isdisjoint(pred for unit in others for pred in predicates(unit))
 
 
+@st.composite
+def conditionals(draw: st.DrawFn) -> tuple[list[Unit], list[set[str]]]:
+    """Units one behind the other, and the names of those that each conditional is, Switch to Merge."""
+    units: list[Unit] = []
+    wholes: list[set[str]] = []
+
+    def put(op: str, conditions: Conditions = frozenset()) -> Unit:
+        unit = unit_of_node(Node(f"n{len(units)}", op), len(units))
+        unit.conditions = conditions
+        units.append(unit)
+        return unit
+
+    for number in range(draw(st.integers(1, 4))):
+        for _ in range(draw(st.integers(0, 4))):
+            put("Any")
+        predicate = OutputPort(f"p{number}", 0)
+        first = len(units)
+        put("Switch").predicate = predicate
+        for side in draw(st.lists(st.integers(0, 1), max_size=4)):
+            put("Any", frozenset({(predicate, side)}))
+        put("Merge").chooser = (predicate, draw(st.integers(0, 1)))
+        wholes.append({unit.name for unit in units[first:]})
+    return units, wholes
+
+
+@given(conditionals(), limits)
+def test_a_conditional_is_never_parted_from_its_switch_or_its_merge(
+    drawn: tuple[list[Unit], list[set[str]]], limits: BodyLimits
+) -> None:
+    units, wholes = drawn
+    pieces = [{unit.name for unit in piece} for piece in cut(units, {}, limits)]
+    for whole in wholes:
+        assert any(whole <= piece for piece in pieces)
+
+
 @given(blocks(), limits)
 def test_a_piece_keeps_to_the_limits_but_for_conditionals(block: Block, limits: BodyLimits) -> None:
     for piece in cut(block.units, block.costs, limits):

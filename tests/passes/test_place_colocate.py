@@ -87,6 +87,24 @@ def test_what_is_fed_binds_nobody() -> None:
     handle = g.ops.VarHandleOp(shape=[], dtype="float32", name="handle")
     g.ops.ReadVariableOp(handle, dtype="float32", name="read")
     assert not together(colocate(g, supplied={handle.port}), "handle", "read")
+    items = g.ops.TensorListReserve(g.constant([2]), 1, element_dtype="float32", name="items")
+    g.ops.TensorListLength(items, name="length")
+    wanted = [str(bond) for _, _, bond in colocate(g).preferred]
+    assert wanted == ["'length' takes a variant from 'items'"]
+    assert not colocate(g, supplied={items.port}).preferred
+
+
+def test_of_a_list_of_inputs_each_binds_by_itself() -> None:
+    """Which of them are handles is said by their types, and not by the place of the list."""
+    g = Graph()
+    handle = g.ops.VarHandleOp(shape=[], dtype="float32", name="handle")
+    number = g.constant(1.0, name="number")
+    items = g.ops.TensorListReserve(g.constant([2]), 1, element_dtype="float32", name="items")
+    g.ops.IdentityN([number, items, number, handle], name="all")
+    groups = colocate(g)
+    assert together(groups, "all", "handle")
+    assert not together(groups, "all", "number")
+    assert [str(bond) for _, _, bond in groups.preferred] == ["'all' takes a variant from 'items'"]
 
 
 def test_a_preference_gives_way_to_a_demand() -> None:

@@ -36,6 +36,7 @@ STRANGE: dict[str, tuple[str, Any, str]] = {
     "a bug in __array__ for text": ("string", Raising(KeyError("k")), "KeyError: 'k'"),
     "masked": ("float32", np.ma.masked_array([1.0, 2.0], [False, True], np.float32), "some of it is masked"),
     "masked text": ("string", np.ma.masked_array([b"a"], [True], object), "some of it is masked"),
+    "half a character": ("string", "\ud800", "surrogates not allowed"),
     "an object": ("float32", object(), "it holds strings or objects"),
     "a set": ("int32", {1}, "it holds strings or objects"),
 }

@@ -166,10 +166,14 @@ def as_bytes(element: Any, name: str) -> bytes:
     """A string that is fed to the tensor of this name; InvalidArgumentError for what is none."""
     if isinstance(element, bytes):
         return element
+    why = "give str or bytes"
     if isinstance(element, str):
-        return element.encode()
+        try:
+            return element.encode()
+        except UnicodeEncodeError as error:
+            why = str(error)
     raise InvalidArgumentError(
-        f"Cannot feed {type(element).__name__} for '{name}', which has dtype string: give str or bytes"
+        f"Cannot feed {type(element).__name__} for '{name}', which has dtype string: {why}"
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import flowengine as fe
-from tests.runtime.loops.written import Frame, both, loops_written
+from tests.runtime.loops.written import Frame, both, has_no_value, loops_written
 
 
 def two_ways_in(g: fe.Graph, name: str, x: Any, y: Any, pred: Any, numbers: list[Any]) -> Any:
@@ -169,3 +169,44 @@ async def test_a_loop_whose_end_is_fed_leaves_others_compiled(fed: str) -> None:
     want = {"a": 3, "b": 3, fed: 7}
     got = await both(g, fetches, {"n:0": np.int32(3), f"{fed}:0": np.int32(7)})
     assert got == [want["a"], want["b"], -3, -3]
+
+
+async def test_a_loop_that_asks_by_which_way_a_value_came_is_left_alone() -> None:
+    """In from outside in the first round, back from the one before in all others."""
+    g = fe.Graph()
+    ops = g.ops
+    n = g.placeholder("int32", [], name="n")
+    frame = Frame(g, "loop", [g.constant(0)], [n, g.constant(1)])
+    enter = ops.Enter(g.constant(0), frame_name="loop")
+    counter = ops.Merge([enter, enter])
+    frame.merges.append(counter.output)
+    total, count = frame.go_on(ops.Less(counter.output, frame.constants[0]))
+    frame.come_back(0, ops.Add(total, counter.value_index), [])
+    frame.come_back(1, ops.Add(count, frame.constants[1]), [])
+    ops.Exit(frame.switches[0].output_false, name="total")
+    assert loops_written(g, ["total:0"], ["n:0"]) == 0
+    for rounds in (0, 1, 2, 5):
+        assert await both(g, ["total:0"], {"n:0": np.int32(rounds)}) == [max(rounds - 1, 0)]
+
+
+async def test_a_loop_of_which_a_variable_waits_before_it_goes_on_is_left_alone() -> None:
+    """What it waits for may be dead: then the variable leaves no more, though the loop goes on."""
+    g = fe.Graph()
+    ops = g.ops
+    n, p = g.placeholder("int32", [], name="n"), g.placeholder("bool", [], name="p")
+    frame = Frame(g, "loop", [g.constant(0), g.constant(7)], [n, g.constant(1), p])
+    bound, one, pred = frame.constants
+    verdict = ops.LoopCond(ops.Less(frame.merges[0], bound))
+    frame.switches = [ops.Switch(frame.merges[0], verdict)]
+    with g.control_dependencies([ops.Identity(ops.Switch(one, pred).output_true).op]):
+        frame.switches.append(ops.Switch(frame.merges[1], verdict))
+    frame.come_back(0, ops.Add(frame.switches[0].output_true, one), [])
+    frame.come_back(1, ops.Add(frame.switches[1].output_true, one), [])
+    for name, switch in zip(("count", "value"), frame.switches, strict=True):
+        ops.Exit(switch.output_false, name=name)
+    assert loops_written(g, ["count:0", "value:0"], ["n:0", "p:0"]) == 0
+    feeds = {"n:0": np.int32(3), "p:0": True}
+    assert await both(g, ["count:0", "value:0"], feeds) == [3, 10]
+    feeds["p:0"] = False
+    assert await both(g, ["count:0"], feeds) == [3]
+    await has_no_value(g, "value:0", feeds)
