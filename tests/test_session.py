@@ -99,6 +99,33 @@ async def test_a_feed_that_does_not_fit_is_refused(value: Any, message: str) -> 
             await session.run("y:0", {"x:0": value})
 
 
+async def test_parts_that_a_structure_does_not_have_are_not_fed() -> None:
+    graph = fe.Graph()
+    slices = fe.IndexedSlices(*(graph.placeholder("int32", None, name=name) for name in ("values", "rows")))
+    both = graph.ops.Add(slices.values, slices.indices)
+    async with fe.Session(graph) as session:
+        assert (await session.run(both, {slices: ([1, 2], [3, 4], None)})).tolist() == [4, 6]
+        got = await session.run(slices, {slices: ([1, 2], [3, 4], None)})
+        assert got.dense_shape is None
+
+
+@pytest.mark.parametrize(("producer", "is_scalar"), [(23, False), (24, True)])
+async def test_old_placeholders_of_unknown_shape_were_written_as_scalars(
+    producer: int, is_scalar: bool
+) -> None:
+    graph = fe.Graph()
+    graph.ops.Neg(graph.placeholder("float32", [], name="x"), name="y")
+    definition = graph.to_graph_def()
+    definition.versions.producer = producer
+    async with fe.Session(fe.Graph.from_graph_def(definition)) as session:
+        assert await session.run("y:0", {"x:0": 1.0}) == -1
+        if is_scalar:
+            with pytest.raises(fe.errors.InvalidArgumentError, match="which has shape"):
+                await session.run("y:0", {"x:0": [1.0]})
+        else:
+            assert await session.run("y:0", {"x:0": [1.0]}) == [-1]
+
+
 @pytest.mark.parametrize("dtype", ["int8", "qint8"])
 async def test_integers_that_overflow_are_refused_and_lists_are_converted(dtype: str) -> None:
     graph = fe.Graph()

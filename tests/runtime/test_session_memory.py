@@ -159,6 +159,24 @@ async def test_an_assignment_beyond_it_leaves_the_variable_as_it_was() -> None:
         assert session.statistics().used_bytes == pytest.approx(1_600_000, rel=0.05)
 
 
+async def test_a_write_that_needs_a_copy_beyond_it_leaves_the_variable_as_it_was() -> None:
+    """What was read keeps its value, so that a write of one row takes the memory of all."""
+    g = fe.Graph()
+    handle = g.ops.VarHandleOp(dtype="float32", shape=[200_000], shared_name="v", name="v")
+    x = g.placeholder("float32", [200_000], name="x")
+    g.ops.AssignVariableOp(handle, x, name="assign")
+    before = g.ops.ReadVariableOp(handle, dtype="float32", name="read")
+    with g.control_dependencies([before.op]):
+        written = g.ops.ResourceScatterAdd(handle, [0], [1.0])
+    with g.control_dependencies([written]):
+        g.ops.Sum(before, [0], name="after")
+    async with fe.Session(g, config=_config(1_200_000)) as session:
+        await session.run("assign", {"x:0": np.zeros(200_000, np.float32)})
+        with pytest.raises(_EXHAUSTED, match="session_memory_bytes"):
+            await session.run("after:0")
+        assert (await session.run("read:0"))[0] == 0
+
+
 @pytest.mark.parametrize("op", ["MutableHashTableV2", "MutableDenseHashTableV2"])
 async def test_an_insert_beyond_it_is_refused_whole(op: str) -> None:
     g = fe.Graph()
@@ -381,6 +399,21 @@ async def test_strings_that_are_scalars_count_until_nobody_has_them() -> None:
         assert await session.run("one:0", {x: text}, run_metadata=metadata) == 100_020
         assert 200_000 <= (metadata.peak_bytes or 0) < 350_000
         assert (session.statistics().used_bytes or 0) < 100_000
+
+
+async def test_strings_that_nobody_has_make_room_however_many_are_held() -> None:
+    """Of many not all are looked through at each new one; before an error they are."""
+    g = fe.Graph()
+    x = g.placeholder("string", [], name="x")
+    held = [g.ops.StringJoin([g.ops.Substr(x, 0, 300), str(number)]) for number in range(100)]
+    with g.control_dependencies([each.op for each in held]):
+        chain = g.ops.Identity(x)
+    for _ in range(40):
+        chain = g.ops.StringJoin([chain, "."])
+    with g.control_dependencies([chain.op]):
+        g.ops.StringLength(g.ops.StringJoin(held), name="after")
+    async with fe.Session(g, config=fe.Config(memory_limit_bytes=1_000_000)) as session:
+        assert await session.run("after:0", {x: b"a" * 100_000}) > 30_000
 
 
 async def test_lists_hold_what_is_in_them() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ import trio.testing
 from hypothesis import given, settings
 
 import flowengine as fe
+from flowengine.core import dtypes
+from flowengine.core.shapes import TensorShape
 from flowengine.kernels.load import load_all
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.resources.variable import Variable
@@ -24,6 +27,7 @@ from flowengine.testing.strategies import GraphCase, graphs
 from tests.runtime.planning.test_tiers import GRAPHS, play
 
 EYE = np.eye(8, dtype=np.float32)
+READS, TAKES = stretch_items.READS, stretch_items.TAKES
 #: Runs until something has been seen that which thread is the first decides.
 _ATTEMPTS = 20
 
@@ -337,3 +341,53 @@ async def test_an_error_is_located_as_anywhere() -> None:
             await session.run(y, {x: EYE, other: np.ones((3, 5), np.float32)})
         assert caught.value.input_shapes == ("float32[8,8]", "float32[3,5]")
         np.testing.assert_array_equal(await session.run(y, {x: EYE, other: EYE}), 2 * EYE)
+
+
+def stretched(variable: Variable, *uses: int) -> tuple[Stretch, Any]:
+    """A stretch that begins with an item at the root which uses a variable so, and that item."""
+    item = SimpleNamespace(local=0, start=0)
+    taken = tuple((0, use) for use in uses)
+    items: Any = SimpleNamespace(at_root=((item, taken),), variables=_Uses({id(item): taken}))
+    state: Any = SimpleNamespace(root=SimpleNamespace(pending=[1], entries=[variable]), ready=[])
+    return Stretch(items, state, lanes.Ownership(), lambda: False), item
+
+
+class _Uses(dict[int, tuple[tuple[int, int], ...]]):
+    """What items do with variables, of items that cannot be hashed."""
+
+    def get(self, item: Any, default: Any = None) -> Any:
+        return super().get(id(item), default)
+
+
+def _variable() -> Variable:
+    variable = Variable("v", dtypes.float32, TensorShape([]))
+    variable.assign(np.float32(3))
+    return variable
+
+
+def test_a_variable_that_somebody_writes_is_not_lent_to_a_stretch() -> None:
+    """It may be half written; and what is written then is seen by whoever reads it on the event loop."""
+    variable = _variable()
+    assert variable.acquire("somebody")
+    stretch, item = stretched(variable, READS)
+    args: list[Any] = [variable]
+    assert not stretch.resolve(item, args)
+    variable.release()
+    assert not stretch.resolve(item, args)
+    assert args == [variable]
+    stretch.end()
+
+
+def test_a_variable_that_is_only_lent_is_not_written_by_a_stretch() -> None:
+    """An item in a loop may write what those at the root only read: it is left to the event loop."""
+    variable = _variable()
+    stretch, item = stretched(variable, READS)
+    writing = SimpleNamespace(local=1, start=1)
+    uses: Any = stretch.items.variables
+    uses[id(writing)] = ((0, TAKES),)
+    args: list[Any] = [variable]
+    assert not stretch.resolve(writing, args)
+    assert args == [variable]
+    assert stretch.resolve(item, args)
+    assert args == [3]
+    stretch.end()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -62,5 +63,23 @@ def test_a_pool_ends_when_the_kernel_that_runs_does_and_drops_the_others(
     assert not is_alive
     assert (first.result, second.result) == (7, None)
     assert not pool.is_wanted()
+    inbox._reader.close()
+    inbox._writer.close()
+
+
+def test_a_forked_child_makes_threads_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of its parent are not there, though what is known of them is."""
+    inbox = Inbox()
+    pool = ThreadPool(1)
+    jobs = [Job(threading.get_ident, (), {}, lambda job: None, inbox) for _ in range(3)]
+    threads = []
+    for job, process in zip(jobs, (1, 1, 2), strict=True):
+        monkeypatch.setattr(os, "getpid", lambda process=process: process)
+        pool.submit(job)
+        threads.append(pool._threads[0])
+    pool._finish()
+    threads[0]._started.wait()  # type: ignore[attr-defined]
+    assert threads[0] is threads[1]
+    assert threads[1] is not threads[2]
     inbox._reader.close()
     inbox._writer.close()

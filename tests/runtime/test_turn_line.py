@@ -276,3 +276,20 @@ def test_one_that_leaves_makes_room(was_woken: bool) -> None:
     assert line.begin_pass() == [second]
     assert line.take(second, 0.0)
     assert line.is_quiet
+
+
+def test_what_one_missed_counts_no_more_when_it_has_left() -> None:
+    """A pass is kept for one that was one too many, and not for whoever left meanwhile and comes again."""
+    line, late, other = TurnLine(), Ticket(), Ticket()
+    line.lately = TURN_SECONDS_MIN
+    for ticket in (late, other):
+        line.join(ticket)
+    assert line.begin_pass() == [late, other]
+    assert line.take(other, 0.0)
+    line.stop(other, SLICE_SECONDS)
+    assert not line.take(late, SLICE_SECONDS)
+    line.join(late)
+    line.leave(late)
+    line.give(late)
+    line.begin_pass()
+    assert line.may_run(1.0)

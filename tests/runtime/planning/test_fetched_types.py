@@ -1,4 +1,4 @@
-"""What is fetched has the type that its node says, or an error tells that it has not."""
+"""What is fetched has the type that its node says, or an error tells so; and is the caller's own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 
 import flowengine as fe
 from flowengine.core import dtypes
+from flowengine.core.buffers import ALIGNED, aligned
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.runtime.planning.values import FetchSpec
 
@@ -26,3 +27,25 @@ async def test_codes_are_not_given_as_another_type(op: str) -> None:
     async with fe.Session(g) as session:
         with pytest.raises(OpError, match="out_type"):
             await session.run("y:0", {"codes:0": np.arange(4, dtype=np.uint8)})
+
+
+@pytest.mark.parametrize("shape", [(70_000,), (300, 300), (40, 50, 60), (0, 7)])
+def test_a_view_is_given_as_an_array_of_its_own(shape: tuple[int, ...]) -> None:
+    whole = np.arange(2 * np.prod(shape), dtype=np.float32).reshape(*shape, 2)
+    for view in (whole[..., 1], whole[..., 1].T):
+        given = FetchSpec("x:0", dtypes.float32).convert([view], 0)
+        np.testing.assert_array_equal(given, view)
+        assert not np.shares_memory(given, whole)
+        assert given.flags.c_contiguous
+
+
+def test_memory_that_another_array_has_is_not_given_away() -> None:
+    """The list holds the one array alone, and so do others its memory."""
+    spec = FetchSpec("x:0", dtypes.uint8)
+    values = [aligned((ALIGNED,), np.uint8)]
+    address = values[0].ctypes.data
+    assert spec.convert(values, 0).ctypes.data == address, "nobody else has it"
+    other = np.asarray(memoryview(values[0].base))
+    other[:] = 1
+    given = spec.convert(values, 0)
+    assert not np.shares_memory(given, other)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import trio
+import trio.testing
 
 import flowengine as fe
 from flowengine.resources.container import ResourceManager
@@ -71,3 +73,38 @@ async def test_two_sessions_with_one_manager_share_what_they_find() -> None:
         assert (await sessions[turn % 2].run("more:0"))[0] == turn + 1
     for session in sessions:
         await session.close()
+
+
+async def test_what_only_waits_for_a_look_up_runs_in_each_step() -> None:
+    g = fe.Graph()
+    handle = g.ops.VarHandleOp(dtype="float32", shape=[], shared_name="v", name="handle")
+    x = g.placeholder("float32", [], name="x")
+    with g.control_dependencies([handle.op]):
+        g.ops.Neg(x, name="after")
+        g.ops.NoOp(name="nothing")
+    with g.control_dependencies(["nothing"]):
+        g.ops.Exp(x, name="behind")
+    g.ops.VarIsInitializedOp(handle, name="is")
+    async with fe.Session(g) as session:
+        for _ in range(3):
+            got = await session.run(["after:0", "behind:0", "is:0"], {"x:0": 0.0})
+            assert got == [0, 1, False]
+
+
+async def test_what_is_removed_while_a_step_runs_is_not_made_again_by_its_end() -> None:
+    """A step remembers what it has looked up only if that is still what there is."""
+    g = fe.Graph()
+    handle = g.ops.VarHandleOp(dtype="float32", shape=[], shared_name="v", container="c", name="handle")
+    queue = g.ops.FIFOQueueV2(component_types=["float32"], name="queue")
+    x = g.placeholder("float32", [], name="x")
+    g.ops.QueueEnqueueV2(queue, [x], name="put")
+    taken = g.ops.QueueDequeueV2(queue, component_types=["float32"])[0]
+    g.ops.AssignVariableOp(handle, taken, name="set")
+    async with fe.Session(g) as session:
+        for _ in range(3):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(session.run, "set")
+                await trio.testing.wait_all_tasks_blocked()
+                session.resources.clear("c")
+                await session.run("put", {"x:0": 1.0})
+            assert not session.resources.held(Variable)
