@@ -11,6 +11,7 @@ import pytest
 import flowengine as fe
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.graphs.graph import Graph
+from flowengine.graphs.tensor import Tensor
 from flowengine.ir.frames import assign_frames
 from flowengine.ir.graph import OutputPort
 from flowengine.passes.context import PassContext
@@ -286,3 +287,49 @@ async def test_equal_nodes_on_two_devices_stay_two_and_constants_fold_where_they
         assert one.tolist() == two.tolist() == [3.0] * 4
         assert metadata.transfers == {}, "each device computes its own"
         assert len(metadata.devices) == 2
+
+
+def test_a_frame_within_one_without_a_loop_condition_stays_with_it() -> None:
+    g = Graph()
+    start = g.placeholder("int32", [], name="x")
+    enter = g.ops.Enter(start, frame_name="f")
+    merge = g.ops.Merge([enter, enter])
+    limit = g.ops.Enter(start, frame_name="f")
+    switch = g.ops.Switch(merge.output, g.ops.Less(merge.output, limit))
+    (inner,) = while_loop(
+        g,
+        lambda i, n: g.ops.Less(i, n, name="b_less"),
+        lambda i, n: [g.ops.Add(i, n, name="b_add")],
+        [switch.output_true],
+        invariants=[switch.output_true],
+    )
+    g.set_back_edge(merge.output, 1, g.ops.NextIteration(inner))
+    out = g.ops.Exit(switch.output_false)
+    parts = cut(g, lambda name: B if "b_" in name else A, [out.name], ["x"])
+    assert [part.device for part in parts.partitions] == [A]
+
+
+def test_a_loop_within_a_loop_is_gone_round_on_each_device_of_the_inner_one() -> None:
+    """A device that has no other part in the outer loop has to know when its inner one begins again."""
+    g = Graph()
+    x = g.placeholder("float32", [], name="x")
+
+    def rounds(i: Tensor, t: Tensor, n: Tensor) -> list[Tensor]:
+        inner = while_loop(
+            g,
+            lambda j, u, m: g.ops.Less(j, m),
+            lambda j, u, m: [g.ops.Add(j, 1.0), g.ops.Mul(u, u, name="far")],
+            [g.ops.Sub(i, i), t],
+            invariants=[n],
+        )
+        return [g.ops.Add(i, 1.0), inner[1]]
+
+    results = while_loop(g, lambda i, t, n: g.ops.Less(i, n), rounds, [0.0, x], invariants=[3.0])
+    parts = cut(g, lambda name: B if name.endswith("far") else A, [results[1].name], ["x"])
+    for part in parts.partitions:
+        frames = assign_frames(part.graph, {OutputPort("x", 0)})
+        assert len(frames) == len(part.graph), "every node is reached"
+        assert {len(frames[n.name]) for n in part.graph if n.op == "Merge" and "_control_" in n.name} == {
+            1,
+            2,
+        }

@@ -11,13 +11,18 @@ import trio.testing
 from hypothesis import given, settings
 
 import flowengine as fe
+from flowengine.kernels.load import load_all
 from flowengine.resources.variable import Variable
 from flowengine.runtime import list_body, turn_line
 from flowengine.runtime.blocks import BlockRunner
+from flowengine.runtime.delivery import deliver_dead
 from flowengine.runtime.doors import StepDoors
+from flowengine.runtime.list_body import open_block
 from flowengine.runtime.planning.cold_blocks import in_blocks
 from flowengine.runtime.planning.items import Kind
 from flowengine.runtime.planning.plan import Plan
+from flowengine.runtime.planning.planner import make_plan
+from flowengine.runtime.state import ExecutorState
 from flowengine.runtime.step import StepRunner
 from flowengine.testing.strategies import GraphCase, graphs
 from tests.runtime.planning.test_tiers import GRAPHS, play
@@ -172,3 +177,25 @@ async def test_an_error_is_that_of_the_member(plans: list[Plan], monkeypatch: py
     assert raised.value.input_shapes == ("int32[]", "int32[]")
     assert ran == 2
     assert len(plans) == 2
+
+
+def test_all_of_a_block_is_dead_where_what_it_waits_for_is() -> None:
+    """Also members that take nothing of each other: what came dead went to the block alone."""
+    g = fe.Graph()
+    edge = {"tensor_name": "x:0", "send_device": "a", "recv_device": "b", "send_device_incarnation": 1}
+    received = g.create_op("_Recv", (), {"tensor_type": "float32", **edge}, "received").outputs[0]
+    ends = [g.ops.Neg(received, name="one"), g.ops.Exp(received, name="two")]
+    plan = make_plan(g, fetches=[end.port for end in ends], registry=load_all())
+    whole = in_blocks(plan, plan.root, plan.sources)
+    assert whole is not None
+    (block,) = (item for item in whole.items if item.kind == Kind.BLOCK)
+    state = ExecutorState(whole.root)
+    state.start(whole.sources)
+    iteration = state.root
+    deliver_dead(state.ready, [(block.local, -1, block)], iteration)
+    assert state.is_dead(block, iteration)
+    state.ready.clear()
+    open_block(block.block, 0, iteration, state, is_dead=True)
+    ready = [item for _, _, item, _ in state.ready]
+    assert [item.name for item in ready] == ["one", "two"]
+    assert all(state.is_dead(item, iteration) for item in ready)

@@ -402,3 +402,16 @@ async def test_a_slow_kernel_of_small_inputs_is_noted() -> None:
         plan = next(iter(session._plans.values())).plan
         assert isinstance(plan, tiers.TieredPlan)
         assert any(item.times.microseconds for item in plan.interpreted.items)
+
+
+@pytest.mark.parametrize("fed", [0, 1])
+async def test_who_takes_a_fed_output_takes_the_feed(fed: int) -> None:
+    """Whichever output of a node it is, and though the node runs for another one."""
+    g = fe.Graph()
+    x = g.placeholder("float32", [2], name="x")
+    parts = g.ops.Split(0, g.ops.Neg(x), num_split=2)
+    ends = [g.ops.Neg(g.ops.Mul(part, 2.0)) for part in parts]
+    async with fe.Session(g) as session:
+        for _ in range(tiers.HOT_RUNS + 2):
+            got = await session.run(ends, {x: [1.0, 2.0], parts[fed]: [5.0]})
+            assert [each.tolist() for each in got] == ([[-10], [4]] if fed == 0 else [[2], [-10]])
