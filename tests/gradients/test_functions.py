@@ -183,7 +183,7 @@ def test_a_condition_may_be_of_any_type(graph: fe.Graph, dtype: str, cond: Any, 
     """Also where only its rank is known: not zero, not empty, or a tensor with elements."""
     x = graph.placeholder("float64", [], name="x")
     pred = graph.placeholder(dtype, [None] * np.ndim(cond), name="pred")
-    branches = {"then_branch": function("square"), "else_branch": function("thrice")}
+    branches: dict[str, Any] = {"then_branch": function("square"), "else_branch": function("thrice")}
     (y,) = graph.ops.StatelessIf(pred, [x], Tout=["float64"], **branches)
     assert two_orders(graph, y, x, {x: 2.0, pred: cond}) == ([4.0, 4.0, 2.0] if taken else [6.0, 3.0, 0.0])
 

@@ -324,7 +324,9 @@ def test_a_loop_within_a_loop_is_gone_round_on_each_device_of_the_inner_one() ->
         )
         return [g.ops.Add(i, 1.0), inner[1]]
 
-    results = while_loop(g, lambda i, t, n: g.ops.Less(i, n), rounds, [0.0, x], invariants=[3.0])
+    results = while_loop(
+        g, lambda i, t, n: g.ops.Less(i, n), rounds, [g.constant(0.0), x], invariants=[g.constant(3.0)]
+    )
     parts = cut(g, lambda name: B if name.endswith("far") else A, [results[1].name], ["x"])
     for part in parts.partitions:
         frames = assign_frames(part.graph, {OutputPort("x", 0)})

@@ -382,7 +382,7 @@ def test_a_variable_that_is_only_lent_is_not_written_by_a_stretch() -> None:
     """An item in a loop may write what those at the root only read: it is left to the event loop."""
     variable = _variable()
     stretch, item = stretched(variable, READS)
-    writing = SimpleNamespace(local=1, start=1)
+    writing: Any = SimpleNamespace(local=1, start=1)
     uses: Any = stretch.items.variables
     uses[id(writing)] = ((0, TAKES),)
     args: list[Any] = [variable]

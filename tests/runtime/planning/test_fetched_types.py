@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -45,7 +47,9 @@ def test_memory_that_another_array_has_is_not_given_away() -> None:
     values = [aligned((ALIGNED,), np.uint8)]
     address = values[0].ctypes.data
     assert spec.convert(values, 0).ctypes.data == address, "nobody else has it"
-    other = np.asarray(memoryview(values[0].base))
+    memory: Any = values[0].base
+    other = np.asarray(memoryview(memory))
+    del memory
     other[:] = 1
     given = spec.convert(values, 0)
     assert not np.shares_memory(given, other)
