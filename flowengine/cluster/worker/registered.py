@@ -106,8 +106,8 @@ class GraphRegistry:
         self.find = self._graphs.get
         #: {master: its sessions that have registered something}
         self._sessions: dict[Registrar, set[int]] = {}
-        #: Tasks whose connection was lost: they are met again by the next step that needs them.
-        self._unmet: set[str] = set()
+        #: {task whose connection was lost: that loss}. The next step that needs the task meets it again.
+        self._unmet: dict[str, object] = {}
 
     def __len__(self) -> int:
         return len(self._graphs)
@@ -128,7 +128,8 @@ class GraphRegistry:
         links.addresses.update(
             {task: address for task, address in message.partners.items() if task not in links.addresses}
         )
-        self._unmet.update(message.partners)
+        for task in message.partners:
+            self.partner_lost(task)
         await self.meet(graph)
 
     def _planning(
@@ -171,11 +172,11 @@ class GraphRegistry:
 
     def partner_lost(self, task: str) -> None:
         """The connection to a task is gone."""
-        self._unmet.add(task)
+        self._unmet[task] = object()
 
     def has_met(self, graph: RegisteredGraph) -> bool:
         """Whether no connection to a partner was lost since they have met."""
-        return not self._unmet or self._unmet.isdisjoint(graph.partners)
+        return not self._unmet or self._unmet.keys().isdisjoint(graph.partners)
 
     async def meet(self, graph: RegisteredGraph) -> None:
         """Have a connection to each partner, in the life that the master has said.
@@ -183,13 +184,13 @@ class GraphRegistry:
         Returns at once if none was lost, and else only when none has been lost again meanwhile.
         """
         tasks, links = graph.tasks, graph.links
-        while missing := self._unmet.intersection(graph.partners):
-            self._unmet -= missing
-            try:
-                await together(partial(links.meet, task, tasks.get(task, 0)) for task in sorted(missing))
-            except BaseException:
-                self._unmet |= missing
-                raise
+        while missing := self._unmet.keys() & graph.partners:
+            losses = {task: self._unmet[task] for task in missing}
+            await together(partial(links.meet, task, tasks.get(task, 0)) for task in sorted(missing))
+            # Only now: until then no other step may take them for met.
+            for task, loss in losses.items():
+                if self._unmet.get(task) is loss:
+                    del self._unmet[task]
 
 
 __all__ = ["GraphRegistry", "RegisteredGraph", "Registrar"]

@@ -36,9 +36,13 @@ class FakeLinks:
         self.addresses: dict[str, str] = {}
         self.met: list[tuple[str, int]] = []
         self.errors: list[Exception] = []
+        #: Where it is set, nobody is met before it happens.
+        self.may_meet = trio.Event()
+        self.may_meet.set()
 
     async def meet(self, task: str, incarnation: int) -> None:
         await trio.lowlevel.checkpoint()
+        await self.may_meet.wait()
         if self.errors:
             raise self.errors.pop(0)
         self.met.append((task, incarnation))
@@ -288,3 +292,25 @@ async def test_partners_meet_before_a_step_and_again_when_they_were_lost() -> No
             assert isinstance((await ends.one())[2], kind)
         assert len(links.met) == 3
         assert task.steps_running == 0
+
+
+async def test_no_step_begins_while_another_still_meets_its_partners() -> None:
+    """What would be sent meanwhile has nowhere to go. A partner that is lost while it is met is met again."""
+    async with worker("y:0", partner=True) as (task, links):
+        task.task_lost(THERE)
+        links.may_meet = trio.Event()
+        both = [Ends(), Ends()]
+        for step, ends in enumerate(both):
+            task.begin(MASTER, run(step + 1), [np.int32(2)], ends)
+            await trio.testing.wait_all_tasks_blocked()
+        assert [ends.found for ends in both] == [[], []]
+        task.task_lost(THERE)
+        links.may_meet.set()
+        for ends in both:
+            assert (await ends.one())[1:] == ([3], None)
+        assert len(links.met) > 3, "who was lost meanwhile was not met again"
+        met = list(links.met)
+        ends = Ends()
+        task.begin(MASTER, run(3), [np.int32(2)], ends)
+        assert (await ends.one())[1] == [3]
+        assert links.met == met
