@@ -54,7 +54,8 @@ def with_parts(structure: Any, parts: Sequence[Any]) -> Any:
             return ordered
         # A copy keeps what a kind of dictionary has besides: a default, an order of its own.
         other = copy.copy(structure)
-        other.update(ordered)
+        for key, value in ordered.items():
+            other[key] = value  # not by `update`, by which a Counter would add
         return other
     if dataclasses.is_dataclass(structure):
         names = [field.name for field in dataclasses.fields(structure) if field.init]

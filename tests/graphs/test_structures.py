@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -64,6 +64,7 @@ def test_dictionaries_of_equal_keys_are_alike() -> None:
     assert map_structure(lambda x, y: (x, y), one, two) == OrderedDict(b=(1, 4), a=(2, 3))
     counted: Any = defaultdict(list, a=[1])
     assert pack_like(counted, [5]).default_factory is list
+    assert map_structure(lambda x: 10 * x, Counter(b=1, a=2)) == Counter(b=10, a=20)
     with pytest.raises(ValueError, match="keys"):
         map_structure(lambda x, y: x, {"a": 1}, {"b": 1})
 
