@@ -10,13 +10,15 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.names import parse_tensor_name
-from flowengine.graphs.conversion import convert
+from flowengine.graphs.conversion import convert, stands_for_tensor
 from flowengine.graphs.errors import ConstructionTypeError, ConstructionValueError, at_construction, builds
 from flowengine.graphs.placing import decided
 from flowengine.graphs.scopes import filled
 from flowengine.graphs.tensor import Operation, Tensor
+from flowengine.graphs.values import to_value
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
 
 if TYPE_CHECKING:
@@ -50,8 +52,10 @@ def import_graph_def(
     mapping = _MappedInputs(graph, source, input_map or {})
     names = _new_names(graph, source, prefix)
     take_library(graph, source)
+    mapping.convert(names)
     mapping.add(names)
-    if origin is not None and any(origin.collection(key) for key in ("cond_context", "while_context")):
+    contexts = ("cond_context", "while_context")
+    if origin is not None and names and any(origin.collection(key) for key in contexts):
         from flowengine.graphs.control.messages import carry_contexts
 
         old = next(iter(names))
@@ -115,6 +119,8 @@ class _MappedInputs:
         self.source = source
         self.ports: dict[OutputPort, OutputPort] = {}
         self.controls: dict[str, str] = {}
+        #: What is given for a port, as it was given: nothing is made of it before everything is checked.
+        self._given: dict[OutputPort, Any] = {}
         used = {port for node in source for port in node.inputs}
         unused = []
         for key, value in input_map.items():
@@ -126,20 +132,37 @@ class _MappedInputs:
             if port not in used and port.node not in source:
                 unused.append(key)
                 continue
-            tensor = convert(graph, value)
-            node = source.nodes.get(port.node)
-            if node is not None and node.output_types:
-                wanted = node.output_types[port.slot].base
-                if tensor.dtype.base is not wanted:
-                    raise ConstructionTypeError(
-                        f"input_map: '{key}' is {wanted}; '{tensor.name}' is {tensor.dtype.base}"
-                    )
-            bring = graph.scopes.bring
-            self.ports[port] = (tensor if bring is None else bring(tensor)).port
+            self._given[port] = value
+            if type(value) is Tensor:
+                self._check(port, convert(graph, value).dtype, value.name)
+            elif not stands_for_tensor(value):
+                self._check(port, to_value(value)[1], f"{value!r:.80}")
         if unused:
             raise ConstructionValueError(
                 f"input_map: the graph has nothing called {', '.join(sorted(unused))}"
             )
+
+    def _check(self, port: OutputPort, dtype: DType, what: str) -> None:
+        """TypeError (as InvalidArgumentError) where a port is of another type than what is given for it."""
+        node = self.source.nodes.get(port.node)
+        if node is not None and node.output_types:
+            wanted = node.output_types[port.slot].base
+            if dtype.base is not wanted:
+                raise ConstructionTypeError(f"input_map: '{port}' is {wanted}; '{what}' is {dtype.base}")
+
+    def convert(self, names: Mapping[str, str]) -> None:
+        """Make a tensor of each value that is none; no node that is made takes one of the names to come."""
+        graph, coming = self.graph, set(names.values())
+        for port, value in self._given.items():
+            name = None
+            if not stands_for_tensor(value):
+                name = graph.scopes.unique_name("Const")
+                while name in coming:
+                    name = graph.scopes.unique_name("Const")
+            tensor = convert(graph, value, name=f"{name}/" if name else None)
+            self._check(port, tensor.dtype, tensor.name)
+            bring = graph.scopes.bring
+            self.ports[port] = (tensor if bring is None else bring(tensor)).port
 
     def add(self, names: Mapping[str, str]) -> None:
         """Add the nodes of the source under their new names; loops are closed when all are there."""

@@ -62,6 +62,13 @@ def test_what_does_not_fit_is_told_and_adds_nothing() -> None:
         graph.import_graph_def(source, input_map={"x:0": graph.tensor("n:0")})
     with pytest.raises(ValueError, match="NoSuchInput"):
         graph.import_graph_def('node { name: "a" op: "Neg" input: "NoSuchInput" }')
+    # Of values that are no tensors yet, none has been made where another does not fit.
+    with pytest.raises(ValueError, match="nothing called nowhere"):
+        graph.import_graph_def(source, input_map={"x:0": 1.0, "nowhere:0": 1.0})
+    with pytest.raises(TypeError, match="'n:0' is int32"):
+        graph.import_graph_def(source, input_map={"x:0": 1.0, "n:0": 2.0})
+    with pytest.raises(ValueError, match="exists already"):
+        graph.import_graph_def(source, prefix="", input_map={"x:0": 1.0})
     assert list(graph.nodes) == before
     with pytest.raises(fe.errors.NotFoundError, match="return_elements"):
         graph.import_graph_def(source, return_elements=["nothing"])
@@ -78,6 +85,27 @@ def test_a_part_is_copied() -> None:
     (end,) = source.copy_into(graph, [z], prefix="part", input_map={"y": graph.constant(5.0)})
     assert set(graph.nodes) == {"Const", "all/x", "all/y", "all/z", "part/z"}
     assert run([whole, end], {"all/x:0": 3}) == [-9, -5]
+
+
+def test_values_that_are_given_take_no_name_that_is_to_come() -> None:
+    """Also where the nodes keep their own names."""
+    source = fe.Graph()
+    x = source.placeholder("float32", [], name="x")
+    fe.add(x, source.constant(2.0, name="Const"), name="y")
+    graph = fe.Graph()
+    (y,) = graph.import_graph_def(source, prefix="", input_map={"x": 3.0}, return_elements=["y:0"]) or []
+    assert set(graph.nodes) > {"Const", "x", "y"}
+    assert run([y, graph.tensor("Const:0")]) == [5.0, 2.0]
+
+
+def test_nothing_is_copied_for_no_outputs() -> None:
+    """Also of a graph with branches, whose descriptions come along with their nodes only."""
+    source = fe.Graph()
+    x, p = source.placeholder("float32", [], name="x"), source.placeholder("bool", [], name="p")
+    source.cond(p, lambda: x, lambda: -x)
+    graph = fe.Graph()
+    assert source.copy_into(graph, []) == []
+    assert list(graph.nodes) == []
 
 
 def test_functions_come_along() -> None:
