@@ -5,6 +5,7 @@ The file is JSON under the checkpoint's prefix, `PREFIX.run`, and complete befor
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping
@@ -85,19 +86,31 @@ def to_plain(value: Any, name: str) -> Any:
         return value
     if isinstance(value, np.ndarray | np.generic):
         array = np.asarray(value)
-        if array.dtype.hasobject:
-            raise InvalidArgumentError(f"the state '{name}' holds an array of objects: it cannot be saved")
-        return {_ARRAY: [array.dtype.str, list(array.shape), array.tobytes().hex()]}
+        return {_ARRAY: [_written(array.dtype, name), list(array.shape), array.tobytes().hex()]}
     if isinstance(value, int | float):
         return value
     if isinstance(value, list | tuple):
         return [to_plain(each, name) for each in value]
+    if isinstance(value, Mapping) and value.keys() == {_ARRAY}:
+        raise InvalidArgumentError(
+            f"the state '{name}' holds a dict of '{_ARRAY}' alone: that means an array"
+        )
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {key: to_plain(each, name) for key, each in value.items()}
     raise InvalidArgumentError(
         f"the state '{name}' holds a {type(value).__name__}: it may hold numbers, text, truth values, None, "
         "arrays, lists, and dicts with text for keys"
     )
+
+
+def _written(dtype: np.dtype[Any], name: str) -> str:
+    """What an array's type is written as; InvalidArgumentError for one that would not be read as it is."""
+    # The first has the order of bytes; of added types, such as bfloat16, it has nothing but the size.
+    for text in (dtype.str, dtype.name):
+        with contextlib.suppress(TypeError):
+            if not dtype.hasobject and np.dtype(text) == dtype:
+                return text
+    raise InvalidArgumentError(f"the state '{name}' holds an array of {dtype}: it cannot be saved")
 
 
 def from_plain(value: Any) -> Any:

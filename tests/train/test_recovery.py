@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import AsyncIterator, Callable
@@ -305,6 +306,21 @@ def test_state_comes_back(value: Any) -> None:
     assert from_plain(to_plain({"value": value}, "x")) == {"value": value}
 
 
+@pytest.mark.parametrize("dtype", ["bool", ">i4", "bfloat16", "int4", "complex64", "<U3", "<M8[s]"])
+@pytest.mark.parametrize("shape", [(), (0, 2), (2, 3)])
+def test_arrays_come_back_as_they_were(dtype: str, shape: tuple[int, ...]) -> None:
+    """Of their type and shape, an object's own to write into; beside them a dict may have their mark."""
+    array = np.ones(shape, np.int64).astype(np.dtype(dtype))
+    state = {"__array__": array, "other": [array.copy()]}
+    found = from_plain(json.loads(json.dumps(to_plain(state, "x"))))
+    assert found.keys() == state.keys()
+    for back in (found["__array__"], *found["other"]):
+        assert (back.dtype, back.shape, back.tolist()) == (array[()].dtype, shape, array.tolist())
+        assert isinstance(back, np.ndarray) == bool(shape)
+        if shape:
+            back[...] = array
+
+
 @pytest.mark.parametrize("kind", [np.random.PCG64, np.random.MT19937, np.random.Philox, np.random.SFC64])
 def test_every_generator_comes_back(kind: Any) -> None:
     one, other = np.random.Generator(kind(1)), np.random.Generator(kind(2))
@@ -315,6 +331,7 @@ def test_every_generator_comes_back(kind: Any) -> None:
 
 
 def test_state_that_cannot_be_written() -> None:
-    for value in (object(), {1: 2}, np.array([None]), {1}):
+    pairs = np.zeros(2, [("a", "i4"), ("b", "f4")])
+    for value in (object(), {1: 2}, np.array([None]), {1}, pairs, {"__array__": 1}):
         with pytest.raises(fe.errors.InvalidArgumentError, match="the state 'x' holds"):
             to_plain(value, "x")
