@@ -121,9 +121,7 @@ class Recovery:
         self._unsaved = 0
         self._saved_at = 0.0
         #: State as it was before the run, for one that is interrupted before its first checkpoint.
-        self._at_first = {
-            name: from_plain(to_plain(state_of(thing, name), name)) for name, thing in run.state.items()
-        }
+        self._first = {name: to_plain(state_of(thing, name), name) for name, thing in run.state.items()}
 
     async def go(self) -> RecoveredRun:
         self._since = trio.current_time()
@@ -170,7 +168,7 @@ class Recovery:
             await session.set_random_places({})
             await _initialise(session, run.init)
             await _initialise(session, run.local_init)
-            self._set_state(self._at_first)
+            self._set_state(self._at_first())
             self._result.step = 0
             await self._save(session)
             return
@@ -179,7 +177,7 @@ class Recovery:
         await run.saver.restore(session, latest)
         if notes is None:
             # Somebody else has written it.
-            notes = RecoveryNotes(await self._step_of(session, latest), {}, self._at_first)
+            notes = RecoveryNotes(await self._step_of(session, latest), {}, self._at_first())
         missing = sorted(run.state.keys() - notes.state.keys())
         if missing:
             raise InvalidArgumentError(
@@ -191,6 +189,10 @@ class Recovery:
         self._result.checkpoint = latest
         self._unsaved = 0
         self._saved_at = trio.current_time()
+
+    def _at_first(self) -> Mapping[str, Any]:
+        """State as it was before the run, anew each time: who gets it may go on with the very lists in it."""
+        return {name: from_plain(state) for name, state in self._first.items()}
 
     def _set_state(self, state: Mapping[str, Any]) -> None:
         for name, thing in self._run.state.items():

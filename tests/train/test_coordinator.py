@@ -38,6 +38,20 @@ async def test_the_first_error_of_several_is_raised() -> None:
             await trio.sleep_forever()
 
 
+async def test_what_has_failed_before_the_block_does_not_let_it_wait(autojump_clock: MockClock) -> None:
+    coordinator = Coordinator()
+    with coordinator.stop_on_exception():
+        raise ValueError("before")
+    with pytest.raises(ValueError, match="before"):
+        async with coordinator:
+            with trio.fail_after(60):
+                await trio.sleep_forever()
+    coordinator.clear_stop()
+    coordinator.request_stop()
+    async with coordinator:
+        await trio.sleep(1)  # a stop without an error lets the block end by itself
+
+
 async def test_a_task_that_is_at_its_end_stops_everybody_without_an_error() -> None:
     async def end() -> None:
         raise OutOfRangeError("no more")

@@ -57,6 +57,7 @@ async def test_interruptions_with_checkpoints_between_are_not_in_a_row(tmp_path:
     trainer = Fed(set(range(2, 22, 2)))
     result = await trainer.run(tmp_path, steps=15, save_steps=1, max_restarts=1)
     assert (result.step, len(result.restarts)) == (15, 10)
+    assert {restart.attempts for restart in result.restarts} == {1}
     stubborn = Fed({1, 2})
     with pytest.raises(fe.errors.AbortedError, match="2 times without a new checkpoint"):
         await stubborn.run(tmp_path / "stubborn", steps=3, save_steps=1, max_restarts=1)
@@ -122,6 +123,72 @@ async def test_what_initialisation_took_of_the_state_is_put_back(tmp_path: Path)
     assert attempts == 3
     first = np.random.default_rng(3)
     assert trainer.drawn == [(0, int(first.integers(0, 10**9))), (1, int(first.integers(0, 10**9)))]
+
+
+class Live:
+    """State that says of itself what it is, and not a copy of it."""
+
+    def __init__(self) -> None:
+        self.held = {"steps": [7]}
+
+    def state_dict(self) -> dict[str, list[int]]:
+        return self.held
+
+    def load_state_dict(self, state: dict[str, list[int]]) -> None:
+        self.held = state
+
+
+async def test_what_becomes_of_the_state_is_not_what_it_was_at_first(tmp_path: Path) -> None:
+    """From another's checkpoint, which has no state, each beginning has the first one anew."""
+    async with fe.Session(counting()) as session:
+        await session.run((), targets=["init"])
+        await fe.train.Saver(sync=False).save(session, tmp_path / "other.ckpt", global_step=5)
+    live = Live()
+    seen: list[list[int]] = []
+
+    async def step(session: fe.Session, number: int) -> None:
+        live.held["steps"].append(number)
+        seen.append(list(live.held["steps"]))
+        if len(seen) in (1, 3):
+            raise fe.errors.UnavailableError("lost")
+
+    config = fe.Config(sync_checkpoints=False)
+    await fe.train.run_with_recovery(
+        counting(), step, steps=7, directory=tmp_path, state={"live": live}, config=config
+    )
+    assert seen == [[7, 5], [7, 5], [7, 5, 6], [7, 5], [7, 5, 6]]
+
+
+async def test_the_first_state_is_not_what_became_of_it(tmp_path: Path) -> None:
+    """Interrupted twice before the first checkpoint: what was added to the state meanwhile is forgotten."""
+    live = Live()
+    begun: list[list[int]] = []
+
+    async def init(session: fe.Session) -> None:
+        live.held["steps"].append(len(begun))
+        begun.append(list(live.held["steps"]))
+        if len(begun) < 3:
+            raise fe.errors.UnavailableError("not yet")
+        await session.run((), targets=["init"])
+
+    async def step(session: fe.Session, number: int) -> None:
+        assert live.held == {"steps": [7]}
+
+    config = fe.Config(sync_checkpoints=False)
+    await fe.train.run_with_recovery(
+        counting(), step, steps=1, directory=tmp_path, state={"live": live}, init=init, config=config
+    )
+    assert len(begun) == 3
+
+
+def test_the_time_between_saves_begins_anew_with_a_process_that_goes_on(tmp_path: Path) -> None:
+    async def run(steps: int) -> None:
+        await Fed(set()).run(tmp_path, steps=steps, save_seconds=3600.0)
+
+    for steps in (2, 5):
+        trio.run(run, steps)
+    saved = sorted(path.stem for path in tmp_path.glob("*.index"))
+    assert saved == ["model.ckpt-0", "model.ckpt-2", "model.ckpt-5"]
 
 
 async def test_a_wait_of_just_the_time_that_is_left_is_made(

@@ -13,6 +13,7 @@ import trio
 
 import flowengine as fe
 from flowengine.checkpoint import BundleReader
+from flowengine.checkpoint.files import remove_checkpoint
 from flowengine.checkpoint.state import latest_checkpoint, read_state
 
 
@@ -256,6 +257,39 @@ async def test_a_run_that_is_continued_goes_on_removing(tmp_path: Path) -> None:
         await second.restore(session, tmp_path)
         await second.save(session, tmp_path / "m", global_step=3)
     assert indexes_in(tmp_path) == ["m-1", "m-2", "m-3"]
+
+
+async def test_a_run_that_goes_back_keeps_its_own_list(tmp_path: Path) -> None:
+    """What is kept is known better than by the state file, which names the latest only where all are kept."""
+    async with await trained(0) as session:
+        saver = fe.train.Saver(max_to_keep=0)
+        saved = [await saver.save(session, tmp_path / "m", global_step=number) for number in range(3)]
+        await saver.restore(session, saved[-1])
+        assert saver.checkpoints == saved
+
+
+async def test_what_somebody_has_removed_is_not_kept(tmp_path: Path) -> None:
+    async with await trained(0) as session:
+        first = fe.train.Saver(keep_best=1)
+        for number, metric in enumerate([0.1, 0.3, 0.2]):
+            await first.save(session, tmp_path / "m", global_step=number, metric=metric)
+        remove_checkpoint(str(tmp_path / "m-0"))
+        second = fe.train.Saver(keep_best=1)
+        await second.restore(session, tmp_path)
+    assert second.checkpoints == [str(tmp_path / "m-1"), str(tmp_path / "m-2")]
+    assert second.best_checkpoint == str(tmp_path / "m-2")
+
+
+async def test_the_metric_of_a_removed_checkpoint_goes_with_it(tmp_path: Path) -> None:
+    """Also of the last that had one: another of the same name has not scored what that one did."""
+    async with await trained(0) as session:
+        first = fe.train.Saver(max_to_keep=1)
+        for number, metric in ((1, 0.5), (2, None), (1, None)):
+            await first.save(session, tmp_path / "m", global_step=number, metric=metric)
+        second = fe.train.Saver(keep_best=1)
+        await second.restore(session, tmp_path)
+    assert second.checkpoints == [str(tmp_path / "m-1")]
+    assert second.best_checkpoint is None
 
 
 async def test_what_a_run_begins_with_is_not_its_own_to_remove(tmp_path: Path) -> None:

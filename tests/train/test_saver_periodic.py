@@ -72,6 +72,17 @@ async def test_a_period_is_over_when_it_is_over(
             assert await saves.after_step() == (not due)
 
 
+async def test_a_metric_is_of_the_step_that_it_was_told_with(tmp_path: Path) -> None:
+    saver = fe.train.Saver(keep_best=1, sync=False)
+    async with fe.Session(counter()) as session:
+        await session.run((), targets=["init"])
+        async with fe.train.save_every(saver, session, tmp_path / "m", steps=2) as saves:
+            for metric in (0.5, None, None, 0.7):
+                await saves.after_step(metric=metric)
+    assert saver.checkpoints == [str(tmp_path / "m-2"), str(tmp_path / "m-4")]
+    assert saver.best_checkpoint == str(tmp_path / "m-4"), "nobody said what the second step scored"
+
+
 async def test_a_block_that_fails_saves_nothing_more(tmp_path: Path) -> None:
     saver = fe.train.Saver()
     async with fe.Session(counter()) as session:

@@ -192,6 +192,31 @@ def test_a_checkpoint_of_another_program_tells_its_step_by_its_name(tmp_path: Pa
     assert result.steps == 8
 
 
+def test_a_loop_without_a_step_saves_what_it_begins_with(tmp_path: Path) -> None:
+    graph, _, step = counting()
+    hook = fe.train.Checkpoints(tmp_path)
+    assert run(graph, step, steps=0, hooks=[hook]).steps == 0
+    assert hook.latest == str(tmp_path / "model.ckpt-0")
+    before = sorted(path.stat().st_mtime_ns for path in tmp_path.iterdir())
+    again = fe.train.Checkpoints(tmp_path)
+    run(graph, step, steps=0, hooks=[again])
+    assert again.latest == hook.latest
+    assert sorted(path.stat().st_mtime_ns for path in tmp_path.iterdir()) == before, "saved twice"
+
+
+def test_state_that_a_checkpoint_does_not_have_stays_as_it_is(tmp_path: Path) -> None:
+    graph, _, step = counting()
+    old, new = np.random.default_rng(1), np.random.default_rng(2)
+    feeds = [{"x:0": 1.0}] * 2
+    run(graph, step, steps=1, feeds=feeds, hooks=[fe.train.Checkpoints(tmp_path, state={"old": old})])
+    wanted = old.bit_generator.state
+    old.integers(0, 10)
+    states = {"old": old, "new": new}
+    run(graph, step, steps=2, feeds=feeds, hooks=[fe.train.Checkpoints(tmp_path, state=states)])
+    assert old.bit_generator.state == wanted
+    assert new.bit_generator.state == np.random.default_rng(2).bit_generator.state
+
+
 def test_cancelled_it_leaves_the_session_usable(tmp_path: Path) -> None:
     graph, total, step = counting()
 
