@@ -14,12 +14,16 @@ from flowengine.core.errors import (
     CancelledError,
     InvalidArgumentError,
     OutOfRangeError,
+    ResourceExhaustedError,
     UnavailableError,
 )
 from flowengine.transport.errors import ConnectionLostError
+from flowengine.transport.limits import ENTRY_BYTES, Limits
+from flowengine.transport.tensors import steps as steps_module
 from flowengine.transport.tensors.exchange import Exchange, task_of_device
+from flowengine.transport.tensors.ledger import TensorLedger
 from flowengine.transport.tensors.rendezvous import LocalRendezvous
-from flowengine.transport.tensors.steps import EndedSteps
+from flowengine.transport.tensors.steps import EndedSteps, StepTable
 from tests.transport.tensors.exchanging import A, B, key, settle, tasks
 
 
@@ -144,6 +148,90 @@ def test_ended_steps_stay_small() -> None:
     assert 99 not in ended
 
 
+def step_table(monkeypatch: pytest.MonkeyPatch) -> StepTable:
+    """A table that remembers the failures of two steps that have not begun."""
+    monkeypatch.setattr(steps_module, "_FAILURES_MAX", 2)
+    return StepTable(lambda step, key: None)
+
+
+def fails_at_once(table: StepTable, number: int) -> bool:
+    return table.begin(number, None).table.error is not None
+
+
+def test_of_failures_elsewhere_the_oldest_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = step_table(monkeypatch)
+    for number in (1, 2, 3):
+        table.fail(number, OutOfRangeError("there"))
+    assert [fails_at_once(table, number) for number in (1, 2, 3)] == [False, True, True]
+
+
+def test_failures_of_steps_that_are_over_take_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither of one that ends after it has failed, nor of one whose failure is heard of later."""
+    table = step_table(monkeypatch)
+    table.fail(1, OutOfRangeError("there"))
+    table.fail(2, OutOfRangeError("there"))
+    table.end(2)
+    table.end(3)
+    table.fail(3, OutOfRangeError("there"))
+    table.fail(4, OutOfRangeError("there"))
+    assert [fails_at_once(table, number) for number in (1, 4)] == [True, True]
+
+
+async def test_a_step_that_failed_elsewhere_holds_nothing_for_its_pull() -> None:
+    async with tasks(Limits(credit_bytes=4000)) as (pair, _):
+        a, b = pair.begin()
+        a.send(key("large"), np.ones(8000, np.uint8), False)
+        assert pair.a.statistics().values_held_for_pull == 1
+        b.abort(OutOfRangeError("there"))
+        await settle()
+        assert pair.a.statistics().values_held_for_pull == 0
+
+
+async def test_what_is_announced_to_a_step_that_has_failed_costs_nothing() -> None:
+    async with tasks(Limits(credit_bytes=4000)) as (pair, _):
+        whole = pair.peer_b.statistics().credit_left
+        for step in range(1, 30):
+            a, b = pair.begin(step)
+            # The task that sends has not heard of it yet.
+            b._step.table.abort(OutOfRangeError("there"))
+            a.send(key("large", step), np.ones(8000, np.uint8), False)
+            await settle()
+        # But for what is told in the next instalment, an eighth.
+        assert pair.peer_b.statistics().tensors_announced == 29
+        assert pair.peer_b.statistics().credit_left > whole - 4000 // 8 - ENTRY_BYTES
+
+
+def test_a_pull_of_a_step_that_has_failed_there_is_none_that_waits() -> None:
+    """Its tensor does not come any more: another may be pulled in its place."""
+    ledger = TensorLedger(Limits())
+    ledger.opened(4000, pulls_max=1)
+    assert ledger.may_pull(key("x", 1), "there")
+    ledger.pull_sent(key("x", 1))
+    ledger.step_failed_there(2)
+    with pytest.raises(ResourceExhaustedError, match="as many wait"):
+        ledger.may_pull(key("x", 3), "there")
+    ledger.step_failed_there(1)
+    assert ledger.may_pull(key("x", 3), "there")
+
+
+async def test_a_step_is_not_at_rest_while_more_credit_would_send() -> None:
+    """What was sent and received is counted only where nothing happens by itself any more."""
+    async with tasks(Limits(credit_bytes=4000)) as (pair, _):
+        a, b = pair.begin()
+        a.send(key("pushed"), np.ones(1000, np.uint8), False)
+        a.send(key("announced"), np.ones(8000, np.uint8), False)
+        await settle()
+        assert pair.a.traffic(1) == (2, 0), "who asks for it can have it"
+        for number in range(8):
+            a.send(key(f"x{number}"), np.ones(8000, np.uint8), False)
+        assert pair.a.traffic(1) is None
+        for edge in ("pushed", "announced", *(f"x{number}" for number in range(8))):
+            await b.wait_received(key(edge))
+        await settle()
+        (sent, received), there = pair.a.traffic(1) or (0, 0), pair.b.traffic(1)
+        assert there == (received, sent) != (0, 0)
+
+
 def test_the_task_of_a_device() -> None:
     assert task_of_device("/job:w/replica:0/task:1/device:GPU:0") == "/job:w/task:1"
     assert task_of_device("/job:w/task:1/cpu:0") == "/job:w/task:1"
@@ -170,6 +258,20 @@ def test_edges_that_are_expected_as_a_whole() -> None:
     table.abort(error)
     assert told[3:] == [(3, None, False, error)]
     assert not table.waiting_keys()
+
+
+def test_what_is_there_before_it_is_expected_is_let_go_of_once() -> None:
+    """However it is taken: by then somebody has it, and its credit goes back."""
+    table = LocalRendezvous()
+    released: list[str] = []
+    for edge in ("expected", "taken", "dropped"):
+        table.deliver(key(edge), 1, False, partial(released.append, edge))
+    table.expect(key("expected").step, {key("expected")[1:5]: 0}, lambda *_: None)
+    assert released == ["expected"]
+    assert table.take(key("taken")) == (1, False)
+    assert released == ["expected", "taken"]
+    table.abort(CancelledError("over"))
+    assert released == ["expected", "taken", "dropped"]
 
 
 def test_a_step_that_has_all_that_it_expected_may_end() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from flowengine.testing.links import ConnectionLink
 from flowengine.transport import events as e
 from flowengine.transport.connection import Connection
 from flowengine.transport.tensors import routes
+from flowengine.transport.tensors.credit import ReceiverCredit, push_cost
 from flowengine.transport.tensors.routes import RoutesIn, RoutesOut
 
 DEVICE = "/job:ps/task:0/device:CPU:0"
@@ -107,11 +109,46 @@ def test_the_text_of_routes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(routes, "ROUTES_TEXT_MAX", 1000)
     here: RoutesOut[int] = RoutesOut()
     there = RoutesIn()
+    numbers = []
     for index in range(100):
         route = ("s" * 100, index, f"edge{index}", "t" * (index % 50))
         numbered = here.add(route, lambda number: number)
         number = numbered.number
         assert numbered.kept == number
+        numbers.append(number)
         there.define(number, route)
         assert there.key(number, 1)[1:5] == route
         assert here.find(route) is numbered
+    # Each time that it begins again there is room for all that fits.
+    begun = [place for place, number in enumerate(numbers) if number == 1]
+    assert all(later - earlier >= 6 for earlier, later in pairwise(begun))
+
+
+def test_a_push_may_use_credit_up_to_the_reserve_and_no_byte_beyond() -> None:
+    """Along a numbered edge as with its whole key: a quarter is left for announcements."""
+    link = opened()
+    outgoing = link.dialler.tensors.ledger.credit_out
+    size = 1000
+    for beyond in (0, 1):
+        outgoing.left = outgoing.reserve + push_cost(size) - beyond
+        assert outgoing.may_push(size) == (not beyond)
+        assert deliver(link.dialler, key(1), np.zeros(size, np.uint8), False) == (not beyond)
+
+
+def test_credit_is_given_back_in_instalments_of_an_eighth() -> None:
+    credit = ReceiverCredit(8000)
+    credit.charge(3000)
+    assert [credit.give_back(cost) for cost in (999, 1, 500, 499, 1001)] == [0, 1000, 0, 0, 2000]
+    assert (credit.left, credit.owed) == (8000, 0)
+    link = opened()
+    here, there = link.listener.tensors, link.dialler.tensors
+    eighth = here.ledger.credit_in.instalment
+    there.ledger.credit_out.charge(eighth)
+    here.ledger.credit_in.charge(eighth)
+    left = there.credit_left
+    here.give_back(eighth - 1)
+    link.settle()
+    assert there.credit_left == left
+    here.give_back(1)
+    link.settle()
+    assert there.credit_left == left + eighth
