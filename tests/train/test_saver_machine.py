@@ -202,6 +202,17 @@ async def test_saving_and_restoring_wait_for_a_write_on_another_thread(
             await saver.restore(session, tmp_path / "m")
             done.append("restored")
 
+        # Whoever is cancelled meanwhile leaves nobody behind who would be woken in its place.
+        assert variable.acquire(owner)
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(save)
+                await trio.testing.wait_all_tasks_blocked(0.02)
+                assert variable._parked
+                scope.cancel()
+        assert not variable._parked
+        variable.release()
+        assert done == []
         for action, value in ((save, 7), (restore, 9)):
             assert variable.acquire(owner)
             with pytest.raises(fe.errors.FailedPreconditionError, match="a step is writing value 'a'"):

@@ -135,6 +135,37 @@ def test_streams_go_in_turn() -> None:
     assert not any(left.values())
 
 
+@pytest.mark.parametrize("bound", ["streams", "bytes"])
+@pytest.mark.parametrize("moved", [0, 5000])
+@pytest.mark.parametrize("given_up", [[0], [1], [2], [0, 1], [1, 0], [0, 1, 2], [2, 1, 0]])
+def test_who_is_given_up_makes_room_for_who_waits(bound: str, moved: int, given_up: list[int]) -> None:
+    """The next in line begins by itself: nothing else may be sent for long. What is left is counted right."""
+    box = outbox(40_000)
+    if bound == "streams":
+        box.streams_max = 1
+    else:
+        box.incoming_bytes_max = BIG
+    larges = [
+        box.add_large(lambda number=number: b"head%d" % number, [memoryview(bytes(BIG))], BIG)  # type: ignore[misc]
+        for number in range(3)
+    ]
+    data = send(box, moved)
+    for number in given_up:
+        assert box.abandon(larges[number])
+        assert box.abandon(larges[number])
+    left = [number for number in range(3) if number not in given_up]
+    assert (box.open_streams, box.waiting_streams) == (min(1, len(left)), max(0, len(left) - 1))
+    data += rest(box)
+    assert (box.queued_bytes, box.open_bytes) == (0, 0)
+    found = frames(data)
+    names = {stream: body for kind, stream, body in found if kind == MESSAGE}
+    sizes = dict.fromkeys(names, 0)
+    for kind, stream, body in found:
+        sizes[stream] += len(body) if kind == DATA else 0
+    assert [names[stream] for stream in names if sizes[stream] == BIG] == [b"head%d" % each for each in left]
+    assert not any(box.abandon(larges[number]) for number in left), "they are on their way already"
+
+
 def rest(box: Outbox) -> bytes:
     """All that is still to be sent."""
     data = b""
