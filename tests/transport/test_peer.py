@@ -153,6 +153,36 @@ async def test_calls_beyond_the_limit_wait_their_turn() -> None:
         assert sorted(answers) == list(range(10))
 
 
+async def test_a_call_that_is_given_up_makes_room_for_who_is_in_line(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """At once where the rest of it is not sent: the other side has no answer to a call that it never had."""
+    async with joined(far_limits=Limits(request_bytes_max=50_000_000)) as (near, far, _):
+        answers: list[int] = []
+        given_up = trio.CancelScope()
+
+        async def large() -> None:
+            with given_up:
+                await near.call("echo", None, [np.zeros(50_000_000, np.uint8)])
+
+        async def small(number: int) -> None:
+            answers.append((await near.call("echo", number, [np.zeros(1000, np.uint8)])).result)
+
+        with trio.fail_after(5):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(large)
+                await trio.lowlevel.checkpoint()
+                nursery.start_soon(small, 1)
+                nursery.start_soon(small, 2)
+                while len(near._caller._room) < 2:
+                    await trio.lowlevel.checkpoint()
+                assert near.statistics().calls_waiting == 1
+                given_up.cancel()
+        assert sorted(answers) == [1, 2]
+        assert far.connection.requests.waiting == near.statistics().calls_waiting == 0
+    assert autojump_clock.autojump_threshold == 0
+
+
 async def test_what_the_other_side_does_not_take_is_an_error_here() -> None:
     limits = Limits(message_bytes_max=1000, request_bytes_max=2000)
     async with served(server={"limits": limits}) as (peer, _, _):
