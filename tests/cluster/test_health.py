@@ -12,9 +12,11 @@ from flowengine.cluster.health import (
     LOOK_SECONDS_MAX,
     Patience,
     connect_seconds,
+    first_in_vain,
     limits_for,
     lost_task,
 )
+from flowengine.cluster.messages import Standing
 from flowengine.core.errors import UnavailableError
 from flowengine.transport.limits import Limits
 
@@ -38,6 +40,28 @@ def test_who_was_lost_is_told_with_its_devices_and_the_link() -> None:
     busy = lost_task("/job:ps/task:1", ["/cpu:0", "/cpu:1"], master, gone)
     assert "its part of the step on /cpu:0, /cpu:1; on the link" in str(busy)
     assert busy.device == "/cpu:0"
+
+
+@pytest.mark.parametrize(
+    ("places", "first"),
+    [
+        ([[0], [-1, 2]], [-1, 2]),  # the deepest first: who is inside of a loop keeps it from going on
+        ([[-1, 2], [], [-1, 1]], [-1, 1]),  # of one depth the earliest iteration
+        ([[-2, 1, 0], [-2, 0, 5], [-1, 0]], [-2, 0, 5]),
+        ([[], []], None),  # all are over
+    ],
+)
+@pytest.mark.parametrize("is_reversed", [False, True])
+async def test_given_up_is_what_stands_first_whoever_waits_there(
+    places: list[list[int]], first: list[int] | None, is_reversed: bool
+) -> None:
+    order = places[::-1] if is_reversed else places
+
+    async def ask(index: int) -> Standing:
+        await trio.lowlevel.checkpoint()
+        return Standing(sent=index, received=len(order) - 1 - index, first=order[index])
+
+    assert await first_in_vain(len(order), ask) == first
 
 
 def test_the_first_look_comes_after_half_a_pause_and_none_beside_another() -> None:

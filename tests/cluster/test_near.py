@@ -9,7 +9,9 @@ import pytest
 import trio
 
 import flowengine as fe
+from flowengine.cluster import near
 from flowengine.cluster.local import free_ports
+from flowengine.transport.calls.service import Service
 from flowengine.transport.wire.identity import new_key
 
 
@@ -35,6 +37,28 @@ def spec(monkeypatch: pytest.MonkeyPatch) -> fe.ClusterSpec:
     monkeypatch.setenv("FLOWENGINE_CLUSTER_KEY", new_key().hex())
     ps, worker = (f"127.0.0.1:{port}" for port in free_ports(2))
     return fe.ClusterSpec.of({"ps": [ps], "worker": [worker]})
+
+
+def test_a_server_is_found_in_its_own_run_and_until_it_leaves() -> None:
+    """One that comes to the address of another before that has left stays when it does."""
+    key = new_key()
+
+    async def enter() -> near.NearMaster:
+        await trio.lowlevel.checkpoint()
+        found = near.enter("tcp://h:1", "c", key, Service({}))
+        assert found is not None
+        assert near.find("tcp://h:1", "c", key) is found
+        return found
+
+    async def follow(first: near.NearMaster) -> None:
+        assert near.find("tcp://h:1", "c", key) is None, "of a run of trio that is over"
+        second = await enter()
+        near.leave(first)
+        assert near.find("tcp://h:1", "c", key) is second
+        near.leave(second)
+        assert near.find("tcp://h:1", "c", key) is None
+
+    trio.run(follow, trio.run(enter))
 
 
 def clients(server: fe.Server, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
@@ -64,6 +88,7 @@ async def test_steps_without_a_connection(spec: fe.ClusterSpec, monkeypatch: pyt
             assert (await session.run("y:0", {"x:0": [3.0]})).tolist() == [6]
         (owner,) = owners
         assert server.links.open_peer(owner.task) is None
+        assert not server.master.watch.steps, "nobody looks at steps that are over"
         assert server.master.statistics()["sessions"] == 0
 
 

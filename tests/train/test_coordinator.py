@@ -39,13 +39,14 @@ async def test_the_first_error_of_several_is_raised() -> None:
 
 
 async def test_what_has_failed_before_the_block_does_not_let_it_wait(autojump_clock: MockClock) -> None:
+    started = trio.current_time()
     coordinator = Coordinator()
     with coordinator.stop_on_exception():
         raise ValueError("before")
     with pytest.raises(ValueError, match="before"):
         async with coordinator:
-            with trio.fail_after(60):
-                await trio.sleep_forever()
+            await trio.sleep(60)
+    assert trio.current_time() == started, "it was waited for what cannot come to anything"
     coordinator.clear_stop()
     coordinator.request_stop()
     async with coordinator:

@@ -96,6 +96,35 @@ async def test_what_no_message_carries_is_told_after_a_second(autojump_clock: tr
 
 
 @pytest.mark.parametrize("what", ["step", "plan", "session"])
+async def test_what_is_over_while_others_are_told_is_told_next(
+    what: str, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Also where no message and no other end follows it."""
+    told = Told()
+    peer = told.peer
+
+    def telling(task: str) -> Any:
+        if len(told.calls) == 1:
+            # The task was told of the first, and is not asked again in this round.
+            if what == "step":
+                told.notices.step_ended(plan(THERE), 5)
+            elif what == "plan":
+                told.notices.plan_dropped(plan(THERE))
+            else:
+                told.notices.session_ended(3, [THERE])
+        return peer(task)
+
+    told.notices._members.links.open_peer = telling  # type: ignore[method-assign]
+    async with told.running():
+        told.notices.step_ended(plan(THERE, ELSEWHERE), 4)
+        await trio.sleep(1.5)
+        assert [task for task, _, _ in told.calls] == [THERE, ELSEWHERE]
+        await trio.sleep(1)
+        assert [task for task, _, _ in told.calls] == [THERE, ELSEWHERE, THERE]
+    assert autojump_clock.autojump_threshold == 0
+
+
+@pytest.mark.parametrize("what", ["step", "plan", "session"])
 async def test_each_kind_of_notice_wakes_by_itself(what: str, autojump_clock: trio.testing.MockClock) -> None:
     told = Told()
     async with told.running():
