@@ -55,6 +55,25 @@ async def test_an_error_is_raised(is_late: bool) -> None:
             completion.settle(None, error)
 
 
+async def test_what_ends_as_it_is_cancelled_wakes_nobody_twice() -> None:
+    """Who is cancelled sleeps no more by then: what it waited for is over, and it goes on by itself."""
+    completion = Completion()
+
+    class Ending(Running):
+        def cancel(self) -> None:
+            super().cancel()
+            completion.settle(None, AbortedError("given up"))
+
+    running = Ending()
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(completion.wait, running)
+            await trio.testing.wait_all_tasks_blocked()
+            scope.cancel()
+    assert scope.cancelled_caught
+    assert running.cancelled == 1
+
+
 async def test_who_is_cancelled_waits_until_it_is_over() -> None:
     completion, running = Completion(), Running()
     left: list[bool] = []

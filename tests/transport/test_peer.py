@@ -120,6 +120,20 @@ async def test_a_large_call_that_is_cancelled_is_not_sent_on() -> None:
         assert far.connection.requests.waiting == 0
 
 
+async def test_a_large_answer_that_is_given_up_is_not_sent_on() -> None:
+    """Part of it has come by then. The call is answered all the same, and the connection stays."""
+    async with joined() as (near, far, _):
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(near.call, "echo", None, [np.zeros(50_000_000, np.uint8)])
+                while not far.connection.requests._replies:
+                    await trio.lowlevel.checkpoint()
+                scope.cancel()
+        assert (await near.call("echo", 1)).result == 1
+        assert far.statistics().bytes_sent < 10_000_000
+        assert near.statistics().calls_waiting == far.connection.requests.waiting == 0
+
+
 async def test_a_small_call_does_not_wait_for_a_large_one() -> None:
     async with served("inproc://lanes") as (peer, _, _):
         done: list[str] = []
