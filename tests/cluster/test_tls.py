@@ -237,7 +237,10 @@ def test_an_authority_near_its_end_is_renewed_with_the_same_key(tmp_path: Path) 
     former = (tls / "authority.pem").read_bytes()
     renew_certificates(tls, spec)
     assert (tls / "authority.pem").read_bytes() == former
-    later = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=8 * 365 + 30)
+    two_years_left = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=8 * 365)
+    renew_certificates(tls, spec, now=two_years_left - datetime.timedelta(days=1))
+    assert (tls / "authority.pem").read_bytes() == former
+    later = two_years_left + datetime.timedelta(days=1)
     key = (tls / "authority.key").read_bytes()
     authority = Authority.read(tls, spec.name, now=later)
     assert authority.key_pem() == key

@@ -13,7 +13,7 @@ import trio.testing
 from flowengine.core.errors import (
     UnavailableError,
 )
-from flowengine.testing.links import KEY, FaultyStream, identity, output
+from flowengine.testing.links import KEY, ConnectionLink, FaultyStream, identity, output
 from flowengine.transport import events as e
 from flowengine.transport.calls.serving import ServedCalls
 from flowengine.transport.connection import Connection
@@ -34,6 +34,21 @@ async def test_a_quiet_connection_stays(autojump_clock: trio.testing.MockClock) 
         assert far.is_open
         assert near.statistics().round_trip_seconds == 0
         assert (await near.call("echo", 1)).result == 1
+
+
+def test_a_sign_of_life_is_the_answer_to_what_was_asked() -> None:
+    """The answer to an earlier PING, behind memory that was lent, says nothing of how long this one takes."""
+    link = ConnectionLink(limits=LIMITS)
+    link.open()
+    heartbeat = link.dialler.heartbeat
+    assert heartbeat.ping() == 1
+    link.dialler.handle_time(2.0)
+    heartbeat.pong_came(1)
+    assert heartbeat.round_trip_seconds is None
+    link.dialler.handle_time(2.5)
+    assert heartbeat.ping() == 3, "nothing was asked again meanwhile"
+    heartbeat.pong_came(2)
+    assert heartbeat.round_trip_seconds == 0.5
 
 
 async def test_who_stood_still_blames_nobody_else(autojump_clock: trio.testing.MockClock) -> None:

@@ -25,6 +25,8 @@ class Asked:
         self.answers: dict[str, Any] = {task: {} for task in TASKS}
         self.unreachable: set[str] = set()
         self.lost: set[str] = set()
+        #: Tasks whose connection is closed as soon as they have answered.
+        self.closed: set[str] = set()
         worker: Any = SimpleNamespace(
             reset=self.reset,
             random_places=lambda sequences: self.note(HERE, m.RANDOM_PLACES, sequences),
@@ -56,7 +58,8 @@ class Asked:
             answer = self.note(task, method, arguments)
             return SimpleNamespace(result=[] if method == m.LIST_DEVICES else answer)
 
-        return SimpleNamespace(identity=Identity("worker", "cluster", task, 5), is_open=True, call=call)
+        is_open = task not in self.closed
+        return SimpleNamespace(identity=Identity("worker", "cluster", task, 5), is_open=is_open, call=call)
 
 
 async def test_sequences_of_random_numbers_are_placed_on_every_task() -> None:
@@ -115,4 +118,16 @@ async def test_devices_are_asked_for_once_and_again_of_those_that_were_lost() ->
     asked.unreachable.clear()
     await asked.members.devices()
     assert [task for task, _, _ in asked.calls[before:]] == [THERE]
+    assert not asked.members.lost
+
+
+async def test_who_is_lost_as_soon_as_it_has_answered_is_asked_again() -> None:
+    asked = Asked()
+    await asked.members.devices()
+    asked.members.lost.add(THERE)
+    asked.closed.add(THERE)
+    await asked.members.devices()
+    assert asked.members.lost == {THERE}, "it may have another life by now"
+    asked.closed.clear()
+    await asked.members.devices()
     assert not asked.members.lost

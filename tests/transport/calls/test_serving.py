@@ -46,3 +46,26 @@ def test_calls_that_end_as_they_are_given_up_are_all_given_up() -> None:
     assert not given_up
     served.end()
     assert len(set(given_up)) == len(given_up) == 3
+
+
+def test_a_call_is_given_up_that_was_begun_while_the_connection_ended() -> None:
+    """What begins to answer may send something, and so find the link broken."""
+    link = ConnectionLink()
+    link.open()
+    given_up: list[Giving] = []
+
+    def begin(request: IncomingCall, answer: Callable[[Any, BaseException | None], None]) -> Giving:
+        served.end()
+        return Giving(answer, given_up)
+
+    served = ServedCalls(
+        link.listener.wire, link.listener.requests, Service({}, begun={"go": begin}), lambda: None
+    )
+    assert link.listener.peer is not None
+    served.opened(link.listener.peer)
+    link.dialler.calls.request("go", None, NO_TENSORS)
+    link.settle()
+    (event,) = link.listener.take_events()
+    assert isinstance(event, e.CallArrival)
+    served.requested(event)
+    assert len(given_up) == 1

@@ -15,6 +15,7 @@ import trio
 from flowengine.core.errors import OpError
 from flowengine.testing.fuzz.frames import LIMITS, frame, nonsense
 from flowengine.testing.links import KEY, ConnectionLink, feed, identity, output
+from flowengine.transport import events as e
 from flowengine.transport.connection import Connection
 from flowengine.transport.dialling import connect
 from flowengine.transport.errors import RemoteProtocolError
@@ -129,6 +130,20 @@ def test_messages_out_of_turn(index: int) -> None:
     feed(link.dialler, output(link.listener))
     if "GOODBYE" not in says and "REQUEST" not in says:
         assert link.dialler.state is State.LEFT
+
+
+def test_a_call_of_which_only_the_beginning_is_here_cannot_be_cancelled() -> None:
+    """Who gives up one that is on its way says that the rest does not come, and no more."""
+    link = ConnectionLink()
+    link.open()
+    link.dialler.calls.request("run", None, Payload([np.zeros(1 << 20, np.uint8)]))
+    link.move(link.dialler, bytes_max=1000)
+    assert link.listener.requests.waiting == 1
+    with pytest.raises(RemoteProtocolError, match="call 1 was cancelled before it was made"):
+        link.listener.requests.cancel_came(1)
+    link.settle()
+    link.listener.requests.cancel_came(1)
+    assert [type(event) for event in link.listener.take_events()] == [e.CallArrival, e.CallCancellation]
 
 
 def test_what_came_whole_before_the_nonsense_is_kept() -> None:

@@ -55,6 +55,21 @@ def test_what_is_kept_is_bounded_and_given_up() -> None:
     assert small.base is None
 
 
+def test_memory_is_given_up_when_it_was_not_received_into_for_a_while() -> None:
+    """However long ago it was made."""
+    memory = ReceivedMemory()
+    moments = [number * 0.75 * KEPT_SECONDS for number in range(5)]
+    places = set()
+    for now in moments:
+        memory.trim(now)
+        places.add(where(memory.allocate([SIZE], np.dtype(np.uint8), SIZE, now)))
+    assert len(places) == 1
+    memory.trim(moments[-1] + 0.99 * KEPT_SECONDS)
+    assert memory.kept_bytes == SIZE
+    memory.trim(moments[-1] + KEPT_SECONDS)
+    assert memory.kept_bytes == 0
+
+
 def test_pushed_tensors_share_memory_one_after_another() -> None:
     link = ConnectionLink()
     link.open()
