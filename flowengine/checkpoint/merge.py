@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from flowengine.checkpoint.entries import BundleEntry
-from flowengine.checkpoint.files import DISK, FileLayer, data_path, free_total, index_path
+from flowengine.checkpoint.files import DISK, FileLayer, data_files, data_path, free_total, index_path
 from flowengine.checkpoint.reader import BundleReader, shown
 from flowengine.checkpoint.writer import publish
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
@@ -60,9 +60,11 @@ def merge_bundles(
     renames = [(source, data_path(destination, number, total)) for source, number in shards.items()]
     publish(destination, entries, renames, total, sync=sync, layer=files)
     for prefix in prefixes:
-        if prefix != destination:
-            with contextlib.suppress(OSError):
-                files.remove(index_path(prefix))
+        if os.path.abspath(prefix) != os.path.abspath(destination):
+            # Data files that are left had no tensor in them.
+            for path in (index_path(prefix), *data_files(prefix, files.allowed)):
+                with contextlib.suppress(OSError):
+                    files.remove(path)
 
 
 def _with_slices(known: BundleEntry | None, more: BundleEntry, key: bytes) -> BundleEntry:

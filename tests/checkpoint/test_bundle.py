@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowengine.checkpoint import BundleReader, BundleWriter, merge_bundles
+from flowengine.checkpoint.files import free_total
+from flowengine.checkpoint.slices import to_index
 from flowengine.checkpoint.table import TableReader, TableWriter
 from flowengine.core import dtypes
 from flowengine.core.errors import DataLossError, InvalidArgumentError, NotFoundError
@@ -279,6 +281,48 @@ def test_merging(tmp_path: Path) -> None:
     assert list(tmp_path.glob("temp*/*")) == []
 
 
+@pytest.mark.parametrize("other", [0, 1])
+@pytest.mark.parametrize("spelled", ["into", "../{}/into"])
+def test_merging_into_one_of_those_that_are_merged(tmp_path: Path, other: int, spelled: str) -> None:
+    prefixes = [str(tmp_path / name) for name in ("into", "from")]
+    for number, prefix in enumerate(prefixes):
+        with BundleWriter(prefix) as writer:
+            writer.add(b"own%d" % number, np.array(number), dtypes.int64)
+    merge_bundles(prefixes if other else prefixes[::-1], str(tmp_path / spelled.format(tmp_path.name)))
+    assert {name: int(value) for name, value in read_all(tmp_path / "into").items()} == {
+        b"own0": 0,
+        b"own1": 1,
+    }
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "into.data-00000-of-00002",
+        "into.data-00001-of-00002",
+        "into.index",
+    ]
+
+
+def test_of_a_checkpoint_without_tensors_nothing_is_left_by_merging(tmp_path: Path) -> None:
+    for name in ("none", "nothing"):
+        with BundleWriter(str(tmp_path / name)):
+            pass
+    merge_bundles([str(tmp_path / "none"), str(tmp_path / "nothing")], str(tmp_path / "merged"))
+    assert read_all(tmp_path / "merged") == {}
+    assert [path.name for path in tmp_path.iterdir()] == ["merged.index"]
+    write_small(tmp_path / "one")
+    merge_bundles([str(tmp_path / "merged"), str(tmp_path / "one")], str(tmp_path / "all"))
+    assert {path.stem for path in tmp_path.iterdir()} == {"all"}
+
+
+def test_a_part_that_is_read_keeps_no_more_than_itself(tmp_path: Path) -> None:
+    whole = np.arange(4000, dtype=np.float32).reshape(1000, 4)
+    with BundleWriter(str(tmp_path / "m")) as writer:
+        writer.add(b"x", whole, dtypes.float32)
+    with BundleReader(str(tmp_path / "m")) as reader:
+        for part in (((10, 2), None), ((0, 1000), (1, 1)), ((5, 0), None)):
+            found = reader.read(b"x", part)
+            assert same(found, whole[to_index(part)])
+            assert found.flags.owndata
+
+
 def test_a_tensor_in_two_checkpoints_cannot_be_merged(tmp_path: Path) -> None:
     for name in ("one", "two"):
         write_small(tmp_path / name)
@@ -325,6 +369,16 @@ def test_a_crash_leaves_the_last_complete_checkpoint(tmp_path: Path) -> None:
             Path(path).write_bytes(data)
         first = read_all(folder / "m")[b"a"][0]
         assert first == 2.0 or (first == 1.0 and done <= complete)
+
+
+def test_no_data_file_takes_the_name_of_one_that_is_there(tmp_path: Path) -> None:
+    """Of those of a complete checkpoint one is in use; which of several, its index knows."""
+    prefix = str(tmp_path / "m")
+    for total in (1, 2, 4):
+        (tmp_path / f"m.data-00000-of-{total:05d}").touch()
+    assert free_total(prefix, 1) == 1, "without an index nobody uses them"
+    (tmp_path / "m.index").touch()
+    assert [free_total(prefix, shards) for shards in (1, 2, 3, 4, 5)] == [3, 3, 3, 5, 5]
 
 
 def test_writing_again_takes_turns_between_names(tmp_path: Path) -> None:
