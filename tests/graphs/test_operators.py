@@ -155,6 +155,22 @@ def test_places_may_be_tensors(data: st.DataObject) -> None:
     np.testing.assert_array_equal(value(found), x[row, ..., start:stop:step])
 
 
+@pytest.mark.parametrize("is_beside_a_tensor", [False, True])
+@pytest.mark.parametrize(
+    ("place", "is_wide"), [(2**31 - 2, False), (2**31 - 1, True), (-(2**31), False), (-(2**31) - 1, True)]
+)
+def test_vectors_are_as_wide_as_the_end_of_a_place_needs(
+    place: int, is_wide: bool, is_beside_a_tensor: bool
+) -> None:
+    """The end is one behind the place: of the last that fits 32 bits it does not fit any more."""
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [None, None])
+    found = x[place, graph.constant(1, "int32") if is_beside_a_tensor else 1]
+    assert found.dtype.name == "float32"
+    wanted = "int64" if is_wide else "int32"
+    assert [each.dtype.name for each in found.op.inputs[1:]] == [wanted] * 3
+
+
 @pytest.mark.parametrize(
     ("key", "kind", "text"),
     [

@@ -442,19 +442,18 @@ def test_what_comes_again_is_known() -> None:
     assert read == 2
 
 
-@pytest.mark.parametrize("arguments", [[1, [2, 3]], [1, {"a": 2}], [1, 2], {"a": [1]}, 7])
+@pytest.mark.parametrize("arguments", [[1, [2, 3]], [1, {"a": 2}], [1, 2]])
 def test_whoever_is_called_may_change_what_it_is_given(arguments: Any) -> None:
     """A call that says the same as one before brings arguments of its own."""
     link = opened()
     for _ in range(3):
-        link.dialler.calls.request("run", arguments, NO_TENSORS)
+        link.dialler.calls.request_again(fixed_call("run", arguments))
         link.settle()
         (asked,) = requests_of(link.listener)
         assert asked.arguments == arguments
-        if isinstance(asked.arguments, list):
-            if isinstance(asked.arguments[1], list | dict):
-                asked.arguments[1].clear()
-            asked.arguments.append("mine")
+        if isinstance(asked.arguments[1], list | dict):
+            asked.arguments[1].clear()
+        asked.arguments.append("mine")
 
 
 def test_what_such_an_answer_looks_like() -> None:
