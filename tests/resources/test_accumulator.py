@@ -137,6 +137,17 @@ def test_sparse_keeps_what_is_out_of_order_as_tensorflow_does(
     assert values[:, 0].tolist() == averages
 
 
+def test_a_sparse_sum_has_memory_of_its_own() -> None:
+    """Also where one gradient is all of it: who made that writes there again."""
+    accumulator = SparseAccumulator("a", dtypes.float32, TensorShape([3, 2]))
+    indices, values = np.array([2, 0]), np.ones((2, 2), np.float32)
+    accumulator.apply(0, indices, values, [3, 2])
+    indices[...] = 1
+    values[...] = 100
+    found, sums, _ = accumulator.take_nowait(1)
+    assert (found.tolist(), sums.tolist()) == ([2, 0], [[1, 1], [1, 1]])
+
+
 def test_sparse_refuses() -> None:
     accumulator = SparseAccumulator("a", dtypes.float32, TensorShape([3, 2]))
     ones = np.ones((1, 2), np.float32)

@@ -117,6 +117,27 @@ def test_shapes_may_be_left_open() -> None:
         partial.insert_many(0, _keys(b"a"), _floats(1))
 
 
+async def test_a_refused_key_does_not_hide_that_the_last_begun_one_is_complete(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """One insertion completes the last key that was begun, and its next key is new: no more can come."""
+    barrier = _barrier()
+
+    async def take() -> None:
+        with pytest.raises(OutOfRangeError, match="requested 2, current size 1"):
+            await barrier.take_many(2)
+
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+            barrier.insert_many(0, _keys(b"a"), _floats(1))
+            nursery.start_soon(take)
+            await trio.testing.wait_all_tasks_blocked()
+            barrier.close()
+            with pytest.raises(CancelledError, match="brand new key: b'c'"):
+                barrier.insert_many(1, _keys(b"a", b"c"), _floats(10, 30))
+    assert barrier.take_many_nowait(1)[1].tolist() == [b"a"]
+
+
 async def test_waiting_ends_with_the_last_component_or_with_close() -> None:
     barrier = _barrier()
     taken: list[Any] = []

@@ -276,6 +276,14 @@ def test_padding_fills_with_zeros_and_empty_strings() -> None:
     assert queue.dequeue_many_nowait(0)[0].shape == (0, 0, 2)
 
 
+def test_a_component_of_a_fixed_shape_stands_beside_one_that_is_padded() -> None:
+    queue = PaddingFIFOQueue("q", (dtypes.int32, dtypes.int32), (TensorShape([]), TensorShape([None])))
+    queue.enqueue_nowait((np.int32(7), np.array([1], np.int32)))
+    queue.enqueue_nowait((np.int32(8), np.array([2, 3], np.int32)))
+    fixed, padded = queue.dequeue_many_nowait(2)
+    assert (fixed.tolist(), padded.tolist()) == ([7, 8], [[1, 0], [2, 3]])
+
+
 def test_shuffle_is_seeded_and_a_permutation() -> None:
     def order(seeds: tuple[int, int]) -> list[int]:
         queue = RandomShuffleQueue("q", (dtypes.int64,), (SCALAR,), seeds=seeds)
@@ -362,4 +370,15 @@ def test_destroy_wakes_everybody() -> None:
     queue = FIFOQueue("q", (dtypes.int64,), (SCALAR,), capacity=1)
     waiting = queue.start_dequeue()
     queue.destroy()
+    assert isinstance(waiting.error, CancelledError)
+
+
+def test_a_destroyed_shuffle_queue_has_promised_nothing() -> None:
+    """Elements that were set aside for a batch are gone with the others."""
+    queue = RandomShuffleQueue("q", (dtypes.int64,), (SCALAR,))
+    waiting = queue.start_dequeue_many(3)
+    queue.enqueue_nowait((np.int64(1),))
+    assert (queue.size, waiting.finished) == (0, False)
+    queue.destroy()
+    assert queue.size == 0
     assert isinstance(waiting.error, CancelledError)

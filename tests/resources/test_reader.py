@@ -285,6 +285,48 @@ async def test_a_batch_that_is_short_for_damage_tells_first_and_gives_its_record
     assert reader.produced == 10
 
 
+async def test_what_was_being_read_when_a_reader_was_reset_is_not_given() -> None:
+    """Whoever waits for it goes on with the next file."""
+    first, second = _Late(b"1"), _Late(b"2")
+    left = [second, first]
+    second.go.set()
+    queue = FIFOQueue("q", (dtypes.string,), None)
+    for name in (b"old", b"new"):
+        queue.enqueue_nowait((name,))
+    reader = Reader("WholeFileReader", "r", "", records.whole, True)
+    got: list[Any] = []
+
+    async def read() -> None:
+        got.append(await reader.read(queue, lambda name: left.pop()))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        await trio.to_thread.run_sync(first.begun.wait)
+        reader.reset()
+        first.go.set()
+    assert got == [(b"new", b"2")]
+    assert (reader.started, reader.finished, reader.produced) == (1, 1, 1)
+
+
+async def test_a_failure_ends_with_a_state_that_is_put_back() -> None:
+    def opener(name: bytes) -> BinaryIO:
+        if name == b"bad":
+            raise DataLossError("this file is lost")
+        return io.BytesIO(name)
+
+    queue = FIFOQueue("q", (dtypes.string,), None)
+    for name in (b"one", b"bad", b"two"):
+        queue.enqueue_nowait((name,))
+    reader = Reader("WholeFileReader", "r", "", records.whole, True)
+    assert await reader.read(queue, opener) == (b"one", b"one")
+    state = reader.serialize()
+    for _ in range(2):
+        with pytest.raises(DataLossError, match="is lost"):
+            await reader.read(queue, opener)
+    reader.restore(state)
+    assert await reader.read(queue, opener) == (b"two", b"two")
+
+
 async def test_states() -> None:
     queue = FIFOQueue("q", (dtypes.string,), None)
     for name in (b"X", b"Y", b"Z"):

@@ -75,11 +75,53 @@ async def test_cancelled_waits_leave_nothing() -> None:
 
 
 async def test_values_belong_to_the_area() -> None:
-    area = StagingArea("s")
+    area, by_key = StagingArea("s"), StagingMap("m", 2, ordered=False)
     given = np.zeros(2)
     area.put_nowait((given,))
+    for index in range(2):
+        by_key.put_nowait(5, [index], (given,))
     given[...] = 9
     assert (await area.get())[0].tolist() == [0, 0]
+    _, values = await by_key.get(5, [0, 1])
+    assert [value.tolist() for value in values] == [[0, 0], [0, 0]]
+
+
+async def test_a_put_that_is_withdrawn_lets_those_behind_it_go(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """They may have room where it had none."""
+    area = StagingArea("s", memory_limit=100)
+    area.put_nowait((np.zeros(6),))
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+            large = trio.CancelScope()
+
+            async def put_large() -> None:
+                with large:
+                    await area.put((np.zeros(12),))
+
+            nursery.start_soon(put_large)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(area.put, (np.ones(2),))
+            await trio.testing.wait_all_tasks_blocked()
+            assert len(area) == 1
+            large.cancel()
+    assert large.cancelled_caught
+    assert [value.tolist() for (value,) in (await area.get(), await area.get())] == [[0] * 6, [1, 1]]
+
+
+async def test_a_map_that_is_cleared_has_room_for_those_who_wait(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    area = StagingMap("m", 1, ordered=True, capacity=1)
+    area.put_nowait(1, [0], (np.int64(10),))
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(area.put, 2, [0], (np.int64(20),))
+            await trio.testing.wait_all_tasks_blocked()
+            assert len(area) == 1
+            area.clear()
+    assert area.get_nowait(None, [0]) == (2, (20,))
 
 
 async def test_waiters_for_other_keys_do_not_block() -> None:

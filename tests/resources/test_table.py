@@ -175,3 +175,19 @@ def test_dense_export_has_a_row_a_bucket() -> None:
     table.insert(np.array([14]), np.array([4]))
     keys, values = table.export()
     assert keys.shape == values.shape == (8, 1)
+    again = DenseHashTable("t", dtypes.int64, dtypes.int64, empty_key=np.int64(0), deleted_key=np.int64(-1))
+    for number in (5, 6, 7):
+        table.insert(np.array([10 * number]), np.array([number]))
+    table.remove(np.array([11, 12, 13, 14, 50]))
+    again.replace(*table.export())
+    assert [each.tolist() for each in again.export()] == [each.tolist() for each in table.export()]
+
+
+def test_a_removed_table_is_not_initialised_any_more() -> None:
+    table = _table()
+    table.initialize_from(_strings(b"a"), np.array([1]))
+    table.destroy()
+    with pytest.raises(FailedPreconditionError, match="not initialized"):
+        table.find(b"a", np.int64(-1))
+    table.initialize_from(_strings(b"a", b"b"), np.array([3, 4]))
+    assert table.find(b"a", np.int64(-1)) == 3
