@@ -265,7 +265,10 @@ class TensorArray:
 
     def _resolve(self, index: int, element: _ElementState) -> Value:
         if isinstance(element, _Sum):
-            return element.array if element.array.ndim else element.array[()]
+            # Whoever reads it keeps it: nothing is added into it any more.
+            value = element.array if element.array.ndim else element.array[()]
+            self._elements[index] = value
+            return value
         if isinstance(element, _Zeros):
             return self._zeros(element.shape)
         if isinstance(element, _ClearedElement):

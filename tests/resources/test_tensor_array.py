@@ -165,6 +165,20 @@ def test_gradients_add_up_and_default_to_zeros() -> None:
         gradient.write(0, _floats(1, 2, 3))
 
 
+@pytest.mark.parametrize("shape", [(), (2,)])
+def test_a_sum_that_was_read_stays_what_it_was(shape: tuple[int, ...]) -> None:
+    """Where elements are not cleared, a gradient may come after somebody has read the sum of those before."""
+    forward = TensorArray(dtypes.float32, 1, element_shape=TensorShape(shape), clear_after_read=False)
+    forward.write(0, np.float32(0) if not shape else _floats(0, 0))
+    gradient = forward.make_gradient("g")
+    one = np.ones(shape, np.float32)[()]
+    read: list[Any] = []
+    for _ in range(5):
+        gradient.write(0, one)
+        read += [gradient.get(0), gradient.get(0)]
+    assert [value.tolist() for value in read] == [(n * one).tolist() for n in range(1, 6) for _ in range(2)]
+
+
 def test_a_gradient_array_has_a_gradient_array_of_its_own() -> None:
     forward = TensorArray(dtypes.float32, 1, name="f")
     forward.write(0, _floats(1, 2))
