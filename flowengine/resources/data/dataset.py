@@ -209,9 +209,12 @@ class DataIterator:
         """The next element, None after the last. Raises what is wrong with this one."""
         raise AssertionError(f"{type(self).__name__} gives no elements")
 
-    async def take(self, count: int) -> ElementRun:
-        """The next `count` elements, fewer only at the end. Sources that have many at once give them so."""
-        taken = ElementRun()
+    async def take(self, count: int, into: ElementRun | None = None) -> ElementRun:
+        """The next `count` elements, fewer only at the end. Sources that have many at once give them so.
+
+        into   an empty run to put them in: whoever counts them sees those before an error, which are gone
+        """
+        taken = ElementRun() if into is None else into
         while len(taken) < count:
             element = await self.next()
             if element is None:

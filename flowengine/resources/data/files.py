@@ -145,8 +145,8 @@ class FileIterator(DataIterator):
         self.place += 1
         return record
 
-    async def take(self, count: int) -> ElementRun:
-        taken = ElementRun()
+    async def take(self, count: int, into: ElementRun | None = None) -> ElementRun:
+        taken = ElementRun() if into is None else into
         while len(taken) < count:
             if not await self._more():
                 break

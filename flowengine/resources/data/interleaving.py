@@ -66,13 +66,15 @@ class _FlatMapIterator(DataIterator):
             self.current.close()
             self.current = None
 
-    async def take(self, count: int) -> ElementRun:
-        taken = ElementRun()
+    async def take(self, count: int, into: ElementRun | None = None) -> ElementRun:
+        taken = ElementRun() if into is None else into
         while len(taken) < count:
             if self.current is not None:
-                missing = count - len(taken)
-                more = await self.current.take(missing)
-                taken += more
+                missing, more = count - len(taken), ElementRun()
+                try:
+                    await self.current.take(missing, more)
+                finally:
+                    taken += more
                 if len(more) == missing:
                     break
                 self.current.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flowengine.core.arrays import Value
-from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.resources.data.dataset import (
     INFINITE,
     UNKNOWN,
@@ -107,13 +107,16 @@ class _TakeIterator(DataIterator):
             self.given += 1
         return element
 
-    async def take(self, count: int) -> ElementRun:
+    async def take(self, count: int, into: ElementRun | None = None) -> ElementRun:
+        taken = ElementRun() if into is None else into
         source = self.input
         if source is None:
-            return ElementRun()
+            return taken
         wanted = count if self._count < 0 else min(count, self._count - self.given)
-        taken = await source.take(wanted)
-        self.given += len(taken)
+        try:
+            await source.take(wanted, taken)
+        finally:
+            self.given += len(taken)
         if len(taken) < count:
             self._end()
         return taken
@@ -215,7 +218,7 @@ class _RepeatIterator(LastingIterator[RepeatDataset]):
     def __init__(self, iteration: Iteration, repeated: RepeatDataset) -> None:
         super().__init__(iteration, repeated)
         self.epoch = 0
-        #: Whether this epoch has given an element.
+        #: Whether this epoch has given an element, or an error in place of one.
         self.began = False
         self.input: DataIterator | None = None if repeated.count == 0 else self.child("input")
 
@@ -224,18 +227,28 @@ class _RepeatIterator(LastingIterator[RepeatDataset]):
 
     async def next(self) -> Element | None:
         while self.input is not None:
-            element = await self.input.next()
+            try:
+                element = await self.input.next()
+            except OpError:
+                self.began = True
+                raise
             if element is not None:
                 self.began = True
                 return element
             self._next_epoch()
         return None
 
-    async def take(self, count: int) -> ElementRun:
-        taken = ElementRun()
+    async def take(self, count: int, into: ElementRun | None = None) -> ElementRun:
+        taken = ElementRun() if into is None else into
         while self.input is not None:
-            more = await self.input.take(count - len(taken))
-            taken += more
+            more = ElementRun()
+            try:
+                await self.input.take(count - len(taken), more)
+            except OpError:
+                self.began = True
+                raise
+            finally:
+                taken += more
             self.began = self.began or bool(more)
             if len(taken) == count:
                 break

@@ -123,10 +123,11 @@ class _SliceIterator(DataIterator):
         self.place = place + 1
         return tuple([column[place] for column in self._dataset.columns])
 
-    async def take(self, count: int) -> ElementRun:
+    async def take(self, count: int, into: ElementRun | None = None) -> ElementRun:
         await self.iteration.breathe()
         end = min(self.place + count, self._dataset.count)
-        taken = ElementRun([list(column[self.place : end]) for column in self._dataset.columns])
+        taken = ElementRun() if into is None else into
+        taken.columns = [list(column[self.place : end]) for column in self._dataset.columns]
         self.place = end
         return taken
 

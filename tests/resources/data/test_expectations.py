@@ -19,13 +19,95 @@ from flowengine.core.errors import (
 )
 from flowengine.core.shapes import SCALAR, TensorShape
 from flowengine.resources.container import ResourceManager
+from flowengine.resources.data.batches import BatchDataset
 from flowengine.resources.data.choosing import AssertCardinalityDataset
-from flowengine.resources.data.dataset import INFINITE, UNKNOWN, Origin
+from flowengine.resources.data.dataset import (
+    INFINITE,
+    UNKNOWN,
+    DataIterator,
+    DatasetValue,
+    Iteration,
+    Origin,
+)
 from flowengine.resources.data.iterator import IteratorResource
 from flowengine.resources.data.one_shot import OneShot
+from flowengine.resources.data.ordering import RepeatDataset, TakeDataset
 from flowengine.resources.data.sources import SparseTensorSliceDataset
+from flowengine.resources.elements import Element
 from flowengine.resources.services import Services
 from tests.resources.data.test_closing import Watched, iteration, origin
+
+
+class _Faulty(Watched):
+    """Numbers from 0, some of which have an error in their place."""
+
+    def __init__(self, count: int, *wrong: int) -> None:
+        super().__init__(count)
+        self.wrong = wrong
+
+    def iterator(self, iteration: Iteration) -> DataIterator:
+        return _FaultyIterator(iteration, self)
+
+
+class _FaultyIterator(DataIterator):
+    def __init__(self, iteration: Iteration, made: _Faulty) -> None:
+        super().__init__(iteration)
+        self.made = made
+        self.place = 0
+
+    async def next(self) -> Element | None:
+        if self.place == self.made.count:
+            return None
+        self.place += 1
+        if self.place - 1 in self.made.wrong:
+            raise InvalidArgumentError(f"{self.place - 1} is wrong")
+        return (np.int64(self.place - 1),)
+
+
+async def _given(made: DatasetValue, most: int) -> list[Any]:
+    """What comes of so many calls, and of no more after the end; None for an error."""
+    found: list[Any] = []
+    async with iteration() as run:
+        asked = made.iterator(run)
+        for _ in range(most):
+            try:
+                element = await asked.next()
+            except InvalidArgumentError:
+                found.append(None)
+                continue
+            if element is None:
+                found.append("end")
+                break
+            value: Any = element[0]
+            found.append(value.tolist())
+    return found
+
+
+def _batches(made: DatasetValue, size: int) -> DatasetValue:
+    return BatchDataset(origin(), made, np.int64(size), False)
+
+
+@pytest.mark.parametrize("through", ["itself", "repeated", "taken"])
+async def test_elements_that_an_error_takes_along_count_among_the_first(through: str) -> None:
+    """A batch that fails is gone with those before its error, and they were some of those to be taken."""
+    made: DatasetValue = _Faulty(12, 2)
+    if through == "repeated":
+        made = RepeatDataset(origin(), made, np.int64(2))
+    elif through == "taken":
+        made = TakeDataset(origin(), made, np.int64(-1))
+    first = TakeDataset(origin(), made, np.int64(5))
+    assert await _given(first, 9) == [0, 1, None, 3, 4, 5, "end"]
+    assert await _given(_batches(first, 3), 9) == [None, [3, 4, 5], "end"]
+    assert await _given(_batches(first, 2), 9) == [[0, 1], None, [3, 4], [5], "end"]
+
+
+async def test_an_epoch_that_begins_with_an_error_is_not_empty() -> None:
+    """Only an empty dataset ends that is repeated for ever."""
+    for_ever = np.int64(-1)
+    assert await _given(RepeatDataset(origin(), _Faulty(1, 0), for_ever), 3) == [None] * 3
+    assert await _given(RepeatDataset(origin(), _Faulty(2, 1), for_ever), 5) == [0, None, 0, None, 0]
+    assert await _given(_batches(RepeatDataset(origin(), _Faulty(2, 1), for_ever), 2), 3) == [None] * 3
+    assert await _given(_batches(RepeatDataset(origin(), _Faulty(0), for_ever), 2), 3) == ["end"]
 
 
 @pytest.mark.parametrize(

@@ -188,8 +188,8 @@ class DeferredIterator(DataIterator):
     async def next(self) -> Element | None:
         return await (await self._begun()).next()
 
-    async def take(self, count: int) -> ElementRun:
-        return await (await self._begun()).take(count)
+    async def take(self, count: int, into: ElementRun | None = None) -> ElementRun:
+        return await (await self._begun()).take(count, into)
 
     def close(self) -> None:
         if self.input is not None:
