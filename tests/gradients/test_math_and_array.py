@@ -56,6 +56,101 @@ def test_products_with_zeros_among_the_factors(op: str, zeros: list[int]) -> Non
     np.testing.assert_allclose(found, expected)
 
 
+@pytest.mark.parametrize("zeros", [[0], [3], [1, 2], [0, 3]])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_running_products_from_either_end_with_zeros(
+    exclusive: bool, reverse: bool, zeros: list[int]
+) -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float64", [4], name="x")
+    y = graph.ops.Cumprod(x, 0, exclusive=exclusive, reverse=reverse)
+    value, weights = np.array([2.0, 3.0, -5.0, 7.0]), np.arange(1.0, 5.0)
+    value[zeros] = 0
+
+    def products(factors: Any) -> Any:
+        ordered = factors[::-1] if reverse else factors
+        found = np.cumprod([1.0, *ordered[:-1]] if exclusive else ordered)
+        return found[::-1] if reverse else found
+
+    expected = []
+    for i in range(4):
+        # A product is linear in each of its factors.
+        with_one, with_zero = value.copy(), value.copy()
+        with_one[i], with_zero[i] = 1, 0
+        expected.append((weights * (products(with_one) - products(with_zero))).sum())
+    found = evaluate(graph, the_gradient(y, x, weights), {x: value})
+    np.testing.assert_allclose(found, expected)
+
+
+#: (op, inputs, the gradient of the output, the gradients of the inputs) where differences say nothing.
+EDGES: list[tuple[str, list[list[Any]], list[Any], list[list[Any] | None]]] = [
+    # No logarithm of what is not positive.
+    ("Pow", [[0.0, -2.0, 4.0], [2.0, 3.0, 1.0]], [1, 1, 1], [[0, 12, 1], [0, 0, 4 * np.log(4)]]),
+    # To the first where both are the same.
+    ("Maximum", [[1.0, 2.0, 3.0], [1.0, 3.0, 2.0]], [5, 6, 7], [[5, 0, 7], [0, 6, 0]]),
+    ("Minimum", [[1.0, 2.0, 3.0], [1.0, 3.0, 2.0]], [5, 6, 7], [[5, 6, 0], [0, 0, 7]]),
+    # At a bound, as between them.
+    (
+        "ClipByValue",
+        [[1.0, 2.0, 0.0, 3.0], [1.0] * 4, [2.0] * 4],
+        [5, 6, 7, 8],
+        [[5, 6, 0, 0], [0, 0, 7, 0], [0, 0, 0, 8]],
+    ),
+    # Nothing comes back where nothing arrives, whatever the other factor is.
+    ("MulNoNan", [[np.inf, np.nan, 3.0], [1.0, 2.0, 0.0]], [0, 0, 1], [[0, 0, 0], [0, 0, 3]]),
+    # Zero by zero is zero.
+    ("Xdivy", [[0.0, 6.0], [0.0, 2.0]], [1, 1], [[0, 0.5], [0, -1.5]]),
+    ("Xlogy", [[0.0, 6.0], [0.0, 2.0]], [1, 1], [[0, np.log(2)], [0, 3]]),
+    # No direction at zero.
+    ("ComplexAbs", [[0j, 3 + 4j]], [1, 5], [[0, 3 + 4j]]),
+    ("Sign", [[0j, 3 + 4j]], [1, 4 - 3j], [[0, (4 - 3j) / 5]]),
+    ("Abs", [[0.0, -0.0, -2.0]], [1, 1, 1], [[0, 0, -1]]),
+    ("EuclideanNorm", [[[0.0, 0.0], [3.0, 4.0]], [1]], [1, 5], [[[0, 0], [3, 4]], None]),
+    # Rows that count nowhere get nothing, though they be as great as the greatest.
+    ("UnsortedSegmentMax", [[5.0, 1.0, 5.0], [0, 0, -1], 2], [6, 7], [[6, 0, 0], None, None]),
+    ("UnsortedSegmentMin", [[1.0, 5.0, 1.0], [0, 0, -1], 2], [6, 7], [[6, 0, 0], None, None]),
+]
+
+
+@pytest.mark.parametrize(("op", "inputs", "weights", "expected"), EDGES, ids=[each[0] for each in EDGES])
+def test_slopes_where_differences_say_nothing(
+    op: str, inputs: list[Any], weights: list[Any], expected: list[Any]
+) -> None:
+    graph = fe.Graph()
+    values = [np.array(each, np.int32 if expected[i] is None else None) for i, each in enumerate(inputs)]
+    given = [
+        graph.constant(each) if like is None else graph.placeholder(each.dtype.name, each.shape)
+        for each, like in zip(values, expected, strict=True)
+    ]
+    y = getattr(graph.ops, op)(*given)
+    arrives = graph.placeholder(y.dtype.name, y.shape)
+    feeds = {each: value for each, value in zip(given, values, strict=True) if each.op.type == "Placeholder"}
+    wanted = [each for each in given if each in feeds]
+    found = evaluate(graph, fe.gradients(y, wanted, arrives), {**feeds, arrives: weights})
+    for got, each in zip(found, [each for each in expected if each is not None], strict=True):
+        np.testing.assert_allclose(got, each)
+
+
+@pytest.mark.parametrize("op", ["Sum", "Mean", "Max", "Prod"])
+@pytest.mark.parametrize("dims", [[None, 0, 3], [None, None, 3], None])
+def test_reductions_of_nothing_have_gradients_of_nothing(op: str, dims: list[int | None] | None) -> None:
+    """A dimension of none beside one that the graph does not tell: neither can be found from the other."""
+    graph = fe.Graph()
+    x = graph.placeholder("float64", dims, name="x")
+    found = the_gradient(getattr(graph.ops, op)(x, [2]), x)
+    assert evaluate(graph, found, {x: np.zeros((2, 0, 3))}).shape == (2, 0, 3)
+
+
+def test_indices_that_are_passed_over_get_no_gradient() -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float64", [3, 2], name="x")
+    y = graph.ops.GatherNd(x, [[1], [7], [-1], [1]], bad_indices_policy="IGNORE")
+    weights = np.arange(8.0).reshape(4, 2)
+    found = evaluate(graph, the_gradient(y, x, weights), {x: np.zeros((3, 2))})
+    np.testing.assert_array_equal(found, [[0, 0], weights[0] + weights[3], [0, 0]])
+
+
 @pytest.mark.parametrize("axes", [[0, 1], [1, 0, 2], [-1, 0], [2, -1, 1], []])
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])

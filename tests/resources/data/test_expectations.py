@@ -108,6 +108,8 @@ async def test_an_epoch_that_begins_with_an_error_is_not_empty() -> None:
     assert await _given(RepeatDataset(origin(), _Faulty(2, 1), for_ever), 5) == [0, None, 0, None, 0]
     assert await _given(_batches(RepeatDataset(origin(), _Faulty(2, 1), for_ever), 2), 3) == [None] * 3
     assert await _given(_batches(RepeatDataset(origin(), _Faulty(0), for_ever), 2), 3) == ["end"]
+    # The batch that finds the end of an epoch is not the one that began it.
+    assert await _given(_batches(RepeatDataset(origin(), _Faulty(2), for_ever), 2), 3) == [[0, 1]] * 3
 
 
 @pytest.mark.parametrize(
