@@ -251,7 +251,7 @@ class DataIterator:
         """Go on from there. It has given no element yet."""
         for name in self.FIELDS:
             value = state[name]
-            setattr(self, name, deque(value) if isinstance(getattr(self, name), deque) else value)
+            setattr(self, name, deque(value) if isinstance(getattr(self, name), deque) else _kept(value))
         for name in self.CHILDREN:
             kept = state[name]
             child = getattr(self, name)
@@ -296,7 +296,7 @@ class LastingIterator(DataIterator, Generic[D]):
 
 
 def _kept(value: Any) -> Any:
-    """What does not change when the iterator goes on."""
+    """What does not change when an iterator goes on, the one that says it or one that begins with it."""
     return list(value) if isinstance(value, list | deque) else value
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,13 @@ from flowengine.core.errors import (
 from flowengine.core.shapes import SCALAR, TensorShape
 from flowengine.resources.container import ResourceManager
 from flowengine.resources.data.batches import BatchDataset
-from flowengine.resources.data.choosing import AssertCardinalityDataset
+from flowengine.resources.data.choosing import (
+    AssertCardinalityDataset,
+    DirectedInterleaveDataset,
+    SamplingDataset,
+    UniqueDataset,
+    WeightedFlatMapDataset,
+)
 from flowengine.resources.data.dataset import (
     INFINITE,
     UNKNOWN,
@@ -31,8 +37,17 @@ from flowengine.resources.data.dataset import (
 )
 from flowengine.resources.data.iterator import IteratorResource
 from flowengine.resources.data.one_shot import OneShot
-from flowengine.resources.data.ordering import RepeatDataset, TakeDataset
-from flowengine.resources.data.sources import SparseTensorSliceDataset
+from flowengine.resources.data.ordering import (
+    ConcatenateDataset,
+    RepeatDataset,
+    SkipDataset,
+    TakeDataset,
+    ZipDataset,
+)
+from flowengine.resources.data.selecting import ShardDataset
+from flowengine.resources.data.shuffling import ShuffleAndRepeatDataset
+from flowengine.resources.data.sources import ListDataset, SparseTensorSliceDataset
+from flowengine.resources.data.windows import SlidingWindowDataset
 from flowengine.resources.elements import Element
 from flowengine.resources.services import Services
 from tests.resources.data.test_closing import Watched, iteration, origin
@@ -270,3 +285,141 @@ async def test_what_happened_to_one_step_is_not_told_to_the_next() -> None:
     assert factory.calls == 3, "what is made is not made again"
     resources.close()
     await resources.ended()
+
+
+def _numbers(*numbers: int) -> ListDataset:
+    return ListDataset(origin(), tuple(map(np.int64, numbers)))
+
+
+def _drawn() -> DatasetValue:
+    return SamplingDataset(origin(), _numbers(*range(40)), np.float32(0.5), np.int64(3), np.int64(4))
+
+
+def _windows(size: int, shift: int, stride: int, *, drops: bool = True) -> DatasetValue:
+    made = origin(drop_remainder=drops)
+    return SlidingWindowDataset(made, _numbers(*range(5)), *map(np.int64, (size, shift, stride)))
+
+
+def _weighted() -> DatasetValue:
+    sources = (_numbers(1, 2, 3), _numbers(10, 20, 30, 40), _numbers(100))
+    return WeightedFlatMapDataset(origin(), sources, (np.float64(1), np.float64(2), np.float64(1)))
+
+
+def _directed() -> DatasetValue:
+    return DirectedInterleaveDataset(
+        origin(), _numbers(0, 1, 0, 0, 1, 1), (_numbers(1, 2), _numbers(10, 20, 30))
+    )
+
+
+def _shuffled() -> DatasetValue:
+    of = origin(reshuffle_each_iteration=True)
+    return ShuffleAndRepeatDataset(of, _numbers(*range(5)), *map(np.int64, (3, 7, 8, 3)))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        _drawn,
+        lambda: _windows(2, 1, 2),
+        lambda: _windows(2, 3, 1),
+        _weighted,
+        _directed,
+        _shuffled,
+        lambda: UniqueDataset(origin(), _numbers(1, 2, 1, 3, 2, 4)),
+        lambda: ZipDataset(origin(), (_numbers(1, 2, 3), _numbers(4, 5))),
+        lambda: ConcatenateDataset(origin(), _numbers(1, 2), _numbers(3, 4, 5)),
+    ],
+    ids=["sample", "windows", "apart", "weighted", "directed", "shuffled", "unique", "zip", "concatenate"],
+)
+async def test_what_is_said_of_a_place_stays_what_it_was(made: Callable[[], DatasetValue]) -> None:
+    """Though its iterator goes on, and others go on from there, more than one."""
+    whole = await _given(made(), 60)
+    assert whole[-1] == "end"
+    async with iteration() as run:
+        for place in range(len(whole)):
+            asked = made().iterator(run)
+            for _ in range(place):
+                await asked.next()
+            state = await asked.state()
+            while await asked.next() is not None:
+                pass
+            for _ in range(2):
+                other = made().iterator(run)
+                await other.restore(state)
+                rest: list[Any] = []
+                while (element := await other.next()) is not None:
+                    value: Any = element[0]
+                    rest.append(value.tolist())
+                assert rest == whole[place:-1]
+
+
+@pytest.mark.parametrize(
+    ("size", "shift", "stride", "drops", "windows"),
+    [
+        (2, 1, 3, True, [[0, 3], [1, 4]]),  # one of 2 and 4 has a place, and that beyond the end
+        (2, 1, 3, False, [[0, 3], [1, 4], [2], [3], [4]]),
+        (2, 4, 1, True, [[0, 1]]),
+        (2, 4, 1, False, [[0, 1], [4]]),
+        (3, 2, 1, True, [[0, 1, 2], [2, 3, 4]]),
+        (6, 1, 1, True, []),
+    ],
+)
+async def test_windows_that_reach_beyond_the_end(
+    size: int, shift: int, stride: int, drops: bool, windows: list[Any]
+) -> None:
+    assert await _given(_windows(size, shift, stride, drops=drops), 9) == [*windows, "end"]
+
+
+async def test_elements_of_another_shape_are_others() -> None:
+    one = np.array(1)
+    elements = (one, one.reshape(1), one, one.reshape(1, 1), np.array([1, 1]), one.reshape(1))
+    made = UniqueDataset(origin(), ListDataset(origin(), elements))
+    assert await _given(made, 9) == [1, [1], [[1]], [1, 1], "end"]
+
+
+@pytest.mark.parametrize(
+    ("count", "index", "fits"), [(3, 2, True), (2, 0, False), (2, 2, False), (0, 0, False)]
+)
+async def test_no_shard_may_be_empty_where_that_is_asked_for(count: int, index: int, fits: bool) -> None:
+    """Each shard finds out by itself: also one that has an element says that another has none."""
+    made = ShardDataset(origin(require_non_empty=True), Watched(count), np.int64(3), np.int64(index))
+    found = await _given(made, 3)
+    assert found == ([index, "end"] if fits else [*range(index, count, 3), None, "end"])
+
+
+def _of(count: int) -> DatasetValue:
+    return Watched(count)
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (lambda: TakeDataset(origin(), _of(10), np.int64(3)), 3),
+        (lambda: TakeDataset(origin(), _of(2), np.int64(3)), 2),
+        (lambda: TakeDataset(origin(), _of(INFINITE), np.int64(3)), 3),
+        (lambda: TakeDataset(origin(), _of(UNKNOWN), np.int64(3)), UNKNOWN),
+        (lambda: TakeDataset(origin(), _of(UNKNOWN), np.int64(0)), 0),
+        (lambda: TakeDataset(origin(), _of(INFINITE), np.int64(-1)), INFINITE),
+        (lambda: SkipDataset(origin(), _of(10), np.int64(3)), 7),
+        (lambda: SkipDataset(origin(), _of(2), np.int64(3)), 0),
+        (lambda: SkipDataset(origin(), _of(INFINITE), np.int64(3)), INFINITE),
+        (lambda: SkipDataset(origin(), _of(INFINITE), np.int64(-1)), 0),
+        (lambda: RepeatDataset(origin(), _of(0), np.int64(-1)), 0),
+        (lambda: RepeatDataset(origin(), _of(UNKNOWN), np.int64(-1)), UNKNOWN),
+        (lambda: RepeatDataset(origin(), _of(INFINITE), np.int64(0)), 0),
+        (lambda: RepeatDataset(origin(), _of(3), np.int64(-1)), INFINITE),
+        (lambda: RepeatDataset(origin(), _of(3), np.int64(4)), 12),
+        (lambda: ConcatenateDataset(origin(), _of(UNKNOWN), _of(INFINITE)), INFINITE),
+        (lambda: ConcatenateDataset(origin(), _of(UNKNOWN), _of(3)), UNKNOWN),
+        (lambda: ZipDataset(origin(), (_of(INFINITE), _of(3), _of(5))), 3),
+        (lambda: ZipDataset(origin(), (_of(INFINITE), _of(INFINITE))), INFINITE),
+        (lambda: ZipDataset(origin(), (_of(0), _of(UNKNOWN))), UNKNOWN),
+        (lambda: ShardDataset(origin(), _of(10), np.int64(4), np.int64(1)), 3),
+        (lambda: ShardDataset(origin(), _of(10), np.int64(4), np.int64(2)), 2),
+        (lambda: _batches(_of(10), 4), 3),
+        (lambda: BatchDataset(origin(), _of(10), np.int64(4), True), 2),
+        (lambda: _batches(_of(INFINITE), 4), INFINITE),
+    ],
+)
+def test_how_many_elements_there_will_be(made: Callable[[], DatasetValue], expected: int) -> None:
+    assert made().cardinality() == expected

@@ -308,3 +308,43 @@ async def test_what_is_asked_for_is_what_there_is(
             return
         for _ in range(3):
             await session.run(found)
+
+
+async def test_groups_that_are_left_come_by_their_keys() -> None:
+    """Those whose window is full come first, as they get full; the others in rising order of their keys."""
+    graph = fe.Graph()
+    kinds: dict[str, Any] = {"output_types": ["int64"], "output_shapes": [[]]}
+
+    @fe.function(graph, ["int64"])
+    def key(number: Any) -> Any:
+        return number.graph.ops.FloorDiv(number, np.int64(10))
+
+    @fe.function(graph, ["int64"])
+    def size(_: Any) -> Any:
+        return np.int64(2)
+
+    @fe.function(graph, ["int64", "variant"])
+    def reduce(_: Any, window: Any) -> Any:
+        return window
+
+    numbers = graph.ops.TensorSliceDataset(
+        [np.array([30, -10, 31, 20, 0, 32, -20, 1])], Toutput_types=["int64"], output_shapes=[[]]
+    )
+    groups = graph.ops.GroupByWindowDataset(
+        numbers,
+        [],
+        [],
+        [],
+        key_func=key.attr,
+        reduce_func=reduce.attr,
+        window_size_func=size.attr,
+        **kinds,
+    )
+    iterator = graph.ops.IteratorV2(shared_name="it", container="", **kinds)
+    make = graph.ops.MakeIterator(groups, iterator)
+    following = graph.ops.IteratorGetNext(iterator, **kinds)[0]
+    async with fe.Session(graph) as session:
+        await session.run([], targets=[make])
+        assert [int(await session.run(following)) for _ in range(8)] == [30, 31, 0, 1, -20, -10, 20, 32]
+        with pytest.raises(OutOfRangeError):
+            await session.run(following)
