@@ -34,10 +34,14 @@ class SparseTensorsMap:
         return f"<SparseTensorsMap '{self.name}' of {len(self._held)}>"
 
     def add(self, parts: tuple[Array, Array, Array]) -> int:
-        """Keep indices, values and dense shape; returns their number."""
+        """Keep copies of indices, values and dense shape: they may be feeds, or rows of a large batch.
+
+        Returns their number.
+        """
+        indices, values, shape = parts
         number = self._next
         self._next += 1
-        self._held[number] = parts
+        self._held[number] = indices.copy(), values.copy(), shape.copy()
         return number
 
     def take(self, number: int) -> tuple[Array, Array, Array]:

@@ -39,7 +39,9 @@ class SessionTensor:
 
 def _keep(value: Value, dtype: DType, ctx: KernelContext, node: Node) -> SessionTensor:
     name = f"{node.name};{next(_NUMBERS)};{ctx.device}"
-    held = SessionTensor(name, to_array(value), dtype)
+    array = to_array(value)
+    # What comes in may be a feed, which is its owner's to change.
+    held = SessionTensor(name, array.copy() if array is value else array, dtype)
     return ctx.resources.lookup_or_create("", name, SessionTensor, lambda: held)
 
 

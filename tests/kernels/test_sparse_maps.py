@@ -46,6 +46,26 @@ async def test_what_is_added_is_taken_once() -> None:
         ]
 
 
+async def test_what_is_kept_is_not_the_feed() -> None:
+    """Who fed it may write there again."""
+    graph = fe.Graph()
+    ops = graph.ops
+    fed = [graph.placeholder(*each) for each in (("int64", [None, 2]), ("float32", [None]), ("int64", [2]))]
+    one = ops.AddSparseToTensorsMap(*fed, shared_name=b"map")
+    many = ops.AddManySparseToTensorsMap(*fed, shared_name=b"map")
+    handles = graph.placeholder("int64", [None])
+    take = ops.TakeManySparseFromTensorsMap(handles, dtype="float32", shared_name=b"map")
+    arrays = [np.array(_INDICES), np.array([1, 2, 3], np.float32), np.array([2, 4])]
+    async with fe.Session(graph) as session:
+        numbers = await session.run([one, many], dict(zip(fed, arrays, strict=True)))
+        for array in arrays:
+            array[...] = 0
+        whole = _lists(await session.run(list(take), {handles: [int(numbers[0])]}))
+        rows = _lists(await session.run(list(take), {handles: numbers[1]}))
+    assert whole == [[[0, 0, 1], [0, 1, 0], [0, 1, 3]], [1, 2, 3], [1, 2, 4]]
+    assert rows == [_INDICES, [1, 2, 3], [2, 4]]
+
+
 async def test_another_type_than_the_kept_one_is_refused() -> None:
     graph = fe.Graph()
     one = graph.ops.AddSparseToTensorsMap(*_sparse(graph), shared_name=b"map")

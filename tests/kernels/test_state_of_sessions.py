@@ -36,6 +36,22 @@ async def test_a_later_step_uses_what_an_earlier_one_kept(graph: fe.Graph) -> No
                 await session.run(fetches, {"handle:0": first}, targets=targets)
 
 
+@pytest.mark.parametrize("op", ["GetSessionHandle", "GetSessionHandleV2"])
+async def test_what_is_kept_is_not_the_feed(op: str) -> None:
+    """Who fed it may write there again."""
+    g = fe.Graph()
+    x = g.placeholder("float32", [2], name="x")
+    kept = getattr(g.ops, op)(x, name="keep")
+    name = g.placeholder("string", [], name="handle")
+    g.ops.GetSessionTensor(name, dtype="float32", name="use")
+    async with fe.Session(g) as session:
+        fed = np.array([1, 2], np.float32)
+        handle = await session.run(kept, {x: fed})
+        fed[:] = 9
+        found = await session.run("use:0", {name: getattr(handle, "name", handle)})
+        assert found.tolist() == [1, 2]
+
+
 async def test_a_handle_of_another_type_or_session_is_refused(graph: fe.Graph) -> None:
     async with fe.Session(graph) as session, fe.Session(graph) as other:
         handle = await session.run("keep:0", {"x:0": 2.0})
