@@ -21,6 +21,7 @@ from flowengine.kernels.math import division as math_division
 from flowengine.kernels.math.cast import convert
 from flowengine.kernels.numpy.channels import Blocks
 from flowengine.kernels.numpy.sorting import _top
+from flowengine.kernels.quantized import codes
 
 Run = Callable[..., Any]
 
@@ -190,6 +191,29 @@ def test_top_k_is_the_head_of_a_stable_sort(rows: Any, k: int) -> None:
         assert value.tolist() == row[expected].tolist()
     unsorted_values, _ = _top(rows, k, False)
     np.testing.assert_array_equal(np.sort(unsorted_values, axis=1), np.sort(values, axis=1))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_codes_are_rounded_to_the_nearest_and_halves_away_from_zero(kind: Any) -> None:
+    """Also just below a half, and where no half can be told any more: with a half added both would go up."""
+    below = np.nextafter(kind(0.5), kind(0))
+    large = kind(2.0 ** (np.finfo(kind).nmant) + 1)
+    x = np.array([0, below, 0.5, 1.5, 2.5, 3.49, large], kind)
+    expected = [0, 0, 1, 2, 3, 3, large]
+    assert codes.rounded(np, x).tolist() == expected
+    assert codes.rounded(np, -x).tolist() == [-each for each in expected]
+
+
+@pytest.mark.parametrize("name", ["quint8", "qint8", "qint32"])
+def test_all_codes_of_a_range_without_extent_are_its_number(name: str) -> None:
+    kind = dtypes.as_dtype(name)
+    many = np.array([kind.min, 7, kind.max], kind.as_numpy_dtype)
+    assert codes.numbers(np, many, 3, 3, kind).tolist() == [3, 3, 3]
+    assert codes.dequantized(many, 3, 3, kind).tolist() == [3, 3, 3]
+    assert codes.number(7, 3, 3, kind) == 3
+    assert (
+        codes.quantized_exactly(np, np.array([-5, 3, 5], np.float32), 3, 3, kind).tolist() == [kind.min] * 3
+    )
 
 
 @given(hnp.arrays(np.float64, st.integers(0, 50), elements=st.floats(-1e25, 1e25)))

@@ -58,7 +58,17 @@ def test_every_integer_comes_back(numbers: list[int]) -> None:
 
 @pytest.mark.parametrize(
     ("pos", "length", "part"),
-    [(-1, 2, b"o"), (5, 1, b""), (2, -1, b"llo"), (-5, 10, b"hello"), (1, 0, b"")],
+    [
+        (-1, 2, b"o"),
+        (-2, 2, b"lo"),
+        (-3, 2, b"ll"),
+        (-5, 5, b"hello"),
+        (-5, 0, b""),
+        (5, 1, b""),
+        (2, -1, b"llo"),
+        (-5, 10, b"hello"),
+        (1, 0, b""),
+    ],
 )
 def test_substr_of_bytes(pos: int, length: int, part: bytes) -> None:
     assert strings.substr(b"hello", np.int32(pos), np.int32(length), unit=b"BYTE") == part

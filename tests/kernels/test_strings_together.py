@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flowengine.core import dtypes
@@ -49,6 +49,8 @@ _NUMBERS = st.one_of(
     st.lists(_NUMBERS, min_size=1, max_size=4),
     st.sampled_from([dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64, dtypes.uint64]),
 )
+@example(texts=[b"7", b"-0"], dtype=dtypes.uint64)
+@example(texts=[b"-0"], dtype=dtypes.int64)
 def test_many_numbers_are_read_as_each_is_alone(
     run_op: RunOp, texts: list[bytes], dtype: dtypes.DType
 ) -> None:
