@@ -84,7 +84,7 @@ def test_running_products_from_either_end_with_zeros(
 
 
 #: (op, inputs, the gradient of the output, the gradients of the inputs) where differences say nothing.
-EDGES: list[tuple[str, list[list[Any]], list[Any], list[list[Any] | None]]] = [
+EDGES: list[tuple[str, list[Any], list[Any], list[list[Any] | None]]] = [
     # No logarithm of what is not positive.
     ("Pow", [[0.0, -2.0, 4.0], [2.0, 3.0, 1.0]], [1, 1, 1], [[0, 12, 1], [0, 0, 4 * np.log(4)]]),
     # To the first where both are the same.
