@@ -6,7 +6,8 @@
             await session.run("train")
 
 Whoever has enough asks for a stop; everybody else looks, or waits for it. The first error is the one that the
-block raises; an end of input counts as a stop and not as an error.
+block raises; an end of input counts as a stop and not as an error. After a stop without an error, errors of
+the block's steps are not told, whose queues may have been closed by it; its other errors are.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, Final
 
 import trio
 
-from flowengine.core.errors import FailedPreconditionError, OutOfRangeError
+from flowengine.core.errors import FailedPreconditionError, OpError, OutOfRangeError
 
 #: How long tasks may take to stop by themselves before they are cancelled. A pipeline stops when its queues
 #: are closed, within one step; what takes longer is stuck or waits for something that nobody closes.
@@ -174,3 +175,6 @@ class Coordinator:
             raise raised  # cancelled from outside, or interrupted: that goes on
         if self._error is not None:
             raise self._error
+        own = self._filtered(raised)
+        if own is not None and not isinstance(own, OpError):
+            raise own  # no step's that ended with its queues: the stop is not why

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 import trio
 import trio.testing
 from trio.testing import MockClock
 
-from flowengine.core.errors import FailedPreconditionError, OutOfRangeError
+from flowengine.core.errors import CancelledError, FailedPreconditionError, OutOfRangeError
 from flowengine.train import Coordinator
 
 
@@ -60,6 +62,23 @@ async def test_a_task_that_is_at_its_end_stops_everybody_without_an_error() -> N
     async with Coordinator() as coordinator:
         coordinator.start(end)
         await coordinator.wait_for_stop()
+
+
+@pytest.mark.parametrize(
+    ("error", "is_told"),
+    [
+        (ValueError("a slip in the block"), True),
+        (CancelledError("its queue was closed"), False),
+        (OutOfRangeError("its queue is empty"), False),
+    ],
+)
+async def test_after_a_stop_errors_of_steps_follow_from_it_and_others_do_not(
+    error: Exception, is_told: bool
+) -> None:
+    with pytest.raises(ValueError, match="slip") if is_told else nullcontext():
+        async with Coordinator() as coordinator:
+            coordinator.request_stop()
+            raise error
 
 
 async def test_other_errors_may_be_an_end() -> None:

@@ -204,6 +204,8 @@ class SessionPlans:
         )
 
     def _keep(self, key: Any, prepared: PreparedPlan) -> None:
+        if self.kept.get(key) is prepared:
+            return  # several asked for it, and another has kept it
         if len(self.kept) >= PLANS_MAX:
             del self.kept[next(iter(self.kept))]
         if self._ledger is not None:

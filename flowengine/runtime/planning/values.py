@@ -83,7 +83,8 @@ class FeedSpec:
                 value, f"it holds {'strings or objects' if given.dtype.kind in 'OSU' else given.dtype}"
             )
         try:
-            result = np.asarray(given, dtype=self._numpy)
+            with np.errstate(over="ignore"):  # what is too large for a float is an infinity
+                result = np.asarray(given, dtype=self._numpy)
         except (ValueError, TypeError, OverflowError) as error:
             raise self._unfit(value, str(error)) from None
         is_whole = self.dtype.is_integer or self.dtype.is_quantized
