@@ -45,6 +45,31 @@ def test_a_sum_has_the_entries_of_both(
     assert shape.tolist() == [3, 4]
 
 
+_ANY_ORDER = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), max_size=6)
+
+
+@given(_ANY_ORDER, _ANY_ORDER)
+def test_entries_out_of_order_are_walked_through_as_they_stand(
+    run_op: RunOp, a: list[tuple[int, int]], b: list[tuple[int, int]]
+) -> None:
+    """The smaller of two heads goes on, and both where they are equal, as if both lists were in order."""
+    operands: list[Any] = []
+    number = 1
+    for places in (a, b):
+        values = np.arange(number, number + len(places), dtype=np.float32)
+        operands += [np.array(places, np.int64).reshape(-1, 2), values, np.array([3, 4])]
+        number += len(places)
+    indices, values, _ = run_op("SparseAdd", *operands, np.float32(0))
+    heads = [list(zip(a, operands[1], strict=True)), list(zip(b, operands[4], strict=True))]
+    total: list[tuple[tuple[int, int], float]] = []
+    while heads[0] or heads[1]:
+        least = min(each[0][0] for each in heads if each)
+        taken = [each.pop(0)[1] for each in heads if each and each[0][0] == least]
+        total.append((least, sum(taken)))
+    assert [tuple(place) for place in indices.tolist()] == [place for place, _ in total]
+    assert values.tolist() == [value for _, value in total]
+
+
 _NUMBER = st.one_of(st.integers(-2, 3), st.integers(2**40, 2**40 + 2), st.integers(-(2**63), 2**63 - 1))
 
 
