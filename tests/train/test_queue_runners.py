@@ -82,6 +82,26 @@ async def test_the_end_of_the_input_closes_one_queue_after_the_other() -> None:
         assert await session.run(closed)
 
 
+async def test_the_last_of_several_that_fill_a_queue_closes_it() -> None:
+    """One source has two elements, the other nine, of which none is lost."""
+    graph = fe.Graph()
+    queue = GraphQueue.fifo(graph, 2, ["int32"], [[]])
+    enqueues = []
+    for first, limit in ((100, 2), (0, 9)):
+        (number,) = fe.train.range_input_producer(graph, limit, num_epochs=1, shuffle=False).dequeue()
+        enqueues.append(queue.enqueue([graph.ops.Add(number, np.int32(first))]))
+    close = queue.close()
+    fe.train.add_queue_runner(
+        graph, QueueRunner(queue.handle, enqueues, close, queue.close(cancel_pending_enqueues=True))
+    )
+    (number,) = queue.dequeue()
+    seen: list[int] = []
+    async with fe.Session(graph) as session, QueueRunners(session) as coordinator:
+        while not coordinator.should_stop():
+            seen.append(int(await session.run(number)))
+    assert sorted(seen) == [*range(9), 100, 101]
+
+
 async def test_a_failure_of_a_runner_cancels_the_block_and_is_its_only_error() -> None:
     graph = fe.Graph()
     queue = failing(graph, 2)
