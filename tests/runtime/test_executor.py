@@ -276,6 +276,8 @@ async def test_a_parked_item_of_a_cancelled_step_is_forgotten() -> None:
                     readers.start_soon(session.run, lab.read)
                     await trio.testing.wait_all_tasks_blocked()
                     scope.cancel()
+            (variable,) = session.resources.held(Variable)
+            assert not variable._parked, "who is gone is not woken"
             lab.go.set()
         assert (await session.run(lab.read))[0] == 2
 
