@@ -26,7 +26,7 @@ from tests.devices.placing import opener
 
 NIGHTLY: Final = os.environ.get("FLOWENGINE_TEST_PROFILE") == "nightly"
 #: (all on the GPU, thrown on both devices): each wait of these is left out in turn.
-SEEDS: Final = range(8) if NIGHTLY else range(2)
+SEEDS: Final = range(8) if NIGHTLY else range(1)
 #: Most waits of sessions are found when they are missing; so many in a hundred may follow from others.
 IMPLIED_PERCENT: Final = 2
 #: In these graphs every kind of wait is made, all on the GPU.

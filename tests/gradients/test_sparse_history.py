@@ -149,7 +149,7 @@ def peak(iterations: int, every: int) -> tuple[Any, int]:
 
 @pytest.mark.parametrize(
     ("iterations", "every"),
-    [(1000, 32), pytest.param(10_000, 100, marks=pytest.mark.slow)],
+    [(1000, 32), pytest.param(10_000, 100, marks=[pytest.mark.slow, pytest.mark.nightly])],
     ids=["fewer", "whole"],
 )
 def test_the_peak_of_many_iterations(iterations: int, every: int) -> None:
