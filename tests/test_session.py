@@ -13,7 +13,6 @@ import trio
 
 import flowengine as fe
 from flowengine.core.targets import register_scheme
-from flowengine.runtime.planning import session_plans
 
 Pair = namedtuple("Pair", "first second")
 
@@ -98,32 +97,6 @@ async def test_a_feed_that_does_not_fit_is_refused(value: Any, message: str) -> 
     async with fe.Session(doubled()) as session:
         with pytest.raises(fe.errors.InvalidArgumentError, match=message):
             await session.run("y:0", {"x:0": value})
-
-
-async def test_a_plan_that_several_ask_for_at_once_takes_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_plans, "PLANS_MAX", 2)
-    graph = fe.Graph()
-    y = graph.placeholder("float32", [], name="x")
-    for _ in range(2000):
-        y = graph.ops.Neg(y)  # so many that a plan of them is made in more than one turn of the event loop
-    graph.placeholder("float32", [], name="x_1")
-    async with fe.Session(graph) as session:
-        for name in ("x", "x_1"):
-            await session.run(f"{name}:0", {f"{name}:0": 1.0})
-        async with trio.open_nursery() as nursery:
-            for _ in range(3):
-                nursery.start_soon(session.run, y.name, {"x:0": 1.0})
-        assert [key[0] for key in session._plans] == ["x_1:0", y.name]
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
-async def test_what_is_too_large_for_a_float_is_an_infinity(dtype: str) -> None:
-    """And nothing warns of it: a program whose warnings are errors gets a value, too."""
-    graph = fe.Graph()
-    x = graph.placeholder(dtype, None, name="x")
-    y = graph.ops.Cast(x, DstT="float64")
-    async with fe.Session(graph) as session:
-        assert (await session.run(y, {x: [1e300, -1e300, 1.0]})).tolist() == [np.inf, -np.inf, 1.0]
 
 
 async def test_parts_that_a_structure_does_not_have_are_not_fed() -> None:

@@ -16,6 +16,7 @@ from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.ir.graph import Node
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import kernel
+from flowengine.resources.elements import own
 
 _NUMBERS: Final = itertools.count()
 
@@ -39,9 +40,8 @@ class SessionTensor:
 
 def _keep(value: Value, dtype: DType, ctx: KernelContext, node: Node) -> SessionTensor:
     name = f"{node.name};{next(_NUMBERS)};{ctx.device}"
-    array = to_array(value)
-    # What comes in may be a feed, which is its owner's to change.
-    held = SessionTensor(name, array.copy() if array is value else array, dtype)
+    (kept,) = own((value,))
+    held = SessionTensor(name, to_array(kept), dtype)
     return ctx.resources.lookup_or_create("", name, SessionTensor, lambda: held)
 
 

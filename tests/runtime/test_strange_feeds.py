@@ -67,3 +67,11 @@ def test_an_array_of_another_class_is_fed_as_a_plain_one() -> None:
 
     fed = np.ones(3, np.float32).view(Own)
     assert type(FeedSpec("x:0", as_dtype("float32")).convert(fed)) is np.ndarray
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_what_is_too_large_for_a_float_is_an_infinity(dtype: str) -> None:
+    """Nothing warns of it: a program whose warnings are errors gets a value, too."""
+    found = FeedSpec("x:0", as_dtype(dtype)).convert([1e300, -1e300, 1.0])
+    assert found.dtype == as_dtype(dtype).as_numpy_dtype
+    assert found.astype(np.float64).tolist() == [np.inf, -np.inf, 1.0]

@@ -29,8 +29,8 @@ class OneShot:
         """The iterator with its dataset.
 
         Raises what the function does, and InvalidArgumentError where that gives no dataset. Failed or
-        cancelled, it leaves the dataset to be made by the next who asks: TensorFlow tells everyone what the
-        first was told, though that step may have been cancelled, or late.
+        cancelled, it leaves the dataset to be made by the next who asks. In TensorFlow all are told what the
+        first was told; but that may be its own deadline, of which the others know nothing.
         """
         if not self._is_made:
             async with self._lock:

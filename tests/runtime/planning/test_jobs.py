@@ -23,7 +23,7 @@ from flowengine.kernels.load import load_all
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes.simplify import fold
-from flowengine.runtime.planning import tiers
+from flowengine.runtime.planning import session_plans, tiers
 from flowengine.runtime.planning.tiers import TieredPlan
 from flowengine.runtime.turn_line import SLICE_SECONDS
 from flowengine.runtime.turns import current_turns
@@ -160,6 +160,24 @@ def test_one_plan_is_made_by_all_who_ask_for_it(seed: int, asking: int, cancelle
     lab.play(main, seed)
     assert found.count(40.0) >= asking
     assert lab.folded == 40
+
+
+def test_a_plan_that_several_ask_for_takes_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of those that are kept it displaces the oldest, and no more."""
+    monkeypatch.setattr(session_plans, "PLANS_MAX", 2)
+    lab = Lab()
+    oldest, older, fetch = (lab.chain(name, length) for name, length in (("a", 1), ("b", 1), ("c", 40)))
+
+    async def main() -> None:
+        async with lab.session() as session:
+            await session.run(oldest)
+            await session.run(older)
+            async with trio.open_nursery() as nursery:
+                for _ in range(3):
+                    nursery.start_soon(session.run, fetch)
+            assert [key[0] for key in session._plans] == [older, fetch]
+
+    lab.play(main)
 
 
 def test_a_plan_that_was_left_is_gone_on_with() -> None:
