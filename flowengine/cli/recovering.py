@@ -58,8 +58,9 @@ async def run_recovering(
             steps=job.steps,
             target=job.at,
             config=job.config,
-            init=running(job.inits or facts.initializers),
-            local_init=running(facts.local),
+            # Also before a restore: a variable that the checkpoint lacks keeps its initial value.
+            init=(),
+            local_init=running([*(job.inits or facts.initializers), *facts.local]),
             saver=None if facts.content is None else Saver.from_meta_graph(facts.content),
             global_step=facts.global_step,
             save_steps=training.save_every or None,

@@ -40,7 +40,8 @@ Without --fetch and --target it shows what the graph wants and gives, and how to
 A SavedModel's variables are restored, and it is called by its default signature: NAME is an input of that,
 and all its outputs are shown under their names; --signature names another. The variables of a .meta or
 graph.pb are restored from the checkpoint beside it, or from the one that --restore names, unless --init or
---target is there to set them.
+--target is there to set them. With --init and --restore the initializers run first: a variable that the
+checkpoint lacks keeps its initial value.
 
 \b
 SOURCE, after --feed NAME=, is one of
@@ -92,7 +93,9 @@ def _fraction(_: click.Context, __: click.Parameter, value: str | None) -> float
 )
 @click.option("-y", "--fetch", "fetches", multiple=True, metavar="NAME", help="Fetch a tensor in every step.")
 @click.option("-t", "--target", "targets", multiple=True, metavar="NODE", help="Run a node in every step.")
-@click.option("--init", "inits", multiple=True, metavar="NODE", help="Run a node once, before the steps.")
+@click.option(
+    "--init", "inits", multiple=True, metavar="NODE", help="Run a node once, before a restore and the steps."
+)
 @click.option(
     "--final", "finals", multiple=True, metavar="NAME", help="Fetch a tensor once, after the steps."
 )
@@ -130,9 +133,7 @@ def _fraction(_: click.Context, __: click.Parameter, value: str | None) -> float
 @click.option(
     "--save-every", type=click.IntRange(min=1), metavar="N", help="Save every N steps, not at the end only."
 )
-@click.option(
-    "--resume", is_flag=True, help="Go on from the latest checkpoint, if there is one, without --init."
-)
+@click.option("--resume", is_flag=True, help="Go on from the latest checkpoint, if there is one.")
 @click.option(
     "--recover",
     is_flag=True,
@@ -265,7 +266,8 @@ def _reported(
             _keep(report, job, output)
         raise
     except FailedPreconditionError as error:
-        raise remedied(error, source, path, was_restored=job.restoration is not None) from error
+        trains = job.training is not None
+        raise remedied(error, source, path, restoration=job.restoration, trains=trains) from error
     return report
 
 

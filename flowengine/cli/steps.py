@@ -37,7 +37,7 @@ class Invocation:
     config: Config | None = None
     #: The target of the session; "" for this process.
     at: str = ""
-    #: What gives the variables their values before anything else runs.
+    #: Restores the variables after the nodes in `inits` have run.
     restoration: Restoration | None = None
     #: What the fetches are called where they are shown; their own names where it is empty.
     names: list[str] = field(default_factory=list)
@@ -98,10 +98,11 @@ async def _run_steps(job: Invocation, report: RunReport, interrupt: Interrupt) -
                 await session.run((), job.feeds, targets=[node], options=options)
 
         try:
-            if job.restoration is not None:
-                await job.restoration.restore(session, initialize)
             if job.training is None:
-                await initialize(job.inits)
+                if job.restoration is None:
+                    await initialize(job.inits)
+                else:
+                    await job.restoration.restore(session, initialize, job.inits)
                 await _train(session, job, report, options)
             else:
                 async with job.training.around(session, job.inits, initialize) as after_step:

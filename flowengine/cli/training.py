@@ -14,6 +14,7 @@ from flowengine.ir.traits import GivesVariable
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
+    from flowengine.ir.graph import NodeGraph
     from flowengine.session import Session
 
 #: What checkpoints are called in the directory, before the step.
@@ -37,6 +38,14 @@ class MetaFacts:
     train: list[str] = field(default_factory=list)
     global_step: str | None = None
     runners: bool = False
+
+    def unrestored(self, graph: NodeGraph) -> list[str]:
+        """Return those of `local` that may run after a restore: they undo nothing of it."""
+        if self.content is None or not self.content.HasField("saver_def"):
+            return self.local
+        from flowengine.train.saver_nodes import left_to_initialize
+
+        return left_to_initialize(graph, self.local, _node(self.content.saver_def.restore_op_name))
 
 
 @dataclass(slots=True)
@@ -85,7 +94,9 @@ class RunCheckpoints:
     async def around(
         self, session: Session, inits: Sequence[str], initialize: Callable[[Sequence[str]], Awaitable[None]]
     ) -> AsyncIterator[Callable[[], Awaitable[Any]]]:
-        """Restore or initialise, then give what is to be called after each step; at the end save.
+        """Initialize, restore the checkpoint of a run that goes on, and save at the end of the block.
+
+        The block calls the function that this yields after each step.
 
         inits        nodes that initialise instead of those that the MetaGraphDef names
         initialize   runs nodes, one after the other
@@ -95,15 +106,14 @@ class RunCheckpoints:
         from flowengine.train import QueueRunners, Saver, save_every
 
         saver = Saver() if self.facts.content is None else Saver.from_meta_graph(self.facts.content)
-        if self.resumed is None:
-            await initialize(inits or self.facts.initializers)
-        else:
+        await initialize(inits or self.facts.initializers)
+        if self.resumed is not None:
             try:
                 await saver.restore(session, self.resumed)
             except OpError as error:
                 text = f"{type(error).__name__}: {error.message}"
                 raise CommandError(f"cannot resume from {self.resumed}: {text}", UNREADABLE_GRAPH) from error
-        await initialize(self.facts.local)
+        await initialize(self.facts.local if self.resumed is None else self.facts.unrestored(session.graph))
         counter = self.facts.global_step
         first = 0 if counter is not None or self.resumed is None else step_of(self.resumed)
         path = os.path.join(self.directory, STEM)

@@ -8,14 +8,16 @@ names, and holds no second copy. Whatever else they do (tables, iterators, shape
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
+from flowengine.core import dtypes
 from flowengine.core.arrays import to_array
 from flowengine.core.names import parse_tensor_name
 from flowengine.graphs.saving import SaverNodes
 from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
+from flowengine.ir.traits import HandsOn, Orders, Reads
 from flowengine.train.saveables import Saveable, of_variable, variable_behind
 
 #: {op: (position of the names, of shapes and slices or None, of the first tensor)}
@@ -57,6 +59,36 @@ def resolve(graph: NodeGraph, nodes: SaverNodes) -> list[Saveable] | None:
         return None
     wanted = {(each.container, each.shared_name): (each.name, each.spec) for each in saved}
     return saved if wanted == restored and len(wanted) == len(saved) else None
+
+
+def left_to_initialize(graph: NodeGraph, initializers: Iterable[str], restore: str) -> list[str]:
+    """Return the initializers that do not undo what a saver's node has restored, in their order.
+
+    initializers   nodes that each set a variable, fill a table, or begin an iterator; a group of them counts
+                   as its members
+    restore        the node that restores, such as "save/restore_all"
+
+    An initializer whose variable, table or iterator the node restores is left out, because running it
+    afterwards would replace the restored value.
+    """
+    restored = {name for node in _behind(graph, restore) for name in _set_by(node)}
+    left: dict[str, None] = {}
+    waiting = list(initializers)[::-1]
+    while waiting:
+        node = graph[waiting.pop()]
+        if node.has(Orders) and not node.inputs:
+            waiting += reversed(node.control_inputs)
+        elif restored.isdisjoint(_set_by(node)):
+            left.setdefault(node.name)
+    return list(left)
+
+
+def _set_by(node: Node) -> set[str]:
+    """The nodes of the variables that a node writes, and of the tables and iterators that it uses."""
+    if node.has(Reads) or node.has(HandsOn):
+        return set()
+    types = zip(node.inputs, node.input_types(), strict=True)
+    return {port.node for port, dtype in types if dtype.is_ref or dtype is dtypes.resource}
 
 
 def _behind(graph: NodeGraph, name: str) -> Iterator[Node]:

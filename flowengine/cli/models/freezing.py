@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -20,8 +20,8 @@ HELP: Final = """\
 Write what the outputs of GRAPH need, with the variables as constants: one file that runs alone.
 
 GRAPH is a SavedModel directory, or a GraphDef or MetaGraphDef file whose variables come from --restore, from
-a checkpoint beside it, or from --init. Of a SavedModel the outputs are those of its default signature, or
-of --signature; of another graph --fetch names them.
+a checkpoint beside it, or from --init, which runs before a restore. Of a SavedModel the outputs are those of
+its default signature, or of --signature; of another graph --fetch names them.
 """
 
 
@@ -31,7 +31,7 @@ of --signature; of another graph --fetch names them.
 @click.option("--signature", metavar="NAME", help="The outputs of this signature are wanted.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Which graph of a SavedModel.")
 @click.option("--restore", metavar="CHECKPOINT", help="Give the variables the values of a checkpoint.")
-@click.option("--init", "inits", multiple=True, metavar="NODE", help="Run a node before.")
+@click.option("--init", "inits", multiple=True, metavar="NODE", help="Run a node first, before a restore.")
 @click.option("-o", "--output", required=True, type=click.Path(), metavar="FILE", help="The graph to write.")
 @import_option
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
@@ -61,7 +61,7 @@ def command(
     click.echo(f"{output}: {', '.join(ports)}{f' of {inputs}' if inputs else ''}")
 
 
-def _frozen(graph: Graph, ports: list[str], restoration: Restoration | None, inits: Iterable[str]) -> bytes:
+def _frozen(graph: Graph, ports: list[str], restoration: Restoration | None, inits: Sequence[str]) -> bytes:
     """The frozen graph as a GraphDef, in a form that older readers know."""
     import trio
 
@@ -77,8 +77,9 @@ def _frozen(graph: Graph, ports: list[str], restoration: Restoration | None, ini
                     await session.run((), targets=[node])
 
             if restoration is not None:
-                await restoration.restore(session, run)
-            await run(inits)
+                await restoration.restore(session, run, inits)
+            else:
+                await run(inits)
             return await freeze(graph, session, ports)
 
     graph_def = trio.run(work).to_graph_def()

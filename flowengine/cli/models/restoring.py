@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from flowengine.cli.failure import STEP_ERROR, UNREADABLE_GRAPH, CommandError
 from flowengine.cli.training import facts_of
-from flowengine.core.errors import FailedPreconditionError, OpError
+from flowengine.core.errors import FailedPreconditionError, NotFoundError, OpError
 from flowengine.ir.traits import GivesVariable
 
 if TYPE_CHECKING:
@@ -38,34 +38,49 @@ class Restoration:
     checkpoint: str | None
     is_found: bool = False
 
-    async def restore(self, session: Session, initialize: Callable[[Iterable[str]], Awaitable[None]]) -> None:
-        """Do it, then initialise what no checkpoint holds; CommandError where it cannot be read."""
+    async def restore(
+        self,
+        session: Session,
+        initialize: Callable[[Iterable[str]], Awaitable[None]],
+        inits: Sequence[str] = (),
+    ) -> None:
+        """Run the nodes of `--init`, restore, then initialize local variables and tables.
+
+        In this order a variable of the checkpoint ends with the checkpoint's value, and a variable that the
+        checkpoint lacks keeps its initial value. Raises what an initializer raises, and CommandError where
+        the checkpoint cannot be read.
+        """
+        await initialize(inits)
         where = self.checkpoint or str(self.source.saved and self.source.saved.path)
         try:
-            await self._restore(session, initialize)
+            await self._restore(session, is_partial=self.is_found or bool(inits))
         except OpError as error:
             text = f"{type(error).__name__}: {error.message}"
             raise CommandError(f"cannot restore from {where}: {text}", UNREADABLE_GRAPH) from error
 
-    async def _restore(
-        self, session: Session, initialize: Callable[[Iterable[str]], Awaitable[None]]
-    ) -> None:
+        if self.source.saved is None and self.source.meta is not None:
+            await initialize(facts_of(self.source.meta, self.source.graph).unrestored(session.graph))
+
+    async def _restore(self, session: Session, *, is_partial: bool) -> None:
         if self.source.saved is not None:
             from flowengine.saved_model.loading import restore
 
             await restore(session, self.source.saved, self.checkpoint)
             return
         from flowengine.train import Saver
+        from flowengine.train.snapshot import listed
 
         assert self.checkpoint is not None
         meta = self.source.meta
         saver = Saver() if meta is None else Saver.from_meta_graph(meta)
         if saver.runs_nodes(session):
             await saver.restore(session, self.checkpoint)
-        else:
-            await saver.restore(session, self.checkpoint, strict=not self.is_found)
-        if meta is not None:
-            await initialize(facts_of(meta, self.source.graph).local)
+            return
+        names = await saver.restore(session, self.checkpoint, strict=not is_partial)
+        if not names and not self.is_found:
+            raise NotFoundError(
+                f"it holds none of the graph's variables: {listed(saver.names(session), 'variable')}"
+            )
 
 
 def restoration_of(
@@ -108,13 +123,25 @@ def has_variables(source: GraphSource) -> bool:
 
 
 def remedied(
-    error: FailedPreconditionError, source: GraphSource, path: str, *, was_restored: bool
+    error: FailedPreconditionError,
+    source: GraphSource,
+    path: str,
+    *,
+    restoration: Restoration | None,
+    trains: bool,
 ) -> Exception:
-    """The error of a variable without a value with what to do about it; any other as it is."""
+    """Return the error of a variable without a value with what to do about it; any other as it is.
+
+    A run that restored a checkpoint is to initialize what the checkpoint lacks, and to restore as well.
+    """
     if "initialized" not in error.message or not has_variables(source):
         return error
     inits = [name for name in source.graph.nodes if _INITIALISERS.fullmatch(name)]
-    ways = [f"--init {inits[0]}" if inits else "--init NODE, for the node that initialises"]
-    if not was_restored:
-        ways.insert(0, f"--restore {shlex.quote(_beside(path) or 'CHECKPOINT')}")
-    return CommandError(f"{type(error).__name__}: {error}: add {' or '.join(ways)}", STEP_ERROR)
+    way = f"--init {inits[0]}" if inits else "--init NODE, for the node that initializes"
+    if restoration is not None and restoration.is_found:
+        # Without --restore, --init alone would leave the checkpoint beside the graph unread.
+        assert restoration.checkpoint is not None
+        way = f"--restore {shlex.quote(restoration.checkpoint)} {way}"
+    elif restoration is None and not trains:
+        way = f"--restore {shlex.quote(_beside(path) or 'CHECKPOINT')} or {way}"
+    return CommandError(f"{type(error).__name__}: {error}: add {way}", STEP_ERROR)
