@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from flowengine.checkpoint.state import CheckpointState, latest_checkpoint
     from flowengine.checkpoint.state import read_state as get_checkpoint_state
     from flowengine.train.bucketing import bucket, bucket_by_sequence_length
-    from flowengine.train.checkpoints import Checkpoints as Checkpoints
     from flowengine.train.coordinator import Coordinator
-    from flowengine.train.hooks import EarlyStopping as EarlyStopping
-    from flowengine.train.hooks import Evaluation as Evaluation
-    from flowengine.train.hooks import Hook as Hook
-    from flowengine.train.hooks import LoopState as LoopState
-    from flowengine.train.hooks import ProgressReports as ProgressReports
-    from flowengine.train.hooks import StopAtNaN as StopAtNaN
+    from flowengine.train.hooks.checkpoints import Checkpoints as Checkpoints
+    from flowengine.train.hooks.hook import EarlyStopping as EarlyStopping
+    from flowengine.train.hooks.hook import Evaluation as Evaluation
+    from flowengine.train.hooks.hook import Hook as Hook
+    from flowengine.train.hooks.hook import ProgressReports as ProgressReports
+    from flowengine.train.hooks.loop_state import LoopState as LoopState
+    from flowengine.train.hooks.stop_at_nan import StopAtNaN as StopAtNaN
     from flowengine.train.inputs import batch, batch_join, shuffle_batch, shuffle_batch_join
     from flowengine.train.periodic import PeriodicSaves, save_every
     from flowengine.train.producers import (
@@ -48,23 +48,23 @@ if TYPE_CHECKING:
 #: {public name: module, and the name there after a colon where it is another}
 _PUBLIC: Final[dict[str, str]] = {
     "CheckpointState": "flowengine.checkpoint.state",
-    "Checkpoints": "flowengine.train.checkpoints",
+    "Checkpoints": "flowengine.train.hooks.checkpoints",
     "Coordinator": "flowengine.train.coordinator",
-    "EarlyStopping": "flowengine.train.hooks",
-    "Evaluation": "flowengine.train.hooks",
+    "EarlyStopping": "flowengine.train.hooks.hook",
+    "Evaluation": "flowengine.train.hooks.hook",
     "GraphQueue": "flowengine.train.queues",
-    "Hook": "flowengine.train.hooks",
+    "Hook": "flowengine.train.hooks.hook",
     "LoopResult": "flowengine.train.training_loop",
-    "LoopState": "flowengine.train.hooks",
+    "LoopState": "flowengine.train.hooks.loop_state",
     "PeriodicSaves": "flowengine.train.periodic",
-    "ProgressReports": "flowengine.train.hooks",
+    "ProgressReports": "flowengine.train.hooks.hook",
     "QueueRunner": "flowengine.train.queue_runners",
     "QueueRunners": "flowengine.train.queue_runners",
     "RecoveredRun": "flowengine.train.recovery",
     "Restart": "flowengine.train.recovery",
     "Saver": "flowengine.train.saver",
     "Snapshot": "flowengine.train.snapshot",
-    "StopAtNaN": "flowengine.train.hooks",
+    "StopAtNaN": "flowengine.train.hooks.stop_at_nan",
     "add_queue_runner": "flowengine.train.queue_runners",
     "batch": "flowengine.train.inputs",
     "batch_join": "flowengine.train.inputs",

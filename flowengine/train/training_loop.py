@@ -39,8 +39,10 @@ import trio
 
 from flowengine.core.errors import InvalidArgumentError, OutOfRangeError
 from flowengine.session import Session
-from flowengine.train.checkpoints import Checkpoints
-from flowengine.train.hooks import Hook, LoopState
+from flowengine.train.hooks.checkpoints import Checkpoints
+from flowengine.train.hooks.hook import Hook
+from flowengine.train.hooks.loop_state import LoopState
+from flowengine.train.hooks.step_values import FetchedValues
 
 #: What a step feeds.
 FeedDict: TypeAlias = Mapping[Any, Any]
@@ -82,7 +84,7 @@ async def loop(
     feeds        what steps feed: a function of the number of steps made before, which is the right number
                  also where a loop goes on from a checkpoint; or feed dictionaries one after the other, whose
                  end is the end of the loop. Not with a function as `step`
-    fetches      what a step returns, for hooks: best a dictionary
+    fetches      what a step returns, for hooks: best a dictionary, whose keys hooks know the values by
     hooks        `Hook`s, and async context managers that the loop is to be in, such as `QueueRunners`
     initialise   whether variables without a value are given one first: those that no checkpoint has set
 
@@ -95,8 +97,9 @@ async def loop(
     if steps is None and feeds is None and not hooks and not callable(step):
         raise InvalidArgumentError("nothing would end this loop: give steps=, feeds= or a hook that stops it")
     take = _taker(session, step, feeds, fetches)
-    state = LoopState(session)
     own = [each for each in hooks if isinstance(each, Hook)]
+    fetched = None if callable(step) else FetchedValues(session.graph, fetches)
+    state = LoopState(session, hooks=own, fetched=fetched)
     async with AsyncExitStack() as stack:
         for each in own:
             if isinstance(each, Checkpoints):
@@ -129,6 +132,7 @@ async def _steps(
             state.stop("end of input")
             return
         state.step += 1
+        state.has_run = True
         for each in hooks:
             await each.after_step(state)
         # A step may end without having waited for anything: others have their turn, and cancellation.

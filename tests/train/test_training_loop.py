@@ -301,16 +301,3 @@ async def test_the_rate_is_of_the_steps_since_the_last_report(autojump_clock: tr
     async with fe.Session(graph) as session:
         await fe.train.loop(session, step, feeds=feeds(), hooks=[report])
     assert lines == ["step 2, 2.0 steps/s", "step 4, 0.5 steps/s", "step 6, 0.5 steps/s"]
-
-
-def test_a_number_that_no_step_has_given_is_told() -> None:
-    graph, total, step = counting()
-    with pytest.raises(fe.errors.InvalidArgumentError, match=r"given 'lost'; there are \['value'\]"):
-        run(
-            graph,
-            step,
-            feeds=lambda number: {"x:0": 1.0},
-            fetches={"value": total},
-            hooks=[fe.train.StopAtNaN("lost")],
-            steps=3,
-        )

@@ -15,7 +15,8 @@ import trio
 
 from flowengine.checkpoint.state import latest_checkpoint
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.train.hooks import Hook, LoopState
+from flowengine.train.hooks.hook import Hook
+from flowengine.train.hooks.loop_state import LoopState
 from flowengine.train.recovery_notes import RecoveryNotes, set_state, state_of
 from flowengine.train.saver import Saver
 
@@ -29,7 +30,8 @@ class Checkpoints(Hook):
     saver          what saves; by default one of all variables that keeps the five newest
     state          {name: object} outside of the graph that is saved and put back: NumPy generators, or what
                    has `state_dict()` and `load_state_dict(state)`
-    metric         name of the number by which a saver with `keep_best` keeps the best: see `LoopState.value`
+    metric         name of the number by which a saver with `keep_best` keeps the best: see `LoopState.value`.
+                   A checkpoint that is saved before the first evaluation has none
 
     A step waits until a checkpoint that is due is complete. Cancelled, or killed, while it writes one, the
     one before stays the latest.
@@ -59,6 +61,7 @@ class Checkpoints(Hook):
         self._saver = saver if saver is not None else Saver()
         self._state = dict(state or {})
         self._metric = metric
+        self._is_settled = False
         self._saved = -1
         self._when = 0.0
         #: The prefix of the newest checkpoint, restored or saved; None before the first.
@@ -84,10 +87,14 @@ class Checkpoints(Hook):
 
     async def begin(self, state: LoopState) -> None:
         self._when = trio.current_time()
+        if self._metric is not None:
+            self._is_settled = state.expects(self._metric, self._shown)
         if self._saved < 0:
             self._saved = state.step
 
     async def after_step(self, state: LoopState) -> None:
+        if self._metric is not None and not self._is_settled:
+            self._is_settled = state.settles(self._metric, self._shown)
         due = self._steps is not None and state.step - self._saved >= self._steps
         if self._seconds is not None and trio.current_time() - self._when >= self._seconds:
             due = True
@@ -107,9 +114,22 @@ class Checkpoints(Hook):
         files = self._saver.files
         # The notes first: a checkpoint counts from the moment at which the state file names it.
         await trio.to_thread.run_sync(lambda: notes.write(f"{path}-{step}", sync=sync, files=files))
-        metric = None if self._metric is None else state.value(self._metric)
+        metric = self._metric_of(state)
         self.latest = await self._saver.save(session, path, global_step=step, metric=metric)
         self._saved, self._when = step, trio.current_time()
+
+    def _metric_of(self, state: LoopState) -> float | None:
+        """The metric, or None before the first evaluation."""
+        if self._metric is None:
+            return None
+        if state.find(self._metric) is None:
+            state.expects(self._metric, self._shown)
+            return None
+        return state.value(self._metric)
+
+    @property
+    def _shown(self) -> str:
+        return f"Checkpoints(metric='{self._metric}')"
 
 
 def _step_in_name(prefix: str) -> int:

@@ -1,0 +1,1 @@
+"""Hooks of `fe.train.loop`, and the state of the loop that they see."""
