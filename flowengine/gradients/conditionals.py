@@ -86,7 +86,9 @@ def merged(
             if each is None:
                 whole.append(_no_slices(b, tensor, sides) if are_slices else zeros_like(b, tensor))
             else:
-                whole.append(each if are_slices else b.dense(each))
+                whole.append(
+                    _tied(b, each) if isinstance(each, IndexedSlices) and are_slices else b.dense(each)
+                )
     dense = [each for each in whole if isinstance(each, Tensor)]
     if dense:
         result: Tensor = ops.Merge(dense).output
@@ -99,6 +101,16 @@ def merged(
         ops.Merge([each.indices for each in slices]).output,
         shape,
     )
+
+
+def _tied(b: Backward, slices: IndexedSlices) -> IndexedSlices:
+    """Slices whose indices are alive only where their values are.
+
+    Indices may come from outside of the branch, or be a constant of a loop: a Merge would take them for those
+    of the other side.
+    """
+    with b.control([slices.values]):
+        return IndexedSlices(slices.values, b.graph.ops.Identity(slices.indices), slices.dense_shape)
 
 
 def _no_slices(b: Backward, tensor: Tensor, sides: list[Gradient | None]) -> IndexedSlices:

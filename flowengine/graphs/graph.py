@@ -359,8 +359,9 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
             raise InvalidArgumentError(f"a node named '{name}' exists already")
         scopes = self.scopes
         control_inputs = scopes.control_inputs
-        if scopes.pivot and not inputs and not control_inputs:
-            control_inputs = (scopes.pivot,)
+        if scopes.pivot and not inputs and scopes.pivot not in control_inputs:
+            # Beside what the node waits for: only the pivot tells in which iteration and branch it is alive.
+            control_inputs = (*control_inputs, scopes.pivot)
         if scopes.context is not None:
             self.place_in(scopes.context, (name,))
             if scopes.bring is not None:

@@ -44,6 +44,8 @@ class ControlContext(ABC):
         self.captured: dict[Tensor, Tensor] = {}
         self.members: list[str] = []
         self.nested: list[ControlContext] = []
+        #: {a node from outside of this loop: the Enter that waits for it}
+        self._controls_in: dict[str, str] = {}
 
     def to_proto(self) -> Any:
         """The message by which a MetaGraphDef lists it."""
@@ -125,12 +127,44 @@ class ControlContext(ABC):
         return home is self
 
     def controls(self, inputs: Sequence[OutputPort], given: tuple[str, ...]) -> tuple[str, ...]:
-        """The control inputs of a node that is built here, of those that it was given."""
-        loop = self.loop
-        kept = given if loop is None else tuple([each for each in given if loop.holds(each)])
-        if self._needs_pivot(inputs) and not any(self.holds(each) for each in kept):
+        """Return the control inputs of a node that is built here, given the nodes that it has to wait for.
+
+        Raises ValueError (as InvalidArgumentError) for a node of a loop that is not around here.
+        """
+        kept = self.awaited(given)
+        if self._needs_pivot(inputs) and not any(self.holds(each) for each in given):
             kept = (*kept, self.pivot)
         return kept
+
+    def awaited(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the control inputs by which a node here waits for these, in its loop or outside."""
+        loop = self.loop
+        if loop is None or not names:
+            return names
+        return tuple(dict.fromkeys([loop.entered_control(each) for each in names]))
+
+    def entered_control(self, name: str) -> str:
+        """Return a node of this loop by which each iteration waits for a node: itself if it is in the loop.
+
+        No edge crosses the border of a frame but through an Enter. So the loop takes in a constant that waits
+        outside for the node.
+        """
+        if self.holds(name):
+            return name
+        found = self._controls_in.get(name)
+        if found is None:
+            graph, home = self.graph, self.graph.context_of(name)
+            if home is not None and home.loop is not None and not home.loop.holds(self.pivot):
+                raise ConstructionValueError(
+                    f"'{name}' is inside of the loop '{home.loop.name}', which is not around here: "
+                    "wait for a result of the loop instead"
+                )
+            with self.left():
+                graph.scopes.control_inputs = (name,)
+                token = graph.constant(False, name="awaited")
+            with self.left(keeps_membership=True):
+                found = self._controls_in[name] = self._captured(token).node_name
+        return found
 
     def _needs_pivot(self, inputs: Sequence[OutputPort]) -> bool:
         return not inputs

@@ -54,7 +54,9 @@ class LoopContext(ControlContext):
         self._last: list[Tensor] = []
         #: The Enters of what is the same in every iteration.
         self._constants: set[str] = set()
-        self._controls = graph.scopes.control_inputs
+        given = graph.scopes.control_inputs
+        #: What the Enters of variables wait for, in the context around.
+        self._controls = given if self.outer is None else self.outer.awaited(given)
 
     @property
     def anchors(self) -> list[str]:
