@@ -121,12 +121,14 @@ async def save_every(
     ends the block with its error. If the block is left by an error or cancelled nothing more is saved:
     nobody knows what the last step has left half done.
 
-    Raises InvalidArgumentError without steps and seconds, and where they are not positive.
+    Raises InvalidArgumentError without steps and seconds, where they are not positive, and if the saver finds
+    nothing to save in the session's graph.
     """
     if steps is None and seconds is None:
         raise InvalidArgumentError("save_every needs steps, seconds, or both")
     if (steps is not None and steps < 1) or (seconds is not None and not seconds > 0):
         raise InvalidArgumentError(f"steps={steps} and seconds={seconds} must be positive")
+    saver.runs_nodes(session)  # which adds the nodes that a save at a target needs before the first step
     try:
         async with trio.open_nursery() as nursery:
             saves = PeriodicSaves(

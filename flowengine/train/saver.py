@@ -27,6 +27,7 @@ from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.common.file_access import translated
 from flowengine.resources.variable import Variable
 from flowengine.session import Session
+from flowengine.train.added_nodes import AddedNodes
 from flowengine.train.boundary import at_boundary as _at_boundary
 from flowengine.train.folder import CheckpointFolders
 from flowengine.train.homes import home_of, homes_for, in_host_memory
@@ -75,6 +76,7 @@ class Saver:
         self._given = var_list if var_list is None or isinstance(var_list, Mapping) else list(var_list)
         self._sync = sync
         self._nodes: SaverNodes | None = None
+        self._added = AddedNodes(self._listed)
         self._make: type[BundleWriter] | type[V1Writer] = BundleWriter
         self._meta_graph: bytes | None = None
         #: The graph that the saver's nodes were added to here, and its version in the MetaGraphDef.
@@ -126,16 +128,18 @@ class Saver:
         saver._nodes = SaverNodes(filename, save, restore)
         return saver
 
-    def add_to(self, graph: Graph, name: str = "save") -> None:
-        """Add nodes that save and restore these variables to a graph, and describe them in a SaverDef.
+    def add_to(self, graph: Graph, name: str = "save") -> Saver:
+        """Add nodes that save and restore these variables to a graph, and return this saver.
 
-        From then on a MetaGraphDef is written beside each checkpoint, with which TensorFlow, or
-        `from_meta_graph` elsewhere, goes on. Variables of the graph that are made later are not saved.
+        From then on a MetaGraphDef with their SaverDef is written beside each checkpoint, with which
+        TensorFlow, or `from_meta_graph` elsewhere, goes on. Variables made later are not saved.
+        At a target a saver without nodes adds some by itself.
+
+            saver = fe.train.Saver(max_to_keep=3).add_to(graph)
         """
-        saveables = self._find(graph)
-        assert saveables is not None
-        self._nodes = add_saver_nodes(graph, saveables, name)
+        self._nodes = add_saver_nodes(graph, self._listed(graph), name)
         self._graph = graph
+        return self
 
     # -- saving -------------------------------------------------------------------------------------
 
@@ -217,13 +221,18 @@ class Saver:
         return prefix
 
     async def _save_by_running(self, session: Session, prefix: str, metric: float | None) -> str:
-        assert self._nodes is not None
+        nodes = self._nodes or self._added.of(session.graph)
         graph = self._changed_graph()
         if graph is not None:
             await _on_thread(lambda: self._describe(graph), prefix)
         async with self._turn:
-            written = await session.run(self._nodes.save, {self._nodes.filename: os.fsencode(prefix)})
+            written = await session.run(nodes.save, {nodes.filename: os.fsencode(prefix)})
             prefix = os.fsdecode(written) if isinstance(written, bytes) else prefix
+            if not session.is_local and not await _on_thread(lambda: exists(prefix), prefix):
+                raise FailedPreconditionError(
+                    f"the tasks at the session's target have written {prefix}, but this process does not "
+                    "find it: tasks and client must see the same directory under the same name"
+                )
             sync = self._syncs(session)
             await _on_thread(
                 lambda: self._folders.commit(prefix, metric, self._meta_graph, sync=sync), prefix
@@ -258,9 +267,8 @@ class Saver:
                     "the saver's nodes do more than assign variables, so they must be run, which restores "
                     "everything: name no subset"
                 )
-            assert self._nodes is not None
-            feeds = {self._nodes.filename: os.fsencode(prefix)}
-            await session.run((), feeds, targets=[self._nodes.restore])
+            nodes = self._nodes or self._added.of(session.graph)
+            await session.run((), {nodes.filename: os.fsencode(prefix)}, targets=[nodes.restore])
             await _on_thread(lambda: self._folders.recover(prefix), prefix)
             return []
         saveables = chosen(self._saveables(session) or (), names)
@@ -317,13 +325,17 @@ class Saver:
 
     def names(self, session: Session) -> list[str]:
         """The names in the checkpoint of what is saved; InvalidArgumentError where nodes must be run."""
-        saveables = self._saveables(session)
+        saveables = self._listed(session.graph) if self._nodes is None else self._saveables(session)
         if saveables is None:
             raise InvalidArgumentError("what the saver's nodes save shows only when they run")
         return [each.text for each in saveables]
 
     def runs_nodes(self, session: Session) -> bool:
-        """Whether saving and restoring run nodes of the graph, rather than go to the variables directly."""
+        """Whether saving and restoring run nodes of the graph, rather than go to the variables directly.
+
+        At a target they do; a saver without nodes then adds its own to the session's graph. Raises
+        InvalidArgumentError if that cannot be, or if there is no variable to save.
+        """
         return self._saveables(session) is None
 
     # -- helpers ------------------------------------------------------------------------------------
@@ -332,10 +344,7 @@ class Saver:
         """What to save; None where the nodes have to be run."""
         if not session.is_local:
             if self._nodes is None:
-                raise InvalidArgumentError(
-                    "this session's variables are elsewhere: save them with the saver of a MetaGraphDef, "
-                    "whose nodes run there"
-                )
+                self._added.of(session.graph)
             return None
         if self._nodes is not None and not all(each.shares_host_memory for each in session.devices):
             return None  # a variable may be in memory that only steps reach
@@ -348,6 +357,10 @@ class Saver:
     def _find(self, graph: NodeGraph) -> list[Saveable] | None:
         if self._nodes is not None:
             return resolve(graph, self._nodes)
+        return self._listed(graph)
+
+    def _listed(self, graph: NodeGraph) -> list[Saveable]:
+        """The variables that the saver was given, or all of a graph."""
         found = of_graph(graph) if self._given is None else of_list(graph, self._given)
         if not found:
             raise InvalidArgumentError("there is no variable to save in the session's graph")

@@ -103,7 +103,7 @@ async def loop(
     async with AsyncExitStack() as stack:
         for each in own:
             if isinstance(each, Checkpoints):
-                await each.restore(state)
+                await each.restore(state, initialize=initialise)
         for each in hooks:
             await stack.enter_async_context(each.around(state) if isinstance(each, Hook) else each)
         if initialise:

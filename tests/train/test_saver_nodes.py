@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -66,11 +64,3 @@ def test_nodes_that_only_read_and_assign_are_passed_by() -> None:
 )
 def test_nodes_that_do_more_are_run(change: str) -> None:
     assert resolve(written(change), NODES) is None
-
-
-def test_variables_elsewhere_need_nodes() -> None:
-    elsewhere: Any = SimpleNamespace(is_local=False)
-    calls: list[Callable[[Any], Any]] = [fe.train.Saver().names, fe.train.Saver().runs_nodes]
-    for call in calls:
-        with pytest.raises(fe.errors.InvalidArgumentError, match="variables are elsewhere"):
-            call(elsewhere)

@@ -15,6 +15,7 @@ import trio
 
 from flowengine.checkpoint.state import latest_checkpoint
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.session import Session
 from flowengine.train.hooks.hook import Hook
 from flowengine.train.hooks.loop_state import LoopState
 from flowengine.train.recovery_notes import RecoveryNotes, set_state, state_of
@@ -26,8 +27,11 @@ class Checkpoints(Hook):
 
     directory      the folder; it is made if it is not there
     every_steps, every_seconds   save when so many steps, or seconds, have passed since the last save; every
-                   ten minutes if neither is given. The end of the loop is saved as well
-    saver          what saves; by default one of all variables that keeps the five newest
+                   ten minutes if neither is given. The end is saved as well, and the beginning of a loop that
+                   restores nothing
+    saver          what saves; by default one of all variables that keeps the five newest. At a session's
+                   target it adds its nodes to the graph before the first step; tasks and client must see the
+                   folder under the same name
     state          {name: object} outside of the graph that is saved and put back: NumPy generators, or what
                    has `state_dict()` and `load_state_dict(state)`
     metric         name of the number by which a saver with `keep_best` keeps the best: see `LoopState.value`.
@@ -67,12 +71,22 @@ class Checkpoints(Hook):
         #: The prefix of the newest checkpoint, restored or saved; None before the first.
         self.latest: str | None = None
 
-    async def restore(self, state: LoopState) -> None:
-        """Put the session and the loop back to the latest checkpoint of the folder, if it has one."""
+    async def restore(self, state: LoopState, *, initialize: bool = True) -> None:
+        """Put the session and the loop back to the latest checkpoint of the folder, if it has one.
+
+        initialize   whether variables may be initialized before, where a restore needs that: if nodes of the
+                     graph restore, or a device has memory of its own
+        """
+        runs_nodes = self._saver.runs_nodes(state.session)
         await trio.to_thread.run_sync(lambda: os.makedirs(self._folder, exist_ok=True))
         latest = await trio.to_thread.run_sync(latest_checkpoint, self._folder)
         if latest is None:
+            self.latest = None
             return
+        if initialize and (runs_nodes or not _is_in_host_memory(state.session)):
+            # Tables, iterators and variables that the nodes do not restore begin before; and which device's
+            # memory a variable is in shows when it has been initialized.
+            await state.session.initialise()
         await self._saver.restore(state.session, latest)
         notes = await trio.to_thread.run_sync(RecoveryNotes.read, latest)
         if notes is None:
@@ -89,8 +103,9 @@ class Checkpoints(Hook):
         self._when = trio.current_time()
         if self._metric is not None:
             self._is_settled = state.expects(self._metric, self._shown)
-        if self._saved < 0:
-            self._saved = state.step
+        if self.latest is None:
+            # A folder that cannot be written, or a target that sees another one, shows at once.
+            await self._save(state)
 
     async def after_step(self, state: LoopState) -> None:
         if self._metric is not None and not self._is_settled:
@@ -130,6 +145,10 @@ class Checkpoints(Hook):
     @property
     def _shown(self) -> str:
         return f"Checkpoints(metric='{self._metric}')"
+
+
+def _is_in_host_memory(session: Session) -> bool:
+    return all(device.shares_host_memory for device in session.devices)
 
 
 def _step_in_name(prefix: str) -> int:
