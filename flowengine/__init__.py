@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from flowengine.client.clipping import clip_by_average_norm as clip_by_average_norm
     from flowengine.client.clipping import clip_by_global_norm as clip_by_global_norm
     from flowengine.client.clipping import clip_by_norm as clip_by_norm
+    from flowengine.client.clipping import clip_by_value as clip_by_value
     from flowengine.client.clipping import global_norm as global_norm
     from flowengine.cluster.server import Server as Server
     from flowengine.cluster.spec import ClusterSpec as ClusterSpec
@@ -125,6 +126,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "clip_by_average_norm": ("flowengine.client.clipping", "clip_by_average_norm"),
     "clip_by_global_norm": ("flowengine.client.clipping", "clip_by_global_norm"),
     "clip_by_norm": ("flowengine.client.clipping", "clip_by_norm"),
+    "clip_by_value": ("flowengine.client.clipping", "clip_by_value"),
     "ctc": ("flowengine.client.ctc", None),
     "custom_gradient": ("flowengine.gradients.custom", "custom_gradient"),
     "data": ("flowengine.data", None),
@@ -158,7 +160,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
 _FUNCTIONS: _Final[dict[str, str]] = {
     "complexes": "angle complex conj imag real",
     "special": "betainc digamma erf erfc igamma igammac lgamma polygamma xdivy xlogy zeta",
-    "math": "abs acos acosh add add_n asin asinh atan atan2 atanh cast ceil clip_by_value "
+    "math": "abs acos acosh add add_n asin asinh atan atan2 atanh cast ceil "
     "cos cosh cumprod cumsum div_no_nan divide exp expm1 floor "
     "floordiv is_finite is_inf is_nan log log1p maximum minimum mod "
     "multiply multiply_no_nan negative pow reciprocal rint round rsqrt sigmoid "

@@ -3,8 +3,9 @@
     pairs = optimizer.compute_gradients(loss)
     clipped, norm = fe.clip_by_global_norm([gradient for gradient, _ in pairs], 5.0)
 
-A gradient is a Tensor or an IndexedSlices, of whose slices only the rows that it has count. What is returned
-is of the same kind.
+A gradient is a Tensor or an IndexedSlices. Of slices the rows count as they are listed: a row that is listed
+twice counts twice, as in TensorFlow, although an optimizer adds its parts up. The result is of the same kind,
+except that of `clip_by_average_norm`, which is dense.
 
 Values are floats of any width and shape; a norm is a () tensor of their type.
 """
@@ -12,12 +13,13 @@ Values are floats of any width and shape; a norm is a () tensor of their type.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, overload
 
 import numpy as np
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.gradients.values import Gradient, IndexedSlices
+from flowengine.graphs.conversion import TensorLike, convert, graph_of
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 
@@ -48,22 +50,53 @@ def clip_by_norm(
     return _within(value, name, clipped)
 
 
-def clip_by_average_norm(value: Gradient, clip_norm: Any, name: str = "clip_by_average_norm") -> Gradient:
-    """Scaled down so that the L2 norm divided by the number of elements is at most `clip_norm`.
+def clip_by_average_norm(value: Gradient, clip_norm: Any, name: str = "clip_by_average_norm") -> Tensor:
+    """Scale a gradient down so that its L2 norm divided by the number of its elements is at most `clip_norm`.
 
-    Of floats of any shape, or `IndexedSlices`, whose rows count; the same is returned. Raises
-    InvalidArgumentError for what stands for no tensor.
+    value     floats of any shape; `IndexedSlices` become dense, because rows without a gradient are elements
+    returns   a Tensor of the same type and shape
+
+    Raises InvalidArgumentError for slices whose dense shape is not known.
     """
-
-    def clipped(graph: Graph, x: Tensor, scope: str) -> Tensor:
-        ops = graph.ops
+    x = value if isinstance(value, Tensor) else _dense(value)
+    graph, ops = x.graph, x.graph.ops
+    with graph.name_scope(name) as scope:
         count = ops.Cast(ops.Size(x), DstT=x.dtype.base)
         average = ops.RealDiv(ops.Sqrt(ops.Sum(ops.Mul(x, x), _axes(graph, x))), count)
         limit = graph.constant(clip_norm, x.dtype.base) if not isinstance(clip_norm, Tensor) else clip_norm
         found: Tensor = ops.Mul(x, ops.RealDiv(limit, ops.Maximum(average, limit)), name=scope)
+    return found
+
+
+@overload
+def clip_by_value(
+    t: IndexedSlices, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
+) -> IndexedSlices: ...
+
+
+@overload
+def clip_by_value(
+    t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
+) -> Tensor: ...
+
+
+def clip_by_value(
+    t: Any, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
+) -> Gradient:
+    """Replace the elements of t that are below the first value or above the second by that value.
+
+    t         numbers of any shape, or `IndexedSlices`, of which the values are clipped
+    returns   the same kind, type and shape
+
+    Raises InvalidArgumentError for bounds of another type than t's.
+    """
+
+    def clipped(graph: Graph, x: Tensor, scope: str) -> Tensor:
+        found: Tensor = graph.ops.Maximum(graph.ops.Minimum(x, clip_value_max), clip_value_min, name=scope)
         return found
 
-    return _within(value, name, clipped)
+    given = t if isinstance(t, IndexedSlices) else convert(graph_of(t, clip_value_min, clip_value_max), t)
+    return _within(given, name or "clip_by_value", clipped)
 
 
 def global_norm(values: Sequence[Gradient | None], name: str = "global_norm") -> Tensor:
@@ -124,6 +157,12 @@ def _values(value: Gradient) -> Tensor:
     return value.values if isinstance(value, IndexedSlices) else value
 
 
+def _dense(value: Any) -> Tensor:
+    """A gradient, or an object that stands for a tensor, as one tensor."""
+    found: Tensor = value.__flowengine_tensor__(value.graph, None, None)
+    return found
+
+
 def _axes(graph: Graph, x: Tensor) -> Any:
     rank = x.shape.rank
     if rank is not None:
@@ -134,7 +173,7 @@ def _axes(graph: Graph, x: Tensor) -> Any:
 def _within(value: Gradient, name: str, change: Callable[[Graph, Tensor, str], Tensor]) -> Gradient:
     """A gradient whose values are changed, in a scope of this name."""
     if not isinstance(value, IndexedSlices) and hasattr(value, "__flowengine_tensor__"):
-        value = value.__flowengine_tensor__(value.graph, None, None)
+        value = _dense(value)
     x = _values(value)
     with x.graph.name_scope(name) as scope:
         changed = change(x.graph, x, scope)
@@ -143,4 +182,4 @@ def _within(value: Gradient, name: str, change: Callable[[Graph, Tensor, str], T
     return changed
 
 
-__all__ = ["clip_by_average_norm", "clip_by_global_norm", "clip_by_norm", "global_norm"]
+__all__ = ["clip_by_average_norm", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "global_norm"]

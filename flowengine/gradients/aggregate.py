@@ -1,7 +1,8 @@
-"""Several gradients of one tensor become one: dense ones are added, slices are listed behind each other.
+"""Several gradients of one tensor become one, as in TensorFlow.
 
-Slices beside dense gradients make slices of all of them, as TensorFlow 1 does: who asked for the gradient of
-an embedding gets rows, also where the embedding is decayed besides.
+A dense gradient among them makes the sum dense: a tied embedding, which is looked up by rows and read whole,
+has a gradient that is a `Tensor`. If all of them are `IndexedSlices`, the sum lists them behind each other.
+Global norms, clipping and optimizers treat the two kinds differently, so the kind is a part of the result.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.gradients.values import Gradient, IndexedSlices, dense
+from flowengine.gradients.values import Gradient, IndexedSlices
 from flowengine.graphs.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -21,12 +22,19 @@ METHODS: Final = ("add", "tree", "accumulate")
 
 
 def aggregate(region: GradientRegion, gradients: Sequence[Gradient]) -> Gradient:
-    """The sum of one gradient or more, all of one tensor, where they are."""
+    """Sum one gradient or more, all of one tensor, in the place of the tensor's gradient.
+
+    returns   a Tensor if any gradient is one, else `IndexedSlices`
+    """
     if len(gradients) == 1:
         return gradients[0]
     tensors = [each for each in gradients if isinstance(each, Tensor)]
-    if len(tensors) < len(gradients):
-        return _listed(region, gradients)
+    slices = [each for each in gradients if isinstance(each, IndexedSlices)]
+    if slices:
+        listed = _listed(region, slices)
+        if not tensors:
+            return listed
+        tensors.append(_dense_beside(region, listed, tensors[0]))
     return added(region, tensors, region.call.aggregation)
 
 
@@ -51,9 +59,11 @@ def added(region: GradientRegion, tensors: Sequence[Tensor], method: str) -> Ten
     return total
 
 
-def _listed(region: GradientRegion, gradients: Sequence[Gradient]) -> IndexedSlices:
+def _listed(region: GradientRegion, slices: Sequence[IndexedSlices]) -> IndexedSlices:
+    """Concatenate slices of one tensor."""
+    if len(slices) == 1:
+        return slices[0]
     ops = region.graph.ops
-    slices = [as_slices(region, each) for each in gradients]
     indices = [each.indices for each in slices]
     if len({each.dtype.base for each in indices}) > 1:
         indices = [
@@ -67,22 +77,25 @@ def _listed(region: GradientRegion, gradients: Sequence[Gradient]) -> IndexedSli
     )
 
 
-def as_slices(region: GradientRegion, gradient: Gradient) -> IndexedSlices:
-    """A dense gradient as the slices that are all of its rows."""
-    if isinstance(gradient, IndexedSlices):
-        return gradient
-    if gradient.shape.rank == 0:
-        raise InvalidArgumentError(f"the scalar '{gradient.name}' has no rows to be given as slices")
+def _dense_beside(region: GradientRegion, slices: IndexedSlices, other: Tensor) -> Tensor:
+    """Add slices up in a tensor of the shape of a dense gradient of the same tensor.
+
+    The other gradient tells the number of rows, so the slices need no dense shape.
+    """
+    if other.shape.rank == 0:
+        raise InvalidArgumentError(
+            f"the slices '{slices.values.name}' cannot be added to the scalar gradient '{other.name}': a "
+            "scalar has no rows; return a Tensor from the gradient function that made the slices"
+        )
     ops = region.graph.ops
-    known = gradient.shape.as_tuple()
-    shape = region.graph.constant(list(known)) if known else ops.Shape(gradient)
-    rows = known[0] if known else ops.StridedSlice(shape, [0], [1], [1], shrink_axis_mask=1)
-    return IndexedSlices(gradient, ops.Range(0, rows, 1), shape)
+    rows: Tensor | int | None = other.shape.dims[0] if other.shape.dims else None
+    if rows is None:
+        rows = ops.StridedSlice(ops.Shape(other), [0], [1], [1], shrink_axis_mask=1)
+    result: Tensor = ops.UnsortedSegmentSum(slices.values, slices.indices, rows)
+    return result
 
 
-def added_to(region: GradientRegion, total: Tensor, gradient: Gradient) -> Tensor:
-    """A sum so far, and one more."""
-    ops = region.graph.ops
-    dense_one = gradient if isinstance(gradient, Tensor) else dense(region.graph, ops, gradient)
-    result: Tensor = ops.AddN([total, dense_one])
+def added_to(region: GradientRegion, total: Tensor, gradient: Tensor) -> Tensor:
+    """Add one more dense gradient to a sum so far."""
+    result: Tensor = region.graph.ops.AddN([total, gradient])
     return result

@@ -207,37 +207,45 @@ def test_picked_rows_have_slices() -> None:
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_slices_stay_slices_through_shapes_casts_and_shards(known: bool) -> None:
+def test_slices_stay_slices_through_casts_signs_biases_and_shards(known: bool) -> None:
     graph = fe.Graph()
     shards = [
         graph.placeholder("float32", [rows if known else None, 4], name=f"shard{rows}") for rows in (2, 3)
     ]
     table = graph.ops.ConcatV2(shards, 0)
     wide = graph.ops.Cast(graph.ops.Identity(table), DstT="float64")
-    square = graph.ops.Reshape(wide, [5, 2, 2])
-    y = graph.ops.GatherV2(square, [4, 1, 1, 2], 0)
-    found = fe.gradients(y, shards)
+    turned, bias = graph.ops.Neg(-wide), graph.constant(np.ones(4))
+    y = graph.ops.GatherV2(graph.ops.BiasAdd(turned, bias), [4, 1, 1, 2], 0)
+    *found, of_bias = fe.gradients(y, [*shards, bias])
+    assert isinstance(of_bias, fe.Tensor)
     assert all(isinstance(each, IndexedSlices) for each in found)
     dense = [np.zeros((2, 4)), np.zeros((3, 4))]
     for each, whole in zip(found, dense, strict=True):
         assert isinstance(each, IndexedSlices)
         feeds = {shard: np.zeros((rows, 4)) for shard, rows in zip(shards, (2, 3), strict=True)}
-        values, indices = evaluate(graph, [each.values, each.indices], feeds)
+        values, indices, sums = evaluate(graph, [each.values, each.indices, of_bias], feeds)
         np.add.at(whole, indices, values)
+        np.testing.assert_array_equal(sums, [4.0] * 4)
     np.testing.assert_array_equal(dense[0], [[0] * 4, [2] * 4])
     np.testing.assert_array_equal(dense[1], [[1] * 4, [0] * 4, [1] * 4])
 
 
-def test_rows_are_not_taken_for_rows_where_the_graph_cannot_tell() -> None:
-    """(4, 6) as (?, ?, 6): rows of as many known elements, and not the same ones."""
+def test_slices_become_dense_through_other_shapes_and_axes_that_are_not_written_as_0() -> None:
+    """As in TensorFlow 1.15, so that norms agree: see `test_tied.py`."""
     graph = fe.Graph()
+    ops = graph.ops
     x = graph.placeholder("float64", [4, 6], name="x")
     two = graph.placeholder("int32", [], name="two")
-    pairs = graph.ops.Reshape(x, graph.ops.Pack([two, two, graph.constant(6)]))
-    assert pairs.shape.as_list() == [None, None, 6]
-    found = the_gradient(graph.ops.GatherV2(pairs, [1], 0), x)
-    expected = np.repeat([[0.0], [0.0], [1.0], [1.0]], 6, axis=1)
-    np.testing.assert_array_equal(evaluate(graph, found, {x: np.zeros((4, 6)), two: 2}), expected)
+    by_rank = ops.GatherV2(x, [1, 1], -2)
+    squeezed = ops.GatherV2(ops.Squeeze(ops.ExpandDims(x, 1)), [1, 1], 0)
+    in_pairs = ops.GatherV2(ops.Reshape(x, [4, 2, 3]), [1, 1], 0)
+    unlike_rows = ops.GatherV2(ops.Reshape(x, ops.Pack([two, two, graph.constant(6)])), [1], 0)
+    row, half = np.zeros((4, 6)), np.repeat([[0.0], [0.0], [1.0], [1.0]], 6, axis=1)
+    row[1] = 2.0
+    for y, expected in ((by_rank, row), (squeezed, row), (in_pairs, row), (unlike_rows, half)):
+        found = the_gradient(y, x)
+        assert isinstance(found, fe.Tensor)
+        np.testing.assert_array_equal(evaluate(graph, found, {x: np.zeros((4, 6)), two: 2}), expected)
 
 
 @pytest.mark.parametrize("dims", [[None, 2], [5, None], [5, 0], None])

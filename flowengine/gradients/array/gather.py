@@ -57,10 +57,10 @@ def _rows_shape(b: Backward, params: Tensor, indices: Tensor, shape: Tensor) -> 
 
 @gradient("GatherV2")
 def gather(b: Backward, op: Operation, grad: Tensor) -> Results:
-    """Of rows slices; of other axes, and within batches, the sum of g at each place"""
+    """Of axis 0 slices; of others, of one written as -rank, and within batches, the sum of g at each place"""
     params, indices, axis = op.inputs
-    where = known(axis)
-    if where is not None and not op.get_attr("batch_dims") and where in (0, -(params.shape.rank or 0)):
+    # TensorFlow's gradient is dense for an axis that is not written as 0, which matters to norms.
+    if known(axis) == 0 and not op.get_attr("batch_dims"):
         return [row_slices(b, params, indices, grad), None, None]
     return [_summed_along_axis(b, op, grad), None, None]
 

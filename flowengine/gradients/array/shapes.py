@@ -2,49 +2,24 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from flowengine.core.shapes import TensorShape
 from flowengine.gradients.registry import gradient
-from flowengine.gradients.rules import from_element, integer, integers, joined, known, rank
-from flowengine.gradients.values import Backward, Gradient, IndexedSlices, Results
+from flowengine.gradients.rules import integer, integers, known, rank
+from flowengine.gradients.values import Backward, Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 
-@gradient("Reshape", "ExpandDims", slices=True)
-def reshape(b: Backward, op: Operation, grad: Gradient) -> Results:
+@gradient("Reshape", "ExpandDims")
+def reshape(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """g in the shape of the input: dense, as in TensorFlow, also if g came as slices"""
+    return [b.ops.Reshape(grad, b.shape(op.inputs[0])), None]
+
+
+@gradient("Squeeze")
+def squeeze(b: Backward, op: Operation, grad: Tensor) -> Results:
     """g in the shape of the input"""
-    return [_reshaped(b, op, grad), None]
-
-
-@gradient("Squeeze", slices=True)
-def squeeze(b: Backward, op: Operation, grad: Gradient) -> Results:
-    """g in the shape of the input"""
-    return [_reshaped(b, op, grad)]
-
-
-def _reshaped(b: Backward, op: Operation, grad: Gradient) -> Gradient:
-    """g in the shape of the input; rows stay rows where each is reshaped for itself."""
-    x, y = op.inputs[0], op.outputs[0]
-    if isinstance(grad, IndexedSlices) and _keeps_rows(x.shape, y.shape):
-        shape = b.shape(x)
-        values = b.ops.Reshape(grad.values, joined(b, [integers(b, -1), from_element(b, shape, 1)]))
-        return IndexedSlices(values, grad.indices, shape)
-    result: Tensor = b.ops.Reshape(b.dense(grad), b.shape(x))
-    return result
-
-
-def _keeps_rows(x: TensorShape, y: TensorShape) -> bool:
-    """Whether row i of y is row i of x, with its elements in the same order."""
-    if not x.dims or not y.dims:
-        return False
-    rest_x, rest_y = x.dims[1:], y.dims[1:]
-    if None in rest_x or None in rest_y:
-        return False
-    in_x, in_y = (math.prod(d for d in rest if d is not None) for rest in (rest_x, rest_y))
-    return in_x == in_y and in_x > 0
+    return [b.ops.Reshape(grad, b.shape(op.inputs[0]))]
 
 
 @gradient("Tile")

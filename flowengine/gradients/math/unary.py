@@ -6,9 +6,11 @@ function that has a derivative f', what goes back is g times the conjugate of f'
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.rules import part_type
-from flowengine.gradients.values import Backward, Results
+from flowengine.gradients.values import Backward, Gradient, IndexedSlices, Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 
@@ -159,9 +161,11 @@ def square(b: Backward, op: Operation, grad: Tensor) -> Results:
     return [b.ops.Mul(grad, b.ops.Mul(2.0, b.real_or_conj(op.inputs[0])))]
 
 
-@gradient("Neg")
-def negative(b: Backward, op: Operation, grad: Tensor) -> Results:
+@gradient("Neg", slices=True)
+def negative(b: Backward, op: Operation, grad: Gradient) -> Results:
     """-g"""
+    if isinstance(grad, IndexedSlices):
+        return [replace(grad, values=b.ops.Neg(grad.values))]
     return [b.ops.Neg(grad)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flowengine.gradients.attributes import same
 from flowengine.gradients.registry import gradient
-from flowengine.gradients.values import Backward, Results
+from flowengine.gradients.values import Backward, Gradient, IndexedSlices, Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 
@@ -103,14 +103,17 @@ def softsign_grad(b: Backward, op: Operation, grad: Tensor) -> Results:
     return [by_dy, b.ops.Mul(b.ops.Mul(by_dy, dy), steepness)]
 
 
-@gradient("BiasAdd")
-def bias_add(b: Backward, op: Operation, grad: Tensor) -> Results:
-    return [grad, b.ops.BiasAddGrad(grad, **same(op, "data_format"))]
+@gradient("BiasAdd", slices=True)
+def bias_add(b: Backward, op: Operation, grad: Gradient) -> Results:
+    """g, and its sum over all but the channels, in which rows without a gradient do not count"""
+    values = grad.values if isinstance(grad, IndexedSlices) else grad
+    return [grad, b.ops.BiasAddGrad(values, **same(op, "data_format"))]
 
 
-@gradient("BiasAddV1")
-def bias_add_v1(b: Backward, op: Operation, grad: Tensor) -> Results:
-    return [grad, b.ops.BiasAddGrad(grad)]
+@gradient("BiasAddV1", slices=True)
+def bias_add_v1(b: Backward, op: Operation, grad: Gradient) -> Results:
+    """As of `BiasAdd`, with the channels last"""
+    return [grad, b.ops.BiasAddGrad(grad.values if isinstance(grad, IndexedSlices) else grad)]
 
 
 @gradient("BiasAddGrad")

@@ -274,15 +274,6 @@ def divide(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 truediv = divide
 
 
-def clip_by_value(
-    t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
-) -> Tensor:
-    """The elements of t, those below the one value or above the other replaced by it. All of one type."""
-    graph = graph_of(t)
-    with graph.name_scope(name or "clip_by_value") as scope:
-        return one("Maximum", minimum(t, clip_value_max), clip_value_min, name=scope)
-
-
 def cast(x: TensorLike, dtype: Any, name: str | None = None) -> Tensor:
     """x with elements of another type; the tensor itself where it has that type.
 
@@ -334,7 +325,6 @@ __all__ = [
     "atanh",
     "cast",
     "ceil",
-    "clip_by_value",
     "cos",
     "cosh",
     "cumprod",
