@@ -197,7 +197,9 @@ async def test_a_table_that_nodes_restore_is_not_filled_anew(
     kinds: dict[str, Any] = {"key_dtype": "int64", "value_dtype": "float32"}
     table = ops.MutableHashTableV2(**kinds, shared_name="table")
     key = np.array([1], np.int64)
-    graph.add_to_collection("table_initializer", ops.LookupTableInsertV2(table, key, np.array([1], np.float32)))
+    graph.add_to_collection(
+        "table_initializer", ops.LookupTableInsertV2(table, key, np.array([1], np.float32))
+    )
     filled = ops.LookupTableInsertV2(table, key, np.array([9], np.float32), name="changed")
     look = ops.LookupTableFindV2(table, key, np.float32(0))
     prefix = graph.placeholder("string", [], name="prefix")
