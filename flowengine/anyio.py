@@ -41,6 +41,7 @@ class Session(SessionView):
     """
 
     _called = "flowengine.anyio.Session"
+    _await = "await "
 
     def __init__(
         self,

@@ -53,6 +53,7 @@ class Session(PortalSession):
     """
 
     _called = "flowengine.asyncio.Session"
+    _await = "await "
 
     async def _call(self, function: Callable[[], Awaitable[Any]]) -> Any:
         call = self._open().start(function)

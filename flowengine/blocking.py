@@ -19,16 +19,24 @@ from typing import TYPE_CHECKING, Any, cast
 
 from flowengine.core import tracebacks
 from flowengine.core.config import Config, RunOptions
-from flowengine.core.errors import CancelledError, FailedPreconditionError, OpError, OutOfRangeError
+from flowengine.core.errors import (
+    CancelledError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OpError,
+    OutOfRangeError,
+)
 from flowengine.portal import PortalCall, PortalSession
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.run_metadata import RunMetadata
 from flowengine.session import Session as _Session
 
 if TYPE_CHECKING:
+    from flowengine.graphs.graph import Graph
     from flowengine.graphs.variables.initialising import Listed
     from flowengine.graphs.variables.variable import GraphVariable
     from flowengine.saved_model.model import Model
+    from flowengine.train.training_loop import Feeds, LoopResult
 
 
 class Session(PortalSession):
@@ -39,6 +47,7 @@ class Session(PortalSession):
     """
 
     _called = "flowengine.blocking.Session"
+    _await = ""
 
     def run(
         self,
@@ -134,6 +143,126 @@ def load_saved_model(
     return Model(saved, session)
 
 
+def loop(
+    session: Session,
+    step: Any,
+    *,
+    steps: int | None = None,
+    feeds: Feeds | None = None,
+    fetches: Any = None,
+    hooks: Sequence[Any] = (),
+    initialise: bool = True,
+) -> LoopResult:
+    """Run training steps with `flowengine.train.loop`, and return when they have ended.
+
+        with fe.blocking.Session(graph) as session:
+            fe.blocking.loop(session, step, steps=100, fetches={"loss": loss}, hooks=[fe.train.StopAtNaN()])
+
+    Arguments, results and errors are the same. Hooks, and a function as `step`, run where the session's steps
+    run: they are async functions, and use the session that they are given. Raises InvalidArgumentError for
+    another kind of session. Ctrl-C ends it as a cancellation ends `flowengine.train.loop`.
+    """
+    from flowengine.train.training_loop import loop as awaited
+
+    given = {"steps": steps, "feeds": feeds, "fetches": fetches, "hooks": hooks, "initialise": initialise}
+    return cast("LoopResult", _checked(session, "loop").call(awaited, step, **given))
+
+
+def _checked(session: Any, name: str) -> Session:
+    """The session, if it is a blocking one; InvalidArgumentError otherwise."""
+    if not isinstance(session, Session):
+        raise InvalidArgumentError(
+            f"fe.blocking.{name} takes a fe.blocking.Session, not {session!r}: in a trio program, await "
+            f"fe.train.{name} with a fe.Session"
+        )
+    return session
+
+
+class Saver:
+    """`flowengine.train.Saver` behind plain calls: it saves and restores variables of a blocking session.
+
+        saver = fe.blocking.Saver(max_to_keep=3)
+        saver.save(session, "run/model.ckpt", global_step=100)
+        saver.restore(session, "run")
+
+    Arguments, results and errors are those of `flowengine.train.Saver`. Ctrl-C while a call waits cancels it:
+    then nothing is saved, or nothing is restored. InvalidArgumentError for another kind of session.
+    """
+
+    def __init__(self, var_list: Any = None, **options: Any) -> None:
+        from flowengine.train.saver import Saver as awaited
+
+        self._saver = awaited(var_list, **options)
+
+    @classmethod
+    def from_meta_graph(cls, source: Any, **options: Any) -> Saver:
+        """See `flowengine.train.Saver.from_meta_graph`."""
+        from flowengine.train.saver import Saver as awaited
+
+        return cls._around(awaited.from_meta_graph(source, **options))
+
+    @classmethod
+    def of_nodes(cls, filename: str, save: str, restore: str, **options: Any) -> Saver:
+        """See `flowengine.train.Saver.of_nodes`."""
+        from flowengine.train.saver import Saver as awaited
+
+        return cls._around(awaited.of_nodes(filename, save, restore, **options))
+
+    @classmethod
+    def _around(cls, saver: Any) -> Saver:
+        made = cls.__new__(cls)
+        made._saver = saver
+        return made
+
+    def add_to(self, graph: Graph, name: str = "save") -> Saver:
+        """See `flowengine.train.Saver.add_to`; returns this saver."""
+        self._saver.add_to(graph, name)
+        return self
+
+    def save(
+        self,
+        session: Session,
+        path: str | os.PathLike[str],
+        *,
+        global_step: Any = None,
+        metric: float | None = None,
+        at_boundary: bool = False,
+    ) -> str:
+        """Save under `path`, or `path-step`, and return that prefix; see `flowengine.train.Saver.save`."""
+        given = {"global_step": global_step, "metric": metric, "at_boundary": at_boundary}
+        return cast("str", _checked(session, "Saver").call(self._saver.save, path, **given))
+
+    def restore(
+        self,
+        session: Session,
+        path: str | os.PathLike[str],
+        *,
+        names: Iterable[str] | None = None,
+        strict: bool = True,
+    ) -> list[str]:
+        """Restore from a prefix or a folder, and return the names; see `flowengine.train.Saver.restore`."""
+        given = {"names": names, "strict": strict}
+        return cast("list[str]", _checked(session, "Saver").call(self._saver.restore, path, **given))
+
+    def names(self, session: Session) -> list[str]:
+        """See `flowengine.train.Saver.names`."""
+        return self._saver.names(_checked(session, "Saver")._session)
+
+    def runs_nodes(self, session: Session) -> bool:
+        """See `flowengine.train.Saver.runs_nodes`."""
+        return self._saver.runs_nodes(_checked(session, "Saver")._session)
+
+    @property
+    def checkpoints(self) -> list[str]:
+        """See `flowengine.train.Saver.checkpoints`."""
+        return self._saver.checkpoints
+
+    @property
+    def best_checkpoint(self) -> str | None:
+        """See `flowengine.train.Saver.best_checkpoint`."""
+        return self._saver.best_checkpoint
+
+
 class QueueRunners:
     """`flowengine.train.QueueRunners` behind a plain `with`: a session's queues are filled meanwhile.
 
@@ -146,7 +275,7 @@ class QueueRunners:
     """
 
     def __init__(self, session: Session, source: Any = None, **options: Any) -> None:
-        self._portal = session._open()
+        self._portal = _checked(session, "QueueRunners")._open()
         self._session = session._session
         self._source = source
         self._options = options
@@ -198,4 +327,4 @@ class QueueRunners:
         return isinstance(error, OutOfRangeError)
 
 
-__all__ = ["QueueRunners", "Session", "load_saved_model"]
+__all__ = ["QueueRunners", "Saver", "Session", "load_saved_model", "loop"]

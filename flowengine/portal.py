@@ -120,7 +120,15 @@ class Portal:
         self._nursery.start_soon(call.run, function)
 
     def call(self, function: Callable[[], Awaitable[Any]]) -> Any:
-        """Run it and wait for its result. Interrupted (Ctrl-C), the call is cancelled and waited for."""
+        """Run it and wait for its result. Interrupted (Ctrl-C), the call is cancelled and waited for.
+
+        Raises FailedPreconditionError in the portal's own thread, which would wait for itself for ever.
+        """
+        if threading.get_ident() == self._thread.ident:
+            raise FailedPreconditionError(
+                "this blocking session is used in the thread where its steps run, by an async function that "
+                "was given to it: use the session that the function is called with, and `await` its calls"
+            )
         call = self.start(function)
         try:
             return call.future.result()

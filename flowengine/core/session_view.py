@@ -19,6 +19,9 @@ class SessionView:
 
     #: What it is called in texts.
     _called: ClassVar[str] = "flowengine.Session"
+    #: What stands before `session.call(...)` in the programs of a façade: "" or "await ". None for the session
+    #: of trio programs.
+    _await: ClassVar[str | None] = None
     #: Whether another session stands before this one, and warns in its place.
     _is_behind_another = False
 

@@ -25,6 +25,7 @@ from flowengine.core.dtypes import int32 as INT32
 from flowengine.core.dtypes import resource as RESOURCE
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import parse_tensor_name
+from flowengine.core.sessions.calls import takes_session
 from flowengine.functions.lowering import CallLowering
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.reading import part_of, readers_of, value_of
@@ -50,6 +51,7 @@ _CARRIERS: Final = {
 }
 
 
+@takes_session(is_awaited_only=True, name="fe.freeze")
 async def freeze(graph: Graph, session: Any, outputs: Iterable[Any]) -> Graph:
     """A new graph of what the outputs need, with the variables' present values as constants.
 

@@ -14,6 +14,7 @@ import trio
 from flowengine.core.config import Config
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.sandboxing import box_of
+from flowengine.core.sessions.calls import takes_session
 from flowengine.graphs.unread import ModelFolder
 from flowengine.ir.proto import MetaGraphDef
 from flowengine.resources.container import ResourceManager
@@ -86,6 +87,7 @@ async def restored(session: Session, saved: SavedGraph) -> SavedGraph:
     return saved
 
 
+@takes_session()
 async def restore(
     session: Session, saved: SavedGraph, checkpoint: str | os.PathLike[str] | None = None
 ) -> None:

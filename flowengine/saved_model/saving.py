@@ -14,11 +14,13 @@ from typing import Any
 import trio
 
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.sessions.calls import takes_session
 from flowengine.graphs.graph import Graph
 from flowengine.ir.graphfile import SERVING_TAG
 from flowengine.saved_model.write import Export, describe, exported_variables, roots_of, tensor_name, write
 
 
+@takes_session()
 async def save(
     session: Any,
     path: str | os.PathLike[str],

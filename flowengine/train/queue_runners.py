@@ -22,6 +22,7 @@ import trio
 
 from flowengine.core import errors
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, OpError, OutOfRangeError
+from flowengine.core.sessions.calls import refuse_facade, takes_session
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.train.coordinator import STOP_GRACE_SECONDS, Coordinator
@@ -150,6 +151,12 @@ class QueueRunners:
         initialize_local_variables: bool = True,
         stop_grace_period_seconds: float = STOP_GRACE_SECONDS,
     ) -> None:
+        refuse_facade(
+            session,
+            "fe.train.QueueRunners",
+            "in a script write `with fe.blocking.QueueRunners(session) as runners:` around the steps; else "
+            "give `session.call` an async function, which uses the session that it is called with",
+        )
         self.session = session
         self._source = session.graph if source is None else source
         self._initialize = initialize_local_variables
@@ -170,6 +177,7 @@ class QueueRunners:
         return await self._coordinator.__aexit__(kind, error, trace)
 
 
+@takes_session(is_awaited_only=True)
 async def initialize_local_variables(session: Any, source: Any = None) -> None:
     """Set the local variables of a graph or of a MetaGraphDef that have no value yet."""
     for variable in local_variables_of(session.graph if source is None else source):

@@ -21,6 +21,7 @@ from flowengine.checkpoint import BundleWriter, V1Writer
 from flowengine.checkpoint.files import DISK, FileLayer, checkpoint_prefix
 from flowengine.checkpoint.state import STATE_NAME, exists, latest_checkpoint
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from flowengine.core.sessions.calls import refuse_facade, takes_session
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.saving import SaverNodes, add_saver_nodes
 from flowengine.ir.graph import NodeGraph
@@ -143,6 +144,7 @@ class Saver:
 
     # -- saving -------------------------------------------------------------------------------------
 
+    @takes_session()
     async def save(
         self,
         session: Session,
@@ -241,6 +243,7 @@ class Saver:
 
     # -- restoring ----------------------------------------------------------------------------------
 
+    @takes_session()
     async def restore(
         self,
         session: Session,
@@ -325,7 +328,9 @@ class Saver:
 
     def names(self, session: Session) -> list[str]:
         """The names in the checkpoint of what is saved; InvalidArgumentError where nodes must be run."""
-        saveables = self._listed(session.graph) if self._nodes is None else self._saveables(session)
+        saveables = self._saveables(session)
+        if saveables is None and self._nodes is None:
+            saveables = self._listed(session.graph)
         if saveables is None:
             raise InvalidArgumentError("what the saver's nodes save shows only when they run")
         return [each.text for each in saveables]
@@ -342,6 +347,7 @@ class Saver:
 
     def _saveables(self, session: Session) -> list[Saveable] | None:
         """What to save; None where the nodes have to be run."""
+        refuse_facade(session, "this method of fe.train.Saver", "use a fe.blocking.Saver, or `session.call`")
         if not session.is_local:
             if self._nodes is None:
                 self._added.of(session.graph)

@@ -16,7 +16,7 @@
         ],
     )
 
-From a program without an event loop: `session.call(fe.train.loop, train, steps=10_000, ...)`.
+From a program without an event loop: `fe.blocking.loop(session, train, steps=10_000, ...)`.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from typing import Any, TypeAlias
 import trio
 
 from flowengine.core.errors import InvalidArgumentError, OutOfRangeError
+from flowengine.core.sessions.calls import takes_session
 from flowengine.session import Session
 from flowengine.train.hooks.checkpoints import Checkpoints
 from flowengine.train.hooks.hook import Hook
@@ -65,6 +66,7 @@ class LoopResult:
     metrics: dict[str, float]
 
 
+@takes_session(blocking="fe.blocking.loop")
 async def loop(
     session: Session,
     step: Any,

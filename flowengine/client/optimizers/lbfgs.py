@@ -17,6 +17,7 @@ import numpy as np
 
 from flowengine.client.optimizers.optimizer import parts_of
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.sessions.calls import takes_session
 from flowengine.gradients.differentiate import gradients
 from flowengine.gradients.values import Gradient, IndexedSlices, dense
 from flowengine.graphs.graph import Graph
@@ -48,6 +49,7 @@ class LBFGSResult:
     reason: str
 
 
+@takes_session(is_awaited_only=True)
 async def lbfgs(
     session: Session,
     loss: Tensor,

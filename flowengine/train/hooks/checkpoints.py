@@ -57,6 +57,10 @@ class Checkpoints(Hook):
             raise InvalidArgumentError(
                 f"every_steps={every_steps} and every_seconds={every_seconds} must be positive"
             )
+        if saver is not None and not isinstance(saver, Saver):
+            raise InvalidArgumentError(
+                f"saver={saver!r} is no fe.train.Saver, which is what a loop awaits, in a script as well"
+            )
         for name, thing in (state or {}).items():
             state_of(thing, name)
         self._folder = os.path.abspath(os.fspath(directory))

@@ -1,0 +1,1 @@
+"""How functions tell the session of a trio program from that of a façade."""
