@@ -19,8 +19,7 @@ class SessionView:
 
     #: What it is called in texts.
     _called: ClassVar[str] = "flowengine.Session"
-    #: What stands before `session.call(...)` in the programs of a façade: "" or "await ". None for the session
-    #: of trio programs.
+    #: What stands before `session.call(...)` in a façade's programs: "" or "await "; None in trio programs.
     _await: ClassVar[str | None] = None
     #: Whether another session stands before this one, and warns in its place.
     _is_behind_another = False
