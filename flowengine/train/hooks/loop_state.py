@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from flowengine.train.saveables import alike
 
 if TYPE_CHECKING:
     from flowengine.train.hooks.hook import Hook
+
+#: What is no structure in which a value could have the same name.
+_NUMBERS: Final = (float, int, np.generic, np.ndarray)
 
 
 @dataclass(slots=True)
@@ -56,6 +59,8 @@ class LoopState:
         if found is None:
             known = [*self.metrics, *leaves(self.values)]
             raise InvalidArgumentError(f"no evaluation and no step has given '{name}'; there are {known}")
+        if isinstance(found, float | np.floating):
+            return float(found)
         if not is_number(found):
             raise InvalidArgumentError(
                 f"'{name}' is no single number, but of shape {list(np.shape(found))}: fetch a scalar, such "
@@ -67,6 +72,8 @@ class LoopState:
         """Return the newest value of this name, or None if no evaluation and no step has given one."""
         if name in self.metrics:
             return self.metrics[name]
+        if type(self.values) is dict and isinstance(self.values.get(name), _NUMBERS):
+            return self.values[name]
         fetched = None if self.fetched is None else self.fetched.find(name)
         return leaves(self.values).get(name if fetched is None else fetched.path)
 
