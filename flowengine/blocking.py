@@ -152,6 +152,7 @@ def loop(
     fetches: Any = None,
     hooks: Sequence[Any] = (),
     initialise: bool = True,
+    quiet: bool = False,
 ) -> LoopResult:
     """Run training steps with `flowengine.train.loop`, and return when they have ended.
 
@@ -164,7 +165,8 @@ def loop(
     """
     from flowengine.train.training_loop import loop as awaited
 
-    given = {"steps": steps, "feeds": feeds, "fetches": fetches, "hooks": hooks, "initialise": initialise}
+    given = {"steps": steps, "feeds": feeds, "fetches": fetches, "hooks": hooks}
+    given |= {"initialise": initialise, "quiet": quiet}
     return cast("LoopResult", _checked(session, "loop").call(awaited, step, **given))
 
 

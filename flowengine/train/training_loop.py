@@ -44,6 +44,7 @@ from flowengine.train.hooks.checkpoints import Checkpoints
 from flowengine.train.hooks.hook import Hook
 from flowengine.train.hooks.loop_state import LoopState
 from flowengine.train.hooks.step_values import FetchedValues
+from flowengine.train.progress.loop_progress import LoopProgress
 
 #: What a step feeds.
 FeedDict: TypeAlias = Mapping[Any, Any]
@@ -76,6 +77,7 @@ async def loop(
     fetches: Any = None,
     hooks: Sequence[Any] = (),
     initialise: bool = True,
+    quiet: bool = False,
 ) -> LoopResult:
     """Make steps until there are so many, the input ends, or a hook stops it.
 
@@ -89,6 +91,10 @@ async def loop(
     fetches      what a step returns, for hooks: best a dictionary, whose keys hooks know the values by
     hooks        `Hook`s, and async context managers that the loop is to be in, such as `QueueRunners`
     initialise   whether variables without a value are given one first: those that no checkpoint has set
+    quiet        whether to show nothing. Otherwise standard error says how far the loop has got, with the
+                 rate, the time left, the numbers that steps fetch and those of evaluations: one line that
+                 is updated in a terminal, after half a second, and in a notebook; elsewhere a line each ten
+                 seconds, and each minute in a long run
 
     OutOfRangeError of a step, the end of a queue or dataset, ends the loop as the end of its input. Any other
     error, and cancellation, leave it as they are: the effects of steps that were made stay, hooks' contexts
@@ -112,14 +118,20 @@ async def loop(
             await session.initialise()
         for each in own:
             await each.begin(state)
-        await _steps(state, take, steps, own)
+        with LoopProgress(steps, quiet=quiet) as progress:
+            progress.begin(state.step)
+            await _steps(state, take, steps, own, progress)
         for each in own:
             await each.end(state)
     return LoopResult(state.step, state.stopped, state.values, dict(state.metrics))
 
 
 async def _steps(
-    state: LoopState, take: Callable[[int], Awaitable[Any]], steps: int | None, hooks: Sequence[Hook]
+    state: LoopState,
+    take: Callable[[int], Awaitable[Any]],
+    steps: int | None,
+    hooks: Sequence[Hook],
+    progress: LoopProgress,
 ) -> None:
     """Steps, with what hooks do before and after each, until one of them or the number says stop."""
     while not state.stopped:
@@ -137,6 +149,7 @@ async def _steps(
         state.has_run = True
         for each in hooks:
             await each.after_step(state)
+        progress.advance(state.step, state.numbers)
         # A step may end without having waited for anything: others have their turn, and cancellation.
         await trio.lowlevel.checkpoint()
 

@@ -77,6 +77,14 @@ class LoopState:
         fetched = None if self.fetched is None else self.fetched.find(name)
         return leaves(self.values).get(name if fetched is None else fetched.path)
 
+    def numbers(self) -> dict[str, Any]:
+        """Return {name: value} of what the last step returned and of the last evaluations, to be shown."""
+        found: dict[str, Any] = {}
+        for path, value in leaves(self.values).items():
+            fetched = None if self.fetched is None else self.fetched.find(path)
+            found[path if fetched is None else fetched.shown] = value
+        return {name.removesuffix(":0") or "value": value for name, value in found.items()} | self.metrics
+
     def settles(self, name: str, hook: str) -> bool:
         """Return what `expects` returns; True if a function makes the steps, which may return it later."""
         return self.fetched is None or self.expects(name, hook)

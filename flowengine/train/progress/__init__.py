@@ -1,0 +1,1 @@
+"""How far a loop has got, for the person who waits for it."""

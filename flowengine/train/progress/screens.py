@@ -1,0 +1,132 @@
+"""Where progress is shown: lines in a log, one line in a notebook, or nowhere.
+
+A terminal has `terminal.TerminalScreen`. All of them write to standard error, so that what a program writes
+to standard output stays as it is, and none of them raises because a person cannot be reached.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from threading import RLock
+from typing import Any, Final, Protocol, TextIO
+
+from flowengine.train.progress.wording import Standing
+
+#: One for all: several loops, in several threads, may write at once.
+LOCK: Final = RLock()
+
+
+class Screen(Protocol):
+    """Where the progress of several loops is shown; each loop is known by an object of its own."""
+
+    def wait(self, seconds: float) -> float:
+        """Return how long nothing is to be shown, `seconds` after a loop has begun."""
+
+    def show(self, loop: object, standing: Standing) -> None:
+        """Show how far a loop has got, in place of what was shown before."""
+
+    def close(self, loop: object, standing: Standing) -> None:
+        """Show for the last time how far a loop has got that was shown before."""
+
+
+class NoScreen:
+    """Shows nothing."""
+
+    def wait(self, seconds: float) -> float:
+        return float("inf")
+
+    def show(self, loop: object, standing: Standing) -> None:
+        return
+
+    def close(self, loop: object, standing: Standing) -> None:
+        return
+
+
+class LogLines:
+    """A line now and then, for a file or a pipe."""
+
+    #: Short programs print nothing. A run of a day has fewer than 1500 lines, and one that has just begun
+    #: shows soon that it works.
+    _SECONDS: Final = 10.0
+    _SECONDS_MAX: Final = 60.0
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def wait(self, seconds: float) -> float:
+        return min(max(seconds / 10, self._SECONDS), self._SECONDS_MAX)
+
+    def show(self, loop: object, standing: Standing) -> None:
+        with LOCK:
+            write(self._stream, f"{standing.line()}\n")
+
+    def close(self, loop: object, standing: Standing) -> None:
+        if standing.is_complete:  # else an error says how it ended
+            self.show(loop, standing)
+
+
+class NotebookLine:
+    """One output of a notebook's cell for each loop, which is updated in place."""
+
+    _SECONDS: Final = 0.5
+
+    def __init__(self) -> None:
+        self._handles: dict[object, Any] = {}
+
+    def wait(self, seconds: float) -> float:
+        return self._SECONDS
+
+    def show(self, loop: object, standing: Standing) -> None:
+        from IPython.display import display  # type: ignore[import-not-found, unused-ignore]
+
+        bundle = {"text/plain": standing.line()}
+        with LOCK:
+            try:
+                handle = self._handles.get(loop)
+                if handle is None:
+                    self._handles[loop] = display(bundle, raw=True, display_id=True)
+                else:
+                    handle.update(bundle, raw=True)
+            except Exception:  # the front end is gone, or another thread than the cell's may not publish
+                self._handles.pop(loop, None)
+
+    def close(self, loop: object, standing: Standing) -> None:
+        self.show(loop, standing)
+        self._handles.pop(loop, None)
+
+
+def screen_of(stream: TextIO | None) -> Screen:
+    """Return where to show progress to whoever reads this stream: standard error."""
+    # Only what shows something imports it.
+    from flowengine.train.progress.terminal import TerminalScreen, behind
+
+    if _is_in_notebook():
+        return NotebookLine()
+    if stream is None:  # a program without a console
+        return NoScreen()
+    stream = behind(stream)
+    try:
+        is_terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
+    except ValueError:  # it is closed
+        return NoScreen()
+    return TerminalScreen.of(stream) if is_terminal else LogLines(stream)
+
+
+def write(stream: TextIO, text: str) -> bool:
+    """Write a text whole, and return whether it could be written."""
+    try:
+        stream.write(text)
+        stream.flush()
+    except (OSError, ValueError):  # nobody reads it any more; it is closed, or cannot say this text
+        return False
+    return True
+
+
+def _is_in_notebook() -> bool:
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else getattr(ipython, "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")
+
+
+__all__ = ["LOCK", "LogLines", "NoScreen", "NotebookLine", "Screen", "screen_of", "write"]
