@@ -18,6 +18,7 @@ from flowengine.core.config import Config, RunOptions
 from flowengine.core.errors import FailedPreconditionError
 from flowengine.core.session_view import SessionView
 from flowengine.devices.device import DeviceRegistry
+from flowengine.graphs.given import checked_graph
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.place.costs import CostModel
@@ -54,7 +55,7 @@ class Session(SessionView):
         devices: DeviceRegistry | None = None,
         placer: Placer | None = None,
     ) -> None:
-        self._graph = graph
+        self._graph = None if graph is None else checked_graph(graph)
         self._arguments: dict[str, Any] = {
             "target": target,
             "config": config,

@@ -26,6 +26,7 @@ from flowengine.core.targets import opener_for
 from flowengine.devices.device import DeviceRegistry, DeviceSet
 from flowengine.devices.load import DEVICES
 from flowengine.devices.offered import OfferedDevices
+from flowengine.graphs.given import checked_graph
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.variables.initialising import SessionVariables
 from flowengine.ir.graph import NodeGraph
@@ -85,6 +86,7 @@ class Session(SessionVariables, SessionView):
     placer      what says on which device each node runs, instead of the session's own choice
 
     Use it with `async with`, or call `close`. It belongs to the trio run that first runs a step.
+    Raises InvalidArgumentError for anything but a graph, such as a path, and for options that do not fit.
     """
 
     @tracebacks.hides_engine
@@ -99,7 +101,7 @@ class Session(SessionVariables, SessionView):
         devices: DeviceRegistry | None = None,
         placer: Placer | None = None,
     ) -> None:
-        self.graph: NodeGraph = graph if graph is not None else Graph()
+        self.graph: NodeGraph = Graph() if graph is None else checked_graph(graph)
         self.config = config if config is not None else Config()
         self._settings = self.config.resolved()
         if box_of(self.config) is not None:

@@ -32,8 +32,15 @@ from flowengine.core import dtypes
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.arrays import describe as describe_value
 from flowengine.core.dtypes import DType
-from flowengine.core.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
+from flowengine.core.errors import (
+    DataLossError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    UnimplementedError,
+)
 from flowengine.core.files.access import SYSTEM, Files
+from flowengine.core.suggest import asking, close_matches
 from flowengine.ir.wire import bytes_field, field, fields
 
 _META_KEY = b""
@@ -63,6 +70,7 @@ class V1Reader:
         )
         if not paths:
             raise NotFoundError(
+                f"no checkpoint {pattern!r}{_similar(pattern, files)}: "
                 f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for {pattern}"
             )
         try:
@@ -200,6 +208,16 @@ class V1Reader:
             return decode_values(data, dtype, math.prod(shape)).reshape(shape)
         except (ValueError, TypeError) as error:
             raise DataLossError(f"{where}: {error}") from None
+
+
+def _similar(prefix: str, files: Files) -> str:
+    """Return "; did you mean ...?" with checkpoints in the folder of a prefix, or ""."""
+    folder, name = os.path.split(prefix)
+    try:
+        there = [each.removesuffix(".index") for each in files.names(folder) if each.endswith(".index")]
+    except (OSError, OpError):
+        return ""
+    return asking([os.path.join(folder, each) for each in close_matches(name, there, 3)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from flowengine.graphs.conversion import TensorLike, convert, stands_for_tensor
 from flowengine.graphs.errors import ConstructionTypeError
 from flowengine.graphs.functions.math import cast
 from flowengine.graphs.graph import Graph
-from flowengine.graphs.suggest import close_matches
+from flowengine.core.suggest import close_matches
 from flowengine.graphs.tensor import Tensor
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 
 class SessionView:
@@ -47,6 +47,29 @@ class SessionView:
 
     def _abandon(self) -> None:
         """Let go of what is open, without waiting: nobody is left who could."""
+
+    if not TYPE_CHECKING:  # Type checkers say by themselves which of the two statements a session is for.
+
+        def __enter__(self):
+            raise self._wrong_statement()
+
+        def __exit__(self, *error):
+            raise self._wrong_statement()
+
+        async def __aenter__(self):
+            raise self._wrong_statement()
+
+        async def __aexit__(self, *error):
+            raise self._wrong_statement()
+
+    def _wrong_statement(self) -> TypeError:
+        """The error of the `with` statement that this kind of session is not for."""
+        if self._await == "":
+            return TypeError(f"{self._called} is a plain context manager: use `with`, not `async with`")
+        return TypeError(
+            f"{self._called} is an asynchronous context manager: use `async with` in an async function; "
+            "a script or notebook opens fe.blocking.Session using `with`"
+        )
 
     def __repr__(self) -> str:
         return f"<{self._called} of {self._shown_graph()!r}, {self._state()}>"

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from flowengine.core import tracebacks
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, OpError
+from flowengine.core.suggest import close_matches
 from flowengine.graphs.attrs import check_attr, constant, free_attr, to_attr, unknown_attr
 from flowengine.graphs.conversion import symbolic_inputs
 from flowengine.graphs.errors import ConstructionTypeError, at_construction
 from flowengine.graphs.signature import describe, signature
-from flowengine.graphs.suggest import close_matches
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.graphs.values import natural_dtype, to_value
 from flowengine.ir.argdef import ArgDef, AttrDef

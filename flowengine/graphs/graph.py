@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from flowengine.core.arrays import to_array
 from flowengine.core.dtypes import DType, as_dtype
@@ -26,6 +26,7 @@ from flowengine.graphs.changing import GraphNodes
 from flowengine.graphs.constructor import Ops, build_node
 from flowengine.graphs.control.methods import GraphControlFlow
 from flowengine.graphs.errors import ConstructionTypeError, at_construction, builds
+from flowengine.graphs.given import checked_nodes, graph_path, is_path
 from flowengine.graphs.importing import GraphReading
 from flowengine.graphs.placing import decided
 from flowengine.graphs.scopes import Scopes
@@ -45,9 +46,6 @@ if TYPE_CHECKING:
     from flowengine.graphs.scopes import DeviceScope
     from flowengine.ir.graphfile import LoadedGraph
 
-#: Endings of files that hold graphs.
-_SUFFIXES: Final = (".pb", ".pbtxt", ".meta")
-
 
 class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
     """A graph under construction.
@@ -64,7 +62,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
         producer: int = 134,
         min_consumer: int = 0,
     ) -> None:
-        super().__init__(nodes, producer=producer, min_consumer=min_consumer)
+        super().__init__(checked_nodes(nodes), producer=producer, min_consumer=min_consumer)
         self._registry = registry
         self._shapes: ShapeInference | None = None
         self._refined: dict[str, dict[int, TensorShape]] = {}
@@ -125,7 +123,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
         know are kept as opaque nodes; with `strict` they are faults.
         Raises InvalidArgumentError with all `faults` of the graph.
         """
-        if _is_path(data):
+        if is_path(data):
             raise InvalidArgumentError(
                 f"{os.fspath(data)!r} is a path, not a graph: Graph.load(path) reads the file"
             )
@@ -145,7 +143,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
         """
         from flowengine.ir.graphfile import load_file
 
-        return cls(registry=registry)._filled(load_file(path), strict)
+        return cls(registry=registry)._filled(load_file(graph_path(path)), strict)
 
     def _filled(self, loaded: LoadedGraph, strict: bool) -> Graph:
         """This graph, which has nothing yet, with the nodes and collections of what was read."""
@@ -427,13 +425,6 @@ def _reshaped(value: Any, shape: TensorShape) -> Any:
 def _check_name(name: str) -> None:
     if not isinstance(name, str):
         raise ConstructionTypeError(f"a name is a text, not {name!r}")
-
-
-def _is_path(data: Any) -> bool:
-    """Whether the name of a file was given where a graph is wanted: a text form has braces."""
-    if isinstance(data, os.PathLike):
-        return True
-    return isinstance(data, str) and "{" not in data and data.strip().lower().endswith(_SUFFIXES)
 
 
 __all__ = ["DType", "Graph", "Operation", "Tensor"]

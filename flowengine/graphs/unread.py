@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
+from flowengine.core.files.paths import path_text, similar_files
 from flowengine.ir.graph import NodeGraph
 
 
@@ -31,10 +32,11 @@ class GraphBytes(NodeGraph):
     @classmethod
     def read(cls, path: str | Path) -> GraphBytes:
         """The bytes of a file. Raises NotFoundError where it is not, InvalidArgumentError for a folder."""
+        given = path_text(path, "GraphBytes.read")
         try:
-            return cls(Path(path).read_bytes())
+            return cls(Path(given).read_bytes())
         except FileNotFoundError:
-            raise NotFoundError(f"there is no file {path}") from None
+            raise NotFoundError(f"there is no file {given!r}{similar_files(given)}") from None
         except OSError as error:
             raise InvalidArgumentError(f"{path} cannot be read: {error.strerror}") from None
 

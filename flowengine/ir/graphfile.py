@@ -23,6 +23,7 @@ from google.protobuf.message import DecodeError, Message
 
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.files.kinds import kind_of
+from flowengine.core.files.paths import similar_files
 from flowengine.ir.proto import CollectionDef, FunctionDef, GraphDef, MetaGraphDef, SavedModel, SignatureDef
 from flowengine.ir.proto.reading import parsed
 
@@ -114,7 +115,7 @@ def load_file(path: str | os.PathLike[str]) -> LoadedGraph:
     try:
         return load_graph(given.read_bytes())
     except FileNotFoundError:
-        raise NotFoundError(f"there is no file {str(path)!r}") from None
+        raise NotFoundError(f"there is no file {str(path)!r}{similar_files(path)}") from None
 
 
 def load_meta_graph(data: bytes | str) -> LoadedGraph:
@@ -140,7 +141,7 @@ def load_saved_model(path: str | Path, tags: str | Collection[str] | None = None
     candidates = [given / "saved_model.pb", given / "saved_model.pbtxt"] if given.is_dir() else [given]
     file = next((c for c in candidates if c.is_file()), None)
     if file is None:
-        raise NotFoundError(f"there is no {' or '.join(str(c) for c in candidates)}")
+        raise NotFoundError(without_model(given))
     data = file.read_bytes()
     text = _as_text(data)
     kind = kind_of(data)
@@ -152,6 +153,15 @@ def load_saved_model(path: str | Path, tags: str | Collection[str] | None = None
             f"{file} holds no SavedModel; fe.Graph.load reads a GraphDef or MetaGraphDef"
         )
     return _choose(saved, tags, file.parent)
+
+
+def without_model(path: Path) -> str:
+    """Say why a path is no SavedModel's: it leads nowhere, or its folder has no such file."""
+    if not path.is_dir():
+        return f"there is no folder {str(path)!r}{similar_files(path)}"
+    inside = [each.parent.name for each in sorted(path.glob("*/saved_model.pb*"))]
+    advice = f"; its folder {inside[-1]!r} has one" if inside else ""
+    return f"folder {str(path)!r} is no SavedModel: it has no saved_model.pb or saved_model.pbtxt{advice}"
 
 
 def graph_def_to_text(graph_def: GraphDef) -> str:

@@ -15,7 +15,9 @@ from flowengine.core.config import Config
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.sandboxing import box_of
 from flowengine.core.sessions.calls import takes_session
+from flowengine.graphs.given import model_path
 from flowengine.graphs.unread import ModelFolder
+from flowengine.ir.graphfile import without_model
 from flowengine.ir.proto import MetaGraphDef
 from flowengine.resources.container import ResourceManager
 from flowengine.saved_model.model import Model
@@ -57,10 +59,11 @@ def source_of(
     path: str | os.PathLike[str], tags: str | Collection[str] | None, config: Config | None
 ) -> SavedGraph:
     """What a session runs of a SavedModel: what was read of it here, or for a sandbox only where it lies."""
+    path = model_path(path, "fe.saved_model.load")
     if config is None or box_of(config) is None:
         return read_saved_model(path, tags)
     if not Path(path, "saved_model.pb").exists() and not Path(path, "saved_model.pbtxt").exists():
-        raise NotFoundError(f"{os.fspath(path)} is no SavedModel: it has no saved_model.pb")
+        raise NotFoundError(without_model(Path(path)))
     graph: Any = ModelFolder(path, tags)
     return SavedGraph(
         path=graph.path,

@@ -125,8 +125,11 @@ class Model:
         await self.session.close()
 
     def __enter__(self) -> Model:
-        if not hasattr(self.session, "__enter__"):
-            raise TypeError("this model's calls are awaited: use `async with`")
+        if getattr(self.session, "_await", "") != "":
+            raise TypeError(
+                "this model's calls are awaited: use `async with`; fe.blocking.load_saved_model(path) opens "
+                "one for `with`"
+            )
         return self
 
     def __exit__(

@@ -21,6 +21,7 @@ from flowengine.checkpoint import BundleWriter, V1Writer
 from flowengine.checkpoint.files import DISK, FileLayer, checkpoint_prefix
 from flowengine.checkpoint.state import STATE_NAME, exists, latest_checkpoint
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from flowengine.core.files.paths import path_text
 from flowengine.core.sessions.calls import refuse_facade, takes_session
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.saving import SaverNodes, add_saver_nodes
@@ -263,7 +264,8 @@ class Saver:
         NotFoundError for a missing checkpoint or name, InvalidArgumentError listing variables of another
         type or shape, DataLossError naming file and tensor where the checkpoint is damaged.
         """
-        prefix = await _on_thread(lambda: self._existing(os.fspath(path)), os.fspath(path))
+        given = path_text(path, "Saver.restore")
+        prefix = await _on_thread(lambda: self._existing(given), given)
         if self.runs_nodes(session):
             if names is not None or not strict:
                 raise InvalidArgumentError(
@@ -416,7 +418,7 @@ class Saver:
         return int(await session.run(name if ":" in name else f"{name}:0"))
 
     def _prefix(self, path: str | os.PathLike[str], step: int | None) -> str:
-        text = os.fspath(path)
+        text = path_text(path, "Saver.save")
         if not os.path.basename(text):
             raise InvalidArgumentError(f"{text!r} names a folder: add what the checkpoint is called")
         return text if step is None else f"{text}-{step}"
