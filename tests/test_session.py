@@ -90,7 +90,7 @@ async def test_results_have_the_types_that_tensorflow_returns() -> None:
         (np.ones((2, 3), np.float32), r"shape \[2, 3\] for 'x:0', which has shape \[\?,2\]"),
         (["a", "b"], "strings"),
         (np.ones((1, 2), np.complex64), "complex64"),
-        ([[1, 2], [3]], "inhomogeneous"),
+        ([[1, 2], [3]], "rows of different lengths"),
     ],
 )
 async def test_a_feed_that_does_not_fit_is_refused(value: Any, message: str) -> None:

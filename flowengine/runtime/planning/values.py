@@ -14,6 +14,10 @@ from flowengine.core.dtypes import DType, resource, string, variant
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.devices.lent_value import LentValue, is_lent
+from flowengine.graphs.errors import ConstructionError
+from flowengine.graphs.tensor import Tensor
+from flowengine.graphs.variables.variable import GraphVariable
+from flowengine.runtime.planning.feed_faults import feed_fault
 
 #: Columns of a transposed matrix that are copied together.
 _COLUMNS: Final = 256
@@ -44,6 +48,8 @@ class FeedSpec:
         elif self.dtype is string:
             array = self._strings(value)
         elif self.dtype in (resource, variant):
+            if isinstance(value, Tensor | GraphVariable):
+                raise self._unfit(value, feed_fault(value))
             return value
         elif is_lent(value):
             return LentValue(self.name, value, self._borrowed)
@@ -79,9 +85,8 @@ class FeedSpec:
         if given.size == 0 and not isinstance(value, np.ndarray | np.generic):
             return given.astype(self._numpy)  # an empty list says nothing of its dtype
         if given.dtype.kind in "OSU" or not _can_feed(given, self.dtype, self._numpy):
-            raise self._unfit(
-                value, f"it holds {'strings or objects' if given.dtype.kind in 'OSU' else given.dtype}"
-            )
+            holds = f"it holds {'strings or objects' if given.dtype.kind in 'OSU' else given.dtype}"
+            raise self._unfit(value, feed_fault(value) or holds)
         try:
             with np.errstate(over="ignore"):  # what is too large for a float is an infinity
                 result = np.asarray(given, dtype=self._numpy)
@@ -98,10 +103,13 @@ class FeedSpec:
             raise self._unfit(value, "some of it is masked: give `.filled(...)`")
         try:
             return make(value)
+        except ConstructionError:  # a Tensor, or a list with one in it
+            raise self._unfit(value, feed_fault(value)) from None
         except OpError:
             raise
         except (ValueError, TypeError) as error:
-            raise self._unfit(value, str(error)) from error
+            fault = feed_fault(value)
+            raise self._unfit(value, fault or str(error)) from (None if fault else error)
         except Exception as error:
             raise self._unfit(
                 value, f"NumPy makes no array of it: {type(error).__name__}: {error}"
@@ -122,8 +130,10 @@ class FeedSpec:
             raise self._unfit(value, f"it holds {given.dtype}")
         elements = given.reshape(-1).tolist()
         result = np.empty(len(elements), dtype=object)
-        all_bytes = set(map(type, elements)) <= {bytes}
-        result[:] = elements if all_bytes else [as_bytes(each, self.name) for each in elements]
+        kinds = set(map(type, elements))
+        if not kinds <= {bytes, str} and (fault := feed_fault(value)):
+            raise self._unfit(value, fault)
+        result[:] = elements if kinds <= {bytes} else [as_bytes(each, self.name) for each in elements]
         return result.reshape(given.shape)
 
     def _unfit(self, value: Any, why: str) -> InvalidArgumentError:
