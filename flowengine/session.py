@@ -40,11 +40,11 @@ from flowengine.resources.container import ResourceManager
 from flowengine.runtime.partitions import PartitionedPlan, PartitionRunner
 from flowengine.runtime.planning.admission import StepAdmission
 from flowengine.runtime.planning.explaining import explained, explained_placement
-from flowengine.runtime.planning.fetches import as_values, spread_feeds
+from flowengine.runtime.planning.fetches import as_values, unpack
 from flowengine.runtime.planning.measuring import Measuring
 from flowengine.runtime.planning.placing import Placer, SessionPlacer
 from flowengine.runtime.planning.preparing import PreparedPlan, own_values
-from flowengine.runtime.planning.requests import Requests, request_key
+from flowengine.runtime.planning.requests import Requests
 from flowengine.runtime.planning.session_plans import ReadyPlan, SessionPlans
 from flowengine.runtime.planning.tiers import TieredPlan
 from flowengine.runtime.run_metadata import RunMetadata
@@ -134,7 +134,7 @@ class Session(SessionVariables, SessionView):
             placer = SessionPlacer(self.devices, kernels, self._settings, lambda: whole)
         self._placer: Placer = placer
         self._closed = False
-        self.hand_out: Callable[[PreparedPlan, list[Any]], Any] = own_values  # or `lent_values`
+        self.hand_out: Callable[[PreparedPlan, list[Any]], list[Any]] = own_values  # or `lent_values`
         # Plans are this session's: as long as they knew it, neither would go before the collector comes.
         own = weakref.ref(self)
         self._planning = SessionPlans(
@@ -193,8 +193,8 @@ class Session(SessionVariables, SessionView):
         """Run one step and return the values of `fetches` in its structure.
 
         fetches     "node:slot" for a value, "node" to run a node (yields None), a Tensor, Operation or
-                    variable, or structures of them: lists, tuples, named tuples, dicts, dataclasses (sparse
-                    tensors, slices), with None in them
+                    variable, or structures of them: lists, tuples, named tuples, mappings, dataclasses
+                    (sparse tensors, slices) and attrs classes, with None in them
         feed_dict   {"node:slot", "node" or Tensor: value} instead of what the graph would compute there; for
                     a sparse tensor one of arrays, or a tuple of its parts
         targets     nodes to run for their effect
@@ -211,17 +211,15 @@ class Session(SessionVariables, SessionView):
                 return await self._remote.run(
                     fetches, feed_dict, targets=targets, options=options, run_metadata=run_metadata
                 )
-            key = request_key(fetches, feed_dict, targets)
-            prepared = self._plans.get(key) if key is not None else None
-            if prepared is None and (spread := spread_feeds(feed_dict)) is not feed_dict:
-                feed_dict, key = spread, request_key(fetches, spread, targets)
-                prepared = self._plans.get(key) if key is not None else None
-            if prepared is None or self._planning.version != self.graph.version:
+            leaves, pack = unpack(fetches)
+            key, feed_dict, found = self._planning.find(leaves, feed_dict, targets)
+            if found is None:
                 timeout = None if options is None else timeout_of(options)
-                prepared, waited = await self._planning.prepare_in_turns(
-                    key, fetches, list(feed_dict), targets, timeout, waited
+                found, waited = await self._planning.prepare_in_turns(
+                    key, leaves, list(feed_dict), targets, timeout, waited
                 )
-            return await self._step(prepared, list(feed_dict.values()), options, run_metadata, waited)
+            values = list(feed_dict.values())
+            return pack(found.values(await self._step(found.prepared, values, options, run_metadata, waited)))
         except OpError as error:
             self._tell_plainly(error)
             raise
@@ -248,7 +246,8 @@ class Session(SessionVariables, SessionView):
             try:
                 if len(values) != count:
                     raise InvalidArgumentError(f"this callable takes {count} values, not {len(values)}")
-                return await self._step(await ready.current(), values, None, None, waited)
+                found = await ready.current()
+                return ready.pack(found.values(await self._step(found.prepared, values, None, None, waited)))
             except OpError as error:
                 self._tell_plainly(error)
                 raise
@@ -270,8 +269,8 @@ class Session(SessionVariables, SessionView):
         options: RunOptions | None,
         run_metadata: RunMetadata | None,
         waited: float = 0.0,
-    ) -> Any:
-        """A step of a plan that was made while so many seconds of its timeout went by."""
+    ) -> list[Any]:
+        """The values of a plan's tensors, of a step that has waited so many seconds of its timeout."""
         if self._closed:
             raise FailedPreconditionError("this session is closed")
         self.resources.bind_to_current_run()
@@ -296,10 +295,10 @@ class Session(SessionVariables, SessionView):
                 await self._runner.compile_in_turns(part)
         else:
             with tiers.trial() as tried:
-                result = await self._step(prepared.with_plan(tried), values, options, run_metadata, waited)
+                found = await self._step(prepared.with_plan(tried), values, options, run_metadata, waited)
             if tiers.done:
                 prepared.plan = tiers.plan
-            return result
+            return found
         del feeds
         return self.hand_out(prepared, results)
 
@@ -415,13 +414,13 @@ class Session(SessionVariables, SessionView):
         `placement=True` the device of each node and why it is there, `form=True` what steps run as of now,
         by what earlier ones took: the blocks and their nodes, and where each of them runs.
         """
+        leaves, _ = unpack(fetches)
         if placement:
             requests = Requests(self.graph)
-            context = requests.context(requests.read(fetches, feeds, targets), self._settings, self._kernels)
+            context = requests.context(requests.read(leaves, feeds, targets), self._settings, self._kernels)
             return explained_placement(self.graph, context, self._placer)
-        key = request_key(fetches, dict.fromkeys(feeds), targets) if form else None
-        kept = self._plans.get(key) if self._planning.version == self.graph.version else None
-        tiers = (kept or self._planning.prepare(fetches, list(feeds), targets)).plan
+        kept = self._planning.kept_for(leaves, feeds, targets) if form else None
+        tiers = (kept or self._planning.prepare(leaves, list(feeds), targets).prepared).plan
         plan = tiers.plan if isinstance(tiers, Measuring) else tiers
         return explained(plan, self.graph, dot=dot, source=source, form=form)
 

@@ -39,7 +39,7 @@ from flowengine.core.recent import Recent
 from flowengine.core.wanted import SESSION_CLOSED
 from flowengine.ir.graph import NodeGraph
 from flowengine.runtime.failures import leaves_of
-from flowengine.runtime.planning.fetches import as_values, spread_feeds
+from flowengine.runtime.planning.fetches import as_values, leaf_values, spread_feeds, unpack
 from flowengine.runtime.planning.long_texts import converted
 from flowengine.runtime.planning.requests import Request, Requests, request_key
 from flowengine.runtime.run_metadata import RunMetadata
@@ -151,26 +151,27 @@ class RemoteSession:
             self._requests = Requests(self._graph)
             self._read.clear()
             self._version = self._graph.version
-        key = request_key(fetches, feed_dict, targets)
+        leaves, pack = unpack(fetches)
+        key = request_key(leaves, feed_dict, targets)
         asked = self._read.get(key) if key is not None else None
         if asked is None:
-            asked = _asked(self._requests.read(fetches, list(feed_dict), targets))
+            asked = _asked(self._requests.read(leaves, list(feed_dict), targets))
             if key is not None:
                 self._read.put(key, asked)
-        return await self._step(asked, list(feed_dict.values()), options, run_metadata)
+        return pack(await self._step(asked, list(feed_dict.values()), options, run_metadata))
 
     def make_callable(
         self, fetches: Any, feeds: Sequence[Any] = (), targets: Sequence[Any] = ()
     ) -> Callable[..., Awaitable[Any]]:
         """As `Session.make_callable`."""
-        wanted = as_values(self._graph, fetches)
-        asked = _asked(Requests(self._graph).read(wanted, list(feeds), targets))
+        leaves, pack = unpack(as_values(self._graph, fetches))
+        asked = _asked(Requests(self._graph).read(leaves, list(feeds), targets))
         size = len(asked.request.feeds)
 
         async def call(*values: Any) -> Any:
             if len(values) != size:
                 raise InvalidArgumentError(f"this callable takes {size} values, it was given {len(values)}")
-            return await self._step(asked, values, None, None)
+            return pack(await self._step(asked, values, None, None))
 
         return call
 
@@ -180,7 +181,7 @@ class RemoteSession:
         values: Sequence[Any],
         options: RunOptions | None,
         run_metadata: RunMetadata | None,
-    ) -> Any:
+    ) -> list[Any]:
         request = asked.request
         feeds = await converted(request.feeds, values)
         try:
@@ -192,7 +193,7 @@ class RemoteSession:
         # The list is to hold the only reference to what nobody else needs, which is then not copied.
         del reply
         owned = [spec.convert(results, index) for index, spec in enumerate(request.fetches)]
-        return request.wanted.assemble(owned)
+        return leaf_values(owned, request.wanted.slots)
 
     async def _reply(
         self,

@@ -19,7 +19,7 @@ from flowengine.resources.calling import CallOutcome
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.planning.calling import Step, WholeCalls
 from flowengine.runtime.planning.fetches import as_values
-from flowengine.runtime.planning.preparing import PreparedPlan, own_values
+from flowengine.runtime.planning.preparing import PlannedRequest, PreparedPlan, own_values
 from flowengine.runtime.planning.tiers import TieredPlan
 from flowengine.session import Session
 
@@ -27,30 +27,32 @@ from flowengine.session import Session
 class _FunctionSession(Session):
     """A session of the graph of one function."""
 
-    def prepared(self, fetches: Sequence[OutputPort], feeds: Sequence[OutputPort]) -> PreparedPlan:
-        """The plan of all calls."""
+    def prepared(self, fetches: Sequence[OutputPort], feeds: Sequence[OutputPort]) -> PlannedRequest:
+        """The plan of all calls, and where its values go."""
         wanted = as_values(self.graph, [*map(str, fetches)])
         return self._planning.prepare(wanted, [*map(str, feeds)], ())
 
-    def whole_calls(self, prepared: PreparedPlan) -> WholeCalls:
+    def whole_calls(self, request: PlannedRequest) -> WholeCalls:
         """What makes the calls of a plan as a whole, once that can be."""
+        prepared = request.prepared
 
         def take(arguments: Sequence[Value]) -> list[Any]:
             _check_count(prepared, arguments)
             return [spec.convert(value) for spec, value in zip(prepared.feeds, arguments, strict=True)]
 
         def give(results: list[Any]) -> tuple[Value, ...]:
-            return tuple(own_values(prepared, results))
+            return tuple(request.values(own_values(prepared, results)))
 
         return WholeCalls(self._runner, take, give)
 
-    async def step(self, prepared: PreparedPlan, calls: WholeCalls, arguments: Sequence[Value]) -> Any:
+    async def step(self, request: PlannedRequest, calls: WholeCalls, arguments: Sequence[Value]) -> Any:
         """A call as a step."""
+        prepared = request.prepared
         _check_count(prepared, arguments)
         results = await self._step(prepared, arguments, None, None)
         if isinstance(prepared.plan, TieredPlan):
             await calls.learn(prepared.plan)
-        return results
+        return request.values(results)
 
     def tell_plainly(self, error: OpError) -> OpError:
         """The error of a call, as the error of a step."""

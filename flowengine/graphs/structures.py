@@ -1,10 +1,11 @@
-"""Structures: values in tuples, lists, dictionaries, named tuples and dataclasses, nested as one likes.
+"""Structures: values in tuples, lists, dictionaries, named tuples, dataclasses and attrs classes, nested.
 
     flatten({"a": 1, "b": (2, 3)})                  # [1, 2, 3]
     pack_like({"a": 0, "b": (0, 0)}, [1, 2, 3])     # {"a": 1, "b": (2, 3)}
 
-A dictionary is read in the order of its sorted keys, so that two of equal keys are alike. A dataclass is read
-field by field. An object of another kind is a part itself, unless it has the two methods of `HeldTensors`.
+A dictionary is read in the order of its sorted keys, so that two of equal keys are alike. A dataclass or an
+attrs class is read field by field. An object of another kind is a part itself, unless it has the two methods
+of `HeldTensors`.
 """
 
 from __future__ import annotations
@@ -34,33 +35,81 @@ def parts_of(structure: Any) -> Sequence[Any] | None:
         return structure
     if isinstance(structure, Mapping):
         return [structure[key] for key in _keys(structure)]
-    if dataclasses.is_dataclass(structure) and not isinstance(structure, type):
-        return [getattr(structure, field.name) for field in dataclasses.fields(structure) if field.init]
+    names = field_names(type(structure))
+    if names is not None:
+        return [getattr(structure, name) for name in names]
     if hasattr(type(structure), "__flowengine_parts__"):
         found: Sequence[Any] = structure.__flowengine_parts__()
         return found
     return None
 
 
+def field_names(kind: type) -> Mapping[str, str] | None:
+    """{field: argument that sets it} of a dataclass or an attrs class; None for a class that is neither."""
+    if dataclasses.is_dataclass(kind):
+        return {field.name: field.name for field in dataclasses.fields(kind) if field.init}
+    attributes = getattr(kind, "__attrs_attrs__", None)
+    if attributes is None:
+        return None
+    # Before attrs 22.2 the argument was always the name without underscores in front.
+    return {
+        each.name: getattr(each, "alias", None) or each.name.lstrip("_") for each in attributes if each.init
+    }
+
+
 def with_parts(structure: Any, parts: Sequence[Any]) -> Any:
     """A structure of the same kind with other parts in it."""
+    return maker_of(structure)(parts)
+
+
+def maker_of(structure: Any) -> Callable[[Sequence[Any]], Any]:
+    """Return a function that makes a structure of the same kind, and with the same keys, of other parts.
+
+    What happens to the structure later changes nothing in what the function makes.
+    """
     kind: Any = type(structure)
     if isinstance(structure, list | tuple):
-        return kind(*parts) if hasattr(structure, "_fields") else kind(parts)
+        return (lambda parts: kind(*parts)) if hasattr(structure, "_fields") else kind
     if isinstance(structure, Mapping):
-        values = dict(zip(_keys(structure), parts, strict=True))
-        ordered = {key: values[key] for key in structure}
-        if kind is dict or not isinstance(structure, dict):
-            return ordered
+        return _mapping_maker(structure)
+    names = field_names(kind)
+    if names is not None:
+        arguments = list(names.values())
+        return lambda parts: kind(**dict(zip(arguments, parts, strict=True)))
+    made: Callable[[Sequence[Any]], Any] = structure.__flowengine_with_parts__
+    return made
+
+
+def _mapping_maker(structure: Mapping[Any, Any]) -> Callable[[Sequence[Any]], Any]:
+    kind: Any = type(structure)
+    keys, order = _keys(structure), list(structure)
+
+    def ordered(parts: Sequence[Any]) -> dict[Any, Any]:
+        values = dict(zip(keys, parts, strict=True))
+        return values if keys == order else {key: values[key] for key in order}
+
+    if kind is dict:
+        return ordered
+    if isinstance(structure, dict):
         # A copy keeps what a kind of dictionary has besides: a default, an order of its own.
-        other = copy.copy(structure)
-        for key, value in ordered.items():
-            other[key] = value  # not by `update`, by which a Counter would add
-        return other
-    if dataclasses.is_dataclass(structure):
-        names = [field.name for field in dataclasses.fields(structure) if field.init]
-        return kind(**dict(zip(names, parts, strict=True)))
-    return structure.__flowengine_with_parts__(parts)
+        template = copy.copy(structure)
+
+        def filled(parts: Sequence[Any]) -> Any:
+            other = copy.copy(template)
+            for key, value in ordered(parts).items():
+                other[key] = value  # not by `update`, by which a Counter would add
+            return other
+
+        return filled
+
+    def converted(parts: Sequence[Any]) -> Any:
+        values = ordered(parts)
+        try:
+            return kind(values)
+        except TypeError:
+            return values  # nobody knows how this kind is made
+
+    return converted
 
 
 def flatten(structure: Any) -> list[Any]:

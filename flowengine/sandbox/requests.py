@@ -6,7 +6,7 @@ has the dtype and shape that was said, one value for each name; anything else is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,44 +15,35 @@ from flowengine.core.dtypes import DType, as_dtype, resource, string, variant
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.graph import NodeGraph
-from flowengine.runtime.planning.fetches import Assemble, FetchPlan, name_of
+from flowengine.runtime.planning.fetches import name_of
 from flowengine.runtime.planning.values import FeedSpec, FetchSpec
 from flowengine.sandbox import words as w
 from flowengine.transport.calls.templates import fixed_call
 from flowengine.transport.errors import RemoteProtocolError
 
 
-class _NamesOnly(FetchPlan):
-    """The structure of fetches over names that nobody has looked up."""
-
-    def __init__(self, graph: NodeGraph, fetches: Any) -> None:
-        self.names: dict[str, int] = {}
-        super().__init__(graph, fetches)
-
-    def _leaf(self, fetch: Any) -> Assemble:
-        index = self.names.setdefault(name_of(self._graph, fetch), len(self.names))
-        return lambda values: values[index]
-
-
 class AskedNames:
     """One combination of feeds, fetches and targets, by name.
 
     as_values   whether a bare name of a fetch means the node's first output
+    slots       of each leaf of the fetches the index of its name in `fetches`; -1 for None
     """
 
     def __init__(
         self,
         graph: NodeGraph,
-        fetches: Any,
+        leaves: Sequence[Any],
         feeds: Sequence[Any],
         targets: Sequence[Any],
         *,
         as_values: bool = False,
     ) -> None:
-        plan = _NamesOnly(graph, fetches)
-        self.assemble: Callable[[Sequence[Any]], Any] = plan.assemble
+        names: dict[str, int] = {}
+        self.slots = [
+            -1 if leaf is None else names.setdefault(name_of(graph, leaf), len(names)) for leaf in leaves
+        ]
         self.feeds = [name_of(graph, each) for each in feeds]
-        self.fetches = list(plan.names)
+        self.fetches = list(names)
         self.targets = [name_of(graph, each) for each in targets]
         self._as_values = as_values
         self.key = tuple(self.feeds), tuple(self.fetches), tuple(self.targets), as_values

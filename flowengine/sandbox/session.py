@@ -30,7 +30,7 @@ from flowengine.core.text import printable
 from flowengine.core.wanted import SESSION_CLOSED
 from flowengine.graphs.unread import GraphBytes, ModelFolder
 from flowengine.ir.graph import NodeGraph
-from flowengine.runtime.planning.fetches import spread_feeds
+from flowengine.runtime.planning.fetches import leaf_values, spread_feeds, unpack
 from flowengine.runtime.planning.long_texts import converted
 from flowengine.runtime.planning.requests import request_key
 from flowengine.runtime.run_metadata import RunMetadata
@@ -123,25 +123,27 @@ class BoxSession:
         ended for what it took, UnavailableError where it died, AbortedError for other steps of that process.
         """
         feed_dict = spread_feeds(feed_dict or {})
-        key = request_key(fetches, feed_dict, targets)
+        leaves, pack = unpack(fetches)
+        key = request_key(leaves, feed_dict, targets)
         asked = self._asked.get(key) if key is not None else None
         if asked is None:
-            asked = AskedNames(self._graph, fetches, list(feed_dict), targets)
+            asked = AskedNames(self._graph, leaves, list(feed_dict), targets)
             if key is not None:
                 self._asked.put(key, asked)
-        return await self._step(asked, list(feed_dict.values()), options, run_metadata)
+        return pack(await self._step(asked, list(feed_dict.values()), options, run_metadata))
 
     def make_callable(
         self, fetches: Any, feeds: Sequence[Any] = (), targets: Sequence[Any] = ()
     ) -> Callable[..., Awaitable[Any]]:
         """As `Session.make_callable`. What the names mean is only known with the first call."""
-        asked = AskedNames(self._graph, fetches, feeds, targets, as_values=True)
+        leaves, pack = unpack(fetches)
+        asked = AskedNames(self._graph, leaves, feeds, targets, as_values=True)
         size = len(asked.feeds)
 
         async def call(*values: Any) -> Any:
             if len(values) != size:
                 raise InvalidArgumentError(f"this callable takes {size} values, it was given {len(values)}")
-            return await self._step(asked, values, None, None)
+            return pack(await self._step(asked, values, None, None))
 
         return call
 
@@ -151,7 +153,7 @@ class BoxSession:
         values: Sequence[Any],
         options: RunOptions | None,
         run_metadata: RunMetadata | None,
-    ) -> Any:
+    ) -> list[Any]:
         timeout = None if options is None else remote_timeout_of(options)
         seconds = self._box.seconds if timeout is None else min(timeout, self._box.seconds)
         process = await self._open()
@@ -161,7 +163,7 @@ class BoxSession:
             owned = request.values(results)
         if run_metadata is not None:
             run_metadata.wall_seconds = trio.current_time() - began
-        return asked.assemble(owned)
+        return leaf_values(owned, asked.slots)
 
     async def _call(
         self, process: BoxProcess, asked: AskedNames, values: Sequence[Any], seconds: float

@@ -6,6 +6,7 @@ from collections import Counter, OrderedDict, defaultdict
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given
@@ -129,3 +130,24 @@ def test_sparse_tensors_are_variables_of_loops() -> None:
     )
     with fe.blocking.Session(graph) as session:
         assert session.run(doubled).values.tolist() == [16.0]
+
+
+@attrs.define
+class Layer:
+    weights: Any
+    _bias: Any
+    size: int = attrs.field(init=False, default=3)
+
+
+def test_attrs_classes_are_structures() -> None:
+    layer = Layer(1, [2])
+    assert flatten(layer) == [1, 2]
+    made = map_structure(lambda one, other: one + other, layer, Layer(10, [20]))
+    assert made == Layer(11, [22])
+    graph = fe.Graph()
+    start = Layer(graph.constant(1.0), [graph.constant(2.0)])
+    _, last = graph.while_loop(
+        lambda i, each: i < 3, lambda i, each: (i + 1, map_structure(lambda x: x * 2.0, each)), (0, start)
+    )
+    with fe.blocking.Session(graph) as session:
+        assert session.run(last) == Layer(8.0, [16.0])

@@ -1,61 +1,148 @@
-"""The structure of what `Session.run` is asked for: names, tensors and operations in lists and dicts."""
+"""What `Session.run` is asked for: the names, tensors and operations of fetches, feeds and targets.
+
+The structure of fetches is taken apart, and its places are filled with values:
+
+    leaves, pack = unpack({"loss": loss, "parts": [a, None]})     # (loss, a, None)
+    pack([0.5, 1.0, None])                                        # {"loss": 0.5, "parts": [1.0, None]}
+
+Each step does both, so the structure is no part of the key of a plan: a tensor, a list of it and a dictionary
+of it share one plan. The caller may change the structure between two steps, or while one runs. A session
+keeps no structure after the step; a function of `make_callable` keeps its own copy.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import is_dataclass
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final, TypeAlias
 
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.names import parse_tensor_name
-from flowengine.graphs.structures import parts_of, with_parts
+from flowengine.graphs.structures import field_names, maker_of, parts_of, with_parts
+from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.ir.graph import NodeGraph, OutputPort
 
 #: The name of the method by which an object says what is fetched for it: a structure of tensors or names.
 FETCH_HOOK: Final = "__flowengine_fetch__"
-#: From the list of fetched values to the structure that the caller asked for.
-Assemble = Callable[[Sequence[Any]], Any]
+
+#: From the values of the leaves, in order, to the structure that the caller asked for. The list is its own.
+Packer: TypeAlias = Callable[[list[Any]], Any]
+_Place: TypeAlias = Callable[[Iterator[Any]], Any]
+
+_LEAVES: Final = frozenset({str, Tensor, Operation, type(None)})
+
+
+def unpack(fetches: Any) -> tuple[tuple[Any, ...], Packer]:
+    """Take a structure of fetches apart.
+
+    returns   its leaves from left to right (names, tensors, operations, and None where nothing is fetched),
+              and the function that makes a structure of the same classes of as many values
+    """
+    kind = type(fetches)
+    # Most structures hold nothing but leaves, which is seen without a look at each.
+    if kind in _LEAVES:
+        return (fetches,), _only
+    if kind is list:
+        if _LEAVES.issuperset(map(type, fetches)):
+            return tuple(fetches), _same
+    elif kind is tuple:
+        if _LEAVES.issuperset(map(type, fetches)):
+            return fetches, tuple
+    elif kind is dict:
+        parts = tuple(fetches.values())
+        if _LEAVES.issuperset(map(type, parts)):
+            keys = tuple(fetches)
+            return parts, lambda values: dict(zip(keys, values))  # noqa: B905 - as many values as keys
+    leaves: list[Any] = []
+    place = _taken_apart(fetches, leaves)
+    return tuple(leaves), lambda values: place(iter(values))
+
+
+def is_structure(value: Any) -> bool:
+    """Whether a fetch or the key of a feed is a structure, rather than one tensor or name."""
+    kind = type(value)
+    return kind not in _LEAVES and (
+        isinstance(value, list | tuple | Mapping) or field_names(kind) is not None
+    )
+
+
+def _only(values: list[Any]) -> Any:
+    return values[0]
+
+
+def _same(values: list[Any]) -> Any:
+    return values
+
+
+def _taken_apart(structure: Any, leaves: list[Any]) -> _Place:
+    """Add the leaves of a structure to a list; what puts the values that come next in their places."""
+    kind = type(structure)
+    if kind in _LEAVES:
+        leaves.append(structure)
+        return next
+    if kind is dict:
+        keys, parts = tuple(structure), structure.values()
+        if _LEAVES.issuperset(map(type, parts)):
+            leaves.extend(parts)
+            return lambda values: dict(zip(keys, values))  # noqa: B905 - of the values as many as there are keys
+        members = [_taken_apart(part, leaves) for part in parts]
+        return lambda values: {key: member(values) for key, member in zip(keys, members, strict=True)}
+    if kind is list or kind is tuple:
+        if _LEAVES.issuperset(map(type, structure)):
+            leaves.extend(structure)
+            count = len(structure)
+            return lambda values: kind(islice(values, count))
+        members = [_taken_apart(part, leaves) for part in structure]
+        return lambda values: kind([member(values) for member in members])
+    if hasattr(kind, FETCH_HOOK):
+        return _taken_apart(structure.__flowengine_fetch__(), leaves)
+    if not is_structure(structure):
+        leaves.append(_plain(structure))
+        return next
+    members = [_taken_apart(part, leaves) for part in parts_of(structure) or ()]
+    make = maker_of(structure)
+    return lambda values: make([member(values) for member in members])
+
+
+def _plain(leaf: Any) -> Any:
+    """A leaf of a class that the engine does not know: its name, so that no cache holds the object."""
+    if isinstance(leaf, str):
+        return str(leaf)
+    name = getattr(leaf, "name", None)
+    belongs = isinstance(getattr(leaf, "graph", None), NodeGraph)  # then a message is to tell its graph
+    return name if isinstance(name, str) and not belongs else leaf
 
 
 class FetchPlan:
-    """A flattened request: distinct tensors to fetch, nodes to run, and how to put the result together."""
+    """The leaves of a request: distinct tensors to fetch, nodes to run, and where each leaf's value is.
 
-    def __init__(self, graph: NodeGraph, fetches: Any, targets: Sequence[Any] = ()) -> None:
-        self._graph = graph
-        self._index: dict[OutputPort, int] = {}
-        self._targets: dict[str, None] = {}
-        self.assemble = self._read(fetches)
+    ports     the tensors, each once
+    targets   the nodes that run for their effect
+    slots     of each leaf the index of its tensor in `ports`; -1 for a leaf without a value
+    """
+
+    def __init__(self, graph: NodeGraph, leaves: Iterable[Any], targets: Sequence[Any] = ()) -> None:
+        index: dict[OutputPort, int] = {}
+        nodes: dict[str, None] = {}
+        slots = []
+        for leaf in leaves:
+            name = None if leaf is None else name_of(graph, leaf)
+            if name is not None and ":" in name:
+                slots.append(index.setdefault(port_of(graph, name), len(index)))
+                continue
+            slots.append(-1)
+            if name is not None:
+                nodes[node_of(graph, name)] = None
         for target in targets:
-            self._targets[node_of(graph, target)] = None
+            nodes[node_of(graph, target)] = None
+        self.ports = tuple(index)
+        self.targets = tuple(nodes)
+        self.slots = tuple(slots)
 
-    @property
-    def ports(self) -> tuple[OutputPort, ...]:
-        return tuple(self._index)
 
-    @property
-    def targets(self) -> tuple[str, ...]:
-        return tuple(self._targets)
-
-    def _read(self, fetch: Any) -> Assemble:
-        if fetch is None:
-            return lambda values: None
-        if isinstance(fetch, list | tuple | Mapping) or is_dataclass(fetch):
-            members = [self._read(value) for value in parts_of(fetch) or ()]
-            if type(fetch) is list:
-                return lambda values: [member(values) for member in members]
-            return lambda values: with_parts(fetch, [member(values) for member in members])
-        if hasattr(type(fetch), FETCH_HOOK):
-            return self._read(fetch.__flowengine_fetch__())
-        return self._leaf(fetch)
-
-    def _leaf(self, fetch: Any) -> Assemble:
-        """What is taken from the values for one name, tensor or operation."""
-        name = name_of(self._graph, fetch)
-        if ":" not in name:
-            self._targets[node_of(self._graph, name)] = None
-            return lambda values: None
-        index = self._index.setdefault(port_of(self._graph, name), len(self._index))
-        return lambda values: values[index]
+def leaf_values(values: list[Any], slots: Sequence[int]) -> list[Any]:
+    """The value of each leaf, of those of the distinct tensors; None for a leaf without a value."""
+    return [None if slot < 0 else values[slot] for slot in slots]
 
 
 def spread_feeds(feed_dict: Mapping[Any, Any]) -> Mapping[Any, Any]:
@@ -64,11 +151,11 @@ def spread_feeds(feed_dict: Mapping[Any, Any]) -> Mapping[Any, Any]:
     What it is fed is a structure of the same parts, or a tuple of as many values. The same object where no
     key is such a structure. Raises InvalidArgumentError where the parts do not match.
     """
-    if all(not is_dataclass(key) and not isinstance(key, tuple) for key in feed_dict):
+    if not any(map(is_structure, feed_dict)):
         return feed_dict
     spread: dict[Any, Any] = {}
     for key, value in feed_dict.items():
-        if not is_dataclass(key) and not isinstance(key, tuple):
+        if not is_structure(key):
             spread[key] = value
             continue
         parts, values = parts_of(key) or (), parts_of(value) or ()
@@ -139,7 +226,7 @@ def as_values(graph: NodeGraph, fetches: Any) -> Any:
 
     For callers who have no use for None. A node without outputs, and an Operation, stay what they are.
     """
-    if isinstance(fetches, list | tuple | Mapping) or is_dataclass(fetches):
+    if is_structure(fetches):
         return with_parts(fetches, [as_values(graph, value) for value in parts_of(fetches) or ()])
     node = graph.nodes.get(fetches) if isinstance(fetches, str) else None
     return f"{fetches}:0" if node is not None and node.output_types else fetches

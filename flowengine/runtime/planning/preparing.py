@@ -6,7 +6,7 @@ has run out of time, waits for the next who asks for the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -24,12 +24,12 @@ from flowengine.passes.cut.shared_names import SharedNames
 from flowengine.passes.pipeline import cut, preparing
 from flowengine.resources.calling import FunctionCaller
 from flowengine.runtime.partitions import PartitionedPlan, partitioned
-from flowengine.runtime.planning.fetches import Assemble
+from flowengine.runtime.planning.fetches import leaf_values
 from flowengine.runtime.planning.functions import FunctionTable
 from flowengine.runtime.planning.hardware import kernels_on
 from flowengine.runtime.planning.measuring import Measure, Measuring
 from flowengine.runtime.planning.placing import Placer, SessionPlacer
-from flowengine.runtime.planning.requests import Requests
+from flowengine.runtime.planning.requests import PlanKey, Request, Requests
 from flowengine.runtime.planning.tiers import TieredPlan, tiered
 from flowengine.runtime.planning.values import FeedSpec, FetchSpec
 
@@ -41,41 +41,54 @@ _LEFT_MAX: Final = 16
 
 
 class PreparedPlan:
-    """A plan with the two doors around it.
+    """A plan with the two doors around it, for all requests for the same tensors.
 
     takes_text   whether strings are fed, of which there may be many
     """
 
-    __slots__ = ("__weakref__", "assemble", "feeds", "fetches", "plan", "takes_text")
+    __slots__ = ("__weakref__", "feeds", "fetches", "plan", "takes_text")
 
     def __init__(
         self,
         plan: AnyPlan | Measuring[AnyPlan],
         feeds: list[FeedSpec],
         fetches: list[FetchSpec],
-        assemble: Assemble,
     ) -> None:
         self.plan = plan
         self.feeds = feeds
         self.fetches = fetches
-        self.assemble = assemble
         self.takes_text = any(spec.dtype is string for spec in feeds)
 
     def with_plan(self, plan: AnyPlan) -> PreparedPlan:
         """Another plan behind the same doors."""
-        return PreparedPlan(plan, self.feeds, self.fetches, self.assemble)
+        return PreparedPlan(plan, self.feeds, self.fetches)
 
 
-def own_values(prepared: PreparedPlan, results: list[Any]) -> Any:
-    """A step's results in the structure that was asked for, the caller's own. The list has the only
-    references that the step has left."""
-    return prepared.assemble([spec.convert(results, index) for index, spec in enumerate(prepared.fetches)])
+class PlannedRequest:
+    """A plan, and which of its values each leaf of the fetches has. It knows nothing of their structure."""
+
+    __slots__ = ("_slots", "prepared")
+
+    def __init__(self, prepared: PreparedPlan, slots: Sequence[int]) -> None:
+        self.prepared = prepared
+        #: None where each leaf has a value of its own, in order.
+        self._slots = None if list(slots) == list(range(len(prepared.fetches))) else tuple(slots)
+
+    def values(self, found: list[Any]) -> list[Any]:
+        """The value of each leaf, of what `hand_out` gave for the plan's tensors."""
+        return found if self._slots is None else leaf_values(found, self._slots)
 
 
-def lent_values(prepared: PreparedPlan, results: list[Any]) -> Any:
-    """A step's results in the structure that was asked for, as they are: for who has read them, or copied
-    them, before anything else runs. Variables may lie there, and what was fed."""
-    return prepared.assemble(results)
+def own_values(prepared: PreparedPlan, results: list[Any]) -> list[Any]:
+    """The values of a plan's tensors, the caller's own. The list has the only references that the step has
+    left."""
+    return [spec.convert(results, index) for index, spec in enumerate(prepared.fetches)]
+
+
+def lent_values(prepared: PreparedPlan, results: list[Any]) -> list[Any]:
+    """The values of a plan's tensors as they are: for callers who have read them, or copied them, before
+    anything else runs. Variables may lie there, and what was fed."""
+    return results
 
 
 class RequestPlanner:
@@ -104,7 +117,7 @@ class RequestPlanner:
         self._calling = calling
         self._names = SharedNames() if names is None else names
         self.requests = Requests(graph)
-        self.jobs: dict[Any, Piecework[PreparedPlan]] = {}
+        self.jobs: dict[PlanKey, Piecework[PreparedPlan]] = {}
         self._graph = graph
         self._settings = settings
         self._kernels = kernels
@@ -114,19 +127,29 @@ class RequestPlanner:
         #: The plans of the graph's functions, once one is called.
         self._functions: FunctionTable | None = None
 
-    def job(
-        self, key: Any, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]
-    ) -> Piecework[PreparedPlan]:
-        """The work on a plan: what others have begun, if they have. `key` is None for what has none."""
-        job = self.jobs.get(key) if key is not None else None
+    def reading(
+        self, leaves: Iterable[Any], feeds: Sequence[Any], targets: Sequence[Any]
+    ) -> Piecework[Request]:
+        """The work on a request: checking it. It raises what is wrong with the request."""
+
+        def pieces() -> Pieces[Request]:
+            request = self.requests.read(leaves, feeds, targets)
+            yield
+            return request
+
+        return Piecework(pieces())
+
+    def job(self, request: Request) -> Piecework[PreparedPlan]:
+        """The work on a plan: what others have begun, if they have."""
+        key = request.plan_key
+        job = self.jobs.get(key)
         if job is None or job.has_failed:
-            job = Piecework(self.preparing(fetches, feeds, targets))
-            if key is not None:
-                self.jobs.pop(key, None)
-                if len(self.jobs) >= _LEFT_MAX:
-                    # Those who still work on it bring it to its end all the same.
-                    del self.jobs[next(iter(self.jobs))]
-                self.jobs[key] = job
+            job = Piecework(self.preparing(request))
+            self.jobs.pop(key, None)
+            if len(self.jobs) >= _LEFT_MAX:
+                # Those who still work on it bring it to its end all the same.
+                del self.jobs[next(iter(self.jobs))]
+            self.jobs[key] = job
         return job
 
     def close(self) -> None:
@@ -135,16 +158,15 @@ class RequestPlanner:
             job.give_up()
         self.jobs.clear()
 
-    def preparing(self, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]) -> Pieces[PreparedPlan]:
-        """A plan, in pieces. Raises what is wrong with the request, or with what it reaches of the graph.
+    def preparing(self, request: Request) -> Pieces[PreparedPlan]:
+        """A plan, in pieces. Raises what is wrong with what the request reaches of the graph.
 
         Of a graph that grows meanwhile, what it had when the first piece was done is planned.
         """
-        request = self.requests.read(fetches, feeds, targets)
         context = self.requests.context(request, self._settings, self._kernels)
         graph = yield from preparing(self._graph, context)
         plan = yield from self._planning(graph, context)
-        return PreparedPlan(plan, request.feeds, request.fetches, request.wanted.assemble)
+        return PreparedPlan(plan, request.feeds, request.fetches)
 
     def _planning(self, graph: NodeGraph, context: PassContext) -> Pieces[AnyPlan | Measuring[AnyPlan]]:
         """The plan of a graph that passes have gone over, placed if there are devices to choose from."""
@@ -212,4 +234,4 @@ class RequestPlanner:
         return table
 
 
-__all__ = ["AnyPlan", "PreparedPlan", "RequestPlanner", "lent_values", "own_values"]
+__all__ = ["AnyPlan", "PlannedRequest", "PreparedPlan", "RequestPlanner", "lent_values", "own_values"]

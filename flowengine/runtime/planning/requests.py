@@ -6,16 +6,15 @@ this.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from flowengine.core.config import Settings
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.graphs.graph import Graph as BuildGraph
-from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.ir.frames import FramePath, assign_frames, describe_frame, output_frame
 from flowengine.ir.graph import NodeGraph, OutputPort
 from flowengine.ir.names import ENTER_OPS
@@ -29,7 +28,10 @@ from flowengine.runtime.planning.values import FeedSpec, FetchSpec
 
 #: Before this producer version a Placeholder of unknown shape was written with an empty one.
 _SHAPED_PLACEHOLDERS: Final = 24
-_LEAVES: Final = frozenset({str, Tensor, Operation})
+
+
+#: Ports fed, ports fetched, and nodes run for their effect.
+PlanKey: TypeAlias = tuple[tuple[OutputPort, ...], tuple[OutputPort, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Request:
     """One combination of feeds, fetches and targets.
 
     ports      of the feeds, in the caller's order
-    wanted     ports and targets, and how the results are put together
+    wanted     ports and targets, and which value each leaf of the fetches has
     feeds      what each fed value must be, and how it comes in
     fetches    how each value goes out
     """
@@ -47,6 +49,11 @@ class Request:
     feeds: list[FeedSpec]
     fetches: list[FetchSpec]
 
+    @property
+    def plan_key(self) -> PlanKey:
+        """What its plan is filed under: all requests for the same tensors, however named, have one plan."""
+        return self.ports, self.wanted.ports, self.wanted.targets
+
 
 class Requests:
     """Reads requests to one graph, for as long as the graph does not change."""
@@ -55,9 +62,12 @@ class Requests:
         self.graph = graph
         self._frames: dict[str, FramePath] | None = None
 
-    def read(self, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]) -> Request:
-        """Check a request; InvalidArgumentError or NotFoundError that names what is wrong with it."""
-        wanted = FetchPlan(self.graph, fetches, targets)
+    def read(self, leaves: Iterable[Any], feeds: Sequence[Any], targets: Sequence[Any]) -> Request:
+        """Check a request; InvalidArgumentError or NotFoundError that names what is wrong with it.
+
+        leaves   of the fetches: see `fetches.unpack`
+        """
+        wanted = FetchPlan(self.graph, leaves, targets)
         ports = tuple(fed_port_of(self.graph, feed) for feed in feeds)
         if len(set(ports)) != len(ports):
             raise InvalidArgumentError("a tensor is fed twice: " + ", ".join(map(str, ports)))
@@ -131,23 +141,14 @@ class Requests:
         return FeedSpec(str(port), dtype, shape)
 
 
-def request_key(fetches: Any, feed_dict: Mapping[Any, Any], targets: Sequence[Any]) -> Any:
-    """What a plan is filed under; None for a structure that cannot be a key."""
+def request_key(leaves: tuple[Any, ...], feed_dict: Iterable[Any], targets: Iterable[Any]) -> Any:
+    """What a request is filed under, of the leaves of its fetches; None where something cannot be a key."""
+    key = (leaves, tuple(feed_dict), tuple(targets))
     try:
-        key = (_shaped(fetches), tuple(feed_dict), tuple(targets))
         hash(key)
     except TypeError:
         return None
     return key
 
 
-def _shaped(fetches: Any) -> Any:
-    """A structure with the class of each of its sequences: a named tuple equals any tuple of its values."""
-    if not isinstance(fetches, list | tuple):
-        return fetches
-    kind = type(fetches)
-    # Most hold nothing but these: that is seen without a look at each.
-    return (kind, *fetches) if _LEAVES.issuperset(map(type, fetches)) else (kind, *map(_shaped, fetches))
-
-
-__all__ = ["Request", "Requests", "request_key"]
+__all__ = ["PlanKey", "Request", "Requests", "request_key"]

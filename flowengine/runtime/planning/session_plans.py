@@ -7,7 +7,7 @@ made again.
 from __future__ import annotations
 
 import gc
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -17,7 +17,7 @@ from flowengine.core.arrays import Value
 from flowengine.core.collector import collection_paused
 from flowengine.core.config import Settings
 from flowengine.core.errors import CancelledError, FailedPreconditionError
-from flowengine.core.pieces import Piecework, at_once
+from flowengine.core.pieces import at_once
 from flowengine.core.wanted import SESSION_CLOSED
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.device import Device
@@ -27,12 +27,14 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.cut.shared_names import SharedNames
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.planning.calling import StepCaller
+from flowengine.runtime.planning.fetches import spread_feeds, unpack
 from flowengine.runtime.planning.jobs import in_turns
 from flowengine.runtime.planning.long_texts import are_long, converted
 from flowengine.runtime.planning.measuring import Measuring
 from flowengine.runtime.planning.placing import Placer, SessionPlacer
 from flowengine.runtime.planning.plan import Plan
-from flowengine.runtime.planning.preparing import PreparedPlan, RequestPlanner
+from flowengine.runtime.planning.preparing import PlannedRequest, PreparedPlan, RequestPlanner
+from flowengine.runtime.planning.requests import PlanKey, Request
 from flowengine.runtime.planning.tiers import TieredPlan
 from flowengine.runtime.planning.values import FeedSpec
 from flowengine.runtime.step import StepRunner, too_late
@@ -41,6 +43,8 @@ T = TypeVar("T")
 
 #: Plans kept for one version of the graph; a service with more combinations than this makes some anew.
 PLANS_MAX: Final = 512
+#: Ways to ask for them that are remembered. One that is not takes reading its names again, some 20 us.
+REQUESTS_MAX: Final = 1024
 #: What an item of an interpreted plan takes, without its constants: 950 to 1,540 by tracemalloc on CPython
 #: 3.11, for chains of 100 to 10,000 nodes. Where memory is counted no plan is compiled.
 _ITEM_BYTES: Final = 1024
@@ -49,7 +53,8 @@ _ITEM_BYTES: Final = 1024
 class SessionPlans:
     """See the module. `closed` says whether the session is.
 
-    kept      {what a request is filed under: its plan}
+    kept      {ports fed, ports fetched, nodes run: the plan}
+    asked     {what a request is filed under: its plan, which is kept, and where the values go}
     version   that of the graph which they are for
     lives     how often devices were lost: a plan of before is of no use after
     planner   makes them, for this version
@@ -65,7 +70,8 @@ class SessionPlans:
         runner: StepRunner,
         closed: Callable[[], bool],
     ) -> None:
-        self.kept: dict[Any, PreparedPlan] = {}
+        self.kept: dict[PlanKey, PreparedPlan] = {}
+        self.asked: dict[Any, PlannedRequest] = {}
         self.version = -1
         self.lives = 0
         self._names = SharedNames()
@@ -87,41 +93,80 @@ class SessionPlans:
 
     def close(self) -> None:
         """Forget all plans, and give up what is being made."""
-        self.kept.clear()
+        self._forget()
         self.planner.close()
 
-    def prepare(self, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]) -> PreparedPlan:
+    def prepare(self, leaves: Iterable[Any], feeds: Sequence[Any], targets: Sequence[Any]) -> PlannedRequest:
         """A plan, made at once and not kept."""
         self._notice_growth()
         with collection_paused():
-            return at_once(self.planner.preparing(fetches, feeds, targets))
+            request = self.planner.requests.read(leaves, feeds, targets)
+            return PlannedRequest(at_once(self.planner.preparing(request)), request.wanted.slots)
+
+    def find(
+        self, leaves: tuple[Any, ...], feeds: Mapping[Any, Any], targets: Iterable[Any]
+    ) -> tuple[Any, Mapping[Any, Any], PlannedRequest | None]:
+        """Look for a request among those that were asked before.
+
+        returns   its key, None if something in it cannot be one; the feeds, with structures among them spread
+                  out unless the request was found without; and its plan, or None
+
+        Raises InvalidArgumentError for a structure that is fed something else than its parts.
+        """
+        key, found = self._found(leaves, feeds, targets)
+        if found is None and (spread := spread_feeds(feeds)) is not feeds:
+            feeds = spread
+            key, found = self._found(leaves, feeds, targets)
+        return key, feeds, found
+
+    def _found(
+        self, leaves: tuple[Any, ...], feeds: Iterable[Any], targets: Iterable[Any]
+    ) -> tuple[Any, PlannedRequest | None]:
+        key = (leaves, tuple(feeds), tuple(targets))
+        try:
+            found = self.asked.get(key)
+        except TypeError:
+            return None, None
+        return key, found if self.version == self._graph.version else None
+
+    def kept_for(
+        self, leaves: Iterable[Any], feeds: Sequence[Any], targets: Sequence[Any]
+    ) -> PreparedPlan | None:
+        """The plan that steps of a request use now; None if there is none."""
+        if self.version != self._graph.version:
+            return None
+        return self.kept.get(self.planner.requests.read(leaves, feeds, targets).plan_key)
 
     async def prepare_in_turns(
         self,
         key: Any,
-        fetches: Any,
+        leaves: Iterable[Any],
         feeds: Sequence[Any],
         targets: Sequence[Any],
         timeout_seconds: float | None,
         waited: float,
-    ) -> tuple[PreparedPlan, float]:
+    ) -> tuple[PlannedRequest, float]:
         """A plan for a step that is under way, and how many seconds of its timeout have gone by then.
 
-        Those who ask for the same plan at the same time make one, all of them. One with a key is kept.
+        Those who ask for the same plan at the same time make one, all of them. It is kept, and with a key the
+        request is remembered.
         """
         if self._closed():
             raise FailedPreconditionError("this session is closed")
         self._resources.bind_to_current_run()
         self._notice_growth()
         planner = self.planner
-        making = partial(self._make, key, fetches, feeds, targets)
-        job, waited = await self._within(making, timeout_seconds, waited)
-        prepared = job.result()
-        if key is not None:
-            planner.jobs.pop(key, None)
-            if planner is self.planner:
-                self._keep(key, prepared)
-        return prepared, waited
+        making = partial(self._make, planner, leaves, feeds, targets)
+        (request, prepared), waited = await self._within(making, timeout_seconds, waited)
+        planner.jobs.pop(request.plan_key, None)
+        found = PlannedRequest(prepared, request.wanted.slots)
+        if planner is self.planner:
+            self._keep(request.plan_key, prepared)
+            if key is not None:
+                if len(self.asked) >= REQUESTS_MAX:
+                    del self.asked[next(iter(self.asked))]
+                self.asked[key] = found
+        return found, waited
 
     def takes_long(self, specs: Sequence[FeedSpec], values: Sequence[Any]) -> bool:
         """Whether some of what a step is fed is long, and due in turns."""
@@ -154,17 +199,25 @@ class SessionPlans:
         return made, waited
 
     async def _make(
-        self, key: Any, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]
-    ) -> Piecework[PreparedPlan]:
-        """A plan that is made, by this task and by others that want it."""
-        planner, turns = self.planner, self._runner.turns
-        job = planner.job(key, fetches, feeds, targets)
+        self, planner: RequestPlanner, leaves: Iterable[Any], feeds: Sequence[Any], targets: Sequence[Any]
+    ) -> tuple[Request, PreparedPlan]:
+        """A request that is read, and its plan: the kept one, or one that this task and others make."""
+        turns = self._runner.turns
+        reading = planner.reading(leaves, feeds, targets)
+        await in_turns(reading, turns)
+        request = reading.result()
+        kept = self.kept.get(request.plan_key) if planner is self.planner else None
+        if kept is not None:
+            return request, kept
+        job = planner.job(request)
         await in_turns(job, turns)
         while job.has_failed and not self._closed():
             # Somebody else was told why.
-            job = planner.job(key, fetches, feeds, targets)
+            job = planner.job(request)
             await in_turns(job, turns)
-        return job
+        if self._closed():
+            raise CancelledError(SESSION_CLOSED)  # closing gives up what is being made
+        return request, job.result()
 
     def renew_devices(self) -> None:
         """Have successors of devices that are lost; plans made so far are then of no use."""
@@ -183,7 +236,7 @@ class SessionPlans:
         """Where the graph has grown, or a device is lost, plans made so far are of no use."""
         self.renew_devices()
         if self.version != self._graph.version:
-            self.kept.clear()
+            self._forget()
             if self._offered.grow() and isinstance(self._placer, SessionPlacer):
                 self._placer.devices_came()
             self.planner = self._new_planner()
@@ -203,11 +256,21 @@ class SessionPlans:
             self._names,
         )
 
-    def _keep(self, key: Any, prepared: PreparedPlan) -> None:
+    def _forget(self, keys: Iterable[PlanKey] | None = None) -> None:
+        """Forget plans, or all of them, with the requests that use them."""
+        if keys is None:
+            self.kept.clear()
+            self.asked.clear()
+            return
+        gone = {plan for key in keys if (plan := self.kept.pop(key, None)) is not None}
+        for asked in [key for key, found in self.asked.items() if found.prepared in gone]:
+            del self.asked[asked]
+
+    def _keep(self, key: PlanKey, prepared: PreparedPlan) -> None:
         if self.kept.get(key) is prepared:
             return  # several asked for it, and another has kept it
         if len(self.kept) >= PLANS_MAX:
-            del self.kept[next(iter(self.kept))]
+            self._forget([next(iter(self.kept))])
         if self._ledger is not None:
             self._count(prepared, self._ledger)
         self.kept[key] = prepared
@@ -215,8 +278,7 @@ class SessionPlans:
     def _make_room(self) -> bool:
         """Forget the older half of the plans; whether there were any. Those that steps run stay till then."""
         keys = list(self.kept)
-        for key in keys[: (len(keys) + 1) // 2]:
-            self.kept.pop(key, None)
+        self._forget(keys[: (len(keys) + 1) // 2])
         if keys:
             gc.collect()  # items and frames refer to each other
         return bool(keys)
@@ -237,17 +299,21 @@ class SessionPlans:
 
 
 class ReadyPlan:
-    """A plan that is made beforehand for many steps, and anew when a device of it was lost."""
+    """A plan that is made beforehand for many steps, and anew when a device of it was lost.
+
+    pack   puts the values of the leaves into the structure of the fetches
+    """
 
     def __init__(
         self, planning: SessionPlans, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]
     ) -> None:
         self._planning = planning
-        self._request = (fetches, list(feeds), targets)
+        leaves, self.pack = unpack(fetches)
+        self._request = (leaves, list(feeds), targets)
         self._prepared = planning.prepare(*self._request)
         self._lives = planning.lives
 
-    async def current(self) -> PreparedPlan:
+    async def current(self) -> PlannedRequest:
         """The plan for a step that begins now. Cancelled: the next step goes on with making it."""
         if self._lives != self._planning.lives:
             lives = self._planning.lives
@@ -265,4 +331,4 @@ def _interpreted(prepared: PreparedPlan) -> list[Plan]:
     return [each.interpreted for each in tiers]
 
 
-__all__ = ["PLANS_MAX", "ReadyPlan", "SessionPlans"]
+__all__ = ["PLANS_MAX", "REQUESTS_MAX", "ReadyPlan", "SessionPlans"]

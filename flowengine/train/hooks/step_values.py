@@ -9,12 +9,13 @@ no key also has its own name, so `fetches=[loss]` gives "0" and the name of the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from flowengine.core.dtypes import DType, as_dtype
+from flowengine.graphs.structures import field_names
 from flowengine.ir.graph import NodeGraph
 from flowengine.runtime.planning.fetches import FETCH_HOOK, name_of, port_of
 
@@ -140,11 +141,10 @@ def _members(structure: Any) -> Iterator[tuple[object, Any]] | None:
     if isinstance(structure, Mapping):
         return iter(structure.items())
     if isinstance(structure, list | tuple):
-        names: Sequence[object] = getattr(structure, "_fields", range(len(structure)))
-        return zip(names, structure, strict=True)
-    if is_dataclass(structure) and not isinstance(structure, type):
-        return ((each.name, getattr(structure, each.name)) for each in fields(structure) if each.init)
-    return None
+        places: Sequence[object] = getattr(structure, "_fields", range(len(structure)))
+        return zip(places, structure, strict=True)
+    names = field_names(type(structure))
+    return None if names is None else iter([(name, getattr(structure, name)) for name in names])
 
 
 def _is_position(path: str) -> bool:

@@ -175,7 +175,9 @@ def test_a_plan_that_several_ask_for_takes_one_place(monkeypatch: pytest.MonkeyP
             async with trio.open_nursery() as nursery:
                 for _ in range(3):
                     nursery.start_soon(session.run, fetch)
-            assert [key[0] for key in session._plans] == [older, fetch]
+            assert [ports for _, ports, _ in session._plans] == [
+                ((each.removesuffix(":0"), 0),) for each in (older, fetch)
+            ]
 
     lab.play(main)
 

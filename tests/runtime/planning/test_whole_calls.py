@@ -54,7 +54,7 @@ class Planned:
 
     def __init__(self, graph: fe.Graph, fetch: fe.Tensor, feed: fe.Tensor) -> None:
         self.session = Session(graph)
-        prepared = self.session._planning.prepare([str(fetch.port)], [str(feed.port)], ())
+        prepared = self.session._planning.prepare([str(fetch.port)], [str(feed.port)], ()).prepared
         assert isinstance(prepared.plan, TieredPlan)
         self.runner: StepRunner = self.session._runner
         whole = WholePlan.of(at_once(prepared.plan.making_whole()), 1.0)
@@ -141,7 +141,7 @@ def test_plans_that_are_more_than_one_item_are_no_whole() -> None:
     graph = fe.Graph()
     number = graph.placeholder("float32", [])
     drawn = graph.ops.RandomUniform(np.array([2], np.int32), dtype=fe.dtypes.float32) * number
-    prepared = Session(graph)._planning.prepare([str(drawn.port)], [str(number.port)], ())
+    prepared = Session(graph)._planning.prepare([str(drawn.port)], [str(number.port)], ()).prepared
     assert isinstance(prepared.plan, TieredPlan)
     assert WholePlan.of(at_once(prepared.plan.making_whole()), 0.0) is None
 
@@ -151,7 +151,7 @@ def test_what_needs_the_step_is_no_whole() -> None:
     graph = fe.Graph()
     image = graph.placeholder("float32", [1, 4, 4, 1])
     pooled = graph.ops.FractionalMaxPool(image, pooling_ratio=[1.0, 1.5, 1.5, 1.0], seed=1).output
-    prepared = Session(graph)._planning.prepare([str(pooled.port)], [str(image.port)], ())
+    prepared = Session(graph)._planning.prepare([str(pooled.port)], [str(image.port)], ()).prepared
     assert isinstance(prepared.plan, TieredPlan)
     assert WholePlan.of(at_once(prepared.plan.making_whole()), 0.0) is None
 
