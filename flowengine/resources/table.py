@@ -281,7 +281,10 @@ class HashTable(Table):
 
     def _require_initialized(self) -> None:
         if not self.is_initialized:
-            raise FailedPreconditionError(f"Table not initialized: HashTable '{self.name}'")
+            raise FailedPreconditionError(
+                f"table '{self.name}' is not filled: call session.initialize(), or run its initializer. "
+                f"Table not initialized: HashTable '{self.name}'"
+            )
 
 
 class MutableHashTable(Table):

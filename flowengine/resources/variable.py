@@ -103,8 +103,8 @@ class Variable:
                 f"(variable '{self.name}')"
             )
         raise FailedPreconditionError(
-            f"Error while reading resource variable {self.name} from container {self.container}: "
-            "it was not initialized"
+            f"{without_value(self.name)}. Error while reading resource variable {self.name} from container "
+            f"{self.container}: it was not initialized"
         )
 
     def held(self) -> Array | None:
@@ -197,12 +197,19 @@ class Variable:
             )
 
     def uninitialized(self) -> FailedPreconditionError:
-        """The error of whoever needs a value that is not there."""
-        return FailedPreconditionError(f"Attempting to use uninitialized value {self.name}")
+        """Return the error for a read before the first assignment."""
+        return FailedPreconditionError(
+            f"{without_value(self.name)}. Attempting to use uninitialized value {self.name}"
+        )
 
     def __repr__(self) -> str:
         state = "" if self._array is not None else ", uninitialized"
         return f"<Variable '{self.name}' {self.dtype.name} {self.shape}{state}>"
+
+
+def without_value(name: str) -> str:
+    """Say that a variable has no value, and what gives it one; TensorFlow's words come after that."""
+    return f"variable '{name}' has no value: call session.initialize() or restore a checkpoint"
 
 
 def _of_objects(value: object) -> Array:

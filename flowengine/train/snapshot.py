@@ -55,7 +55,10 @@ class Snapshot:
         found = list(zip(saveables, variables, strict=True))
         empty = [each.node for each, variable in found if variable is None or not variable.is_initialized]
         if empty:
-            raise FailedPreconditionError(f"Attempting to save uninitialized {listed(empty)}")
+            raise FailedPreconditionError(
+                "variables without a value cannot be saved: call session.initialize() first. Attempting to "
+                f"save uninitialized {listed(empty)}"
+            )
         busy = [each.node for each, variable in found if variable is not None and variable.writer is not None]
         if busy:
             raise FailedPreconditionError(

@@ -20,7 +20,7 @@ from flowengine.kernels.registry import kernel
 from flowengine.kernels.state.variables import advance_counter, new_variable
 from flowengine.resources.container import DEFAULT_CONTAINER
 from flowengine.resources.names import resource_name
-from flowengine.resources.variable import Variable
+from flowengine.resources.variable import Variable, without_value
 
 
 @kernel("VarHandleOp", device=None, heavy=False)
@@ -57,8 +57,8 @@ def existing(resource: object) -> Variable:
     variable = as_variable(resource)
     if not variable.is_initialized:
         raise NotFoundError(
-            f"Resource {variable.container}/{variable.name}/Variable does not exist: "
-            "the variable was not initialized"
+            f"{without_value(variable.name)}. Resource {variable.container}/{variable.name}/Variable does "
+            "not exist: the variable was not initialized"
         )
     return variable
 
