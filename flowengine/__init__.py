@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from flowengine.gradients.differentiate import gradients as gradients
     from flowengine.gradients.jacobian import hessians as hessians
     from flowengine.gradients.jacobian import jacobian as jacobian
-    from flowengine.gradients.memory import recompute_grad as recompute_grad
+    from flowengine.gradients.recomputation import recompute_grad as recompute_grad
     from flowengine.gradients.values import IndexedSlices as IndexedSlices
     from flowengine.graphs.control.tensor_array import GraphTensorArray as GraphTensorArray
     from flowengine.graphs.functions import nn as nn
@@ -71,12 +71,12 @@ if TYPE_CHECKING:
     from flowengine.graphs.functions.special import *
     from flowengine.graphs.functions.strings import *
     from flowengine.graphs.graph import Graph as Graph
+    from flowengine.graphs.opaque_graphs import GraphBytes as GraphBytes
     from flowengine.graphs.sparse import RaggedTensor as RaggedTensor
     from flowengine.graphs.sparse import SparseTensor as SparseTensor
     from flowengine.graphs.sparse import sparse_placeholder as sparse_placeholder
     from flowengine.graphs.tensor import Operation as Operation
     from flowengine.graphs.tensor import Tensor as Tensor
-    from flowengine.graphs.unread import GraphBytes as GraphBytes
     from flowengine.graphs.variables import initializers as initializers
     from flowengine.graphs.variables import partitioners as partitioners
     from flowengine.graphs.variables.partitioned import PartitionedVariable as PartitionedVariable
@@ -100,7 +100,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "DType": ("flowengine.core.dtypes", "DType"),
     "ExponentialMovingAverage": ("flowengine.client.averages", "ExponentialMovingAverage"),
     "Graph": ("flowengine.graphs.graph", "Graph"),
-    "GraphBytes": ("flowengine.graphs.unread", "GraphBytes"),
+    "GraphBytes": ("flowengine.graphs.opaque_graphs", "GraphBytes"),
     "LibraryFunction": ("flowengine.functions.definitions", "LibraryFunction"),
     "GraphTensorArray": ("flowengine.graphs.control.tensor_array", "GraphTensorArray"),
     "GraphVariable": ("flowengine.graphs.variables.variable", "GraphVariable"),
@@ -150,7 +150,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "regularizers": ("flowengine.client.regularizers", None),
     "rnn": ("flowengine.client.rnn", None),
     "sampled": ("flowengine.client.sampled", None),
-    "recompute_grad": ("flowengine.gradients.memory", "recompute_grad"),
+    "recompute_grad": ("flowengine.gradients.recomputation", "recompute_grad"),
     "saved_model": ("flowengine.saved_model", None),
     "schedules": ("flowengine.client.schedules", None),
     "train": ("flowengine.train", None),

@@ -25,7 +25,7 @@ from flowengine.core.session_view import SessionView
 from flowengine.core.targets import opener_for
 from flowengine.devices.device import DeviceRegistry, DeviceSet
 from flowengine.devices.load import DEVICES
-from flowengine.devices.offered import OfferedDevices
+from flowengine.devices.session_devices import OfferedDevices
 from flowengine.graphs.given import checked_graph
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.variables.initialising import SessionVariables

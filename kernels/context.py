@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from flowengine.ir.graph import Node
     from flowengine.kernels.common.checks import Check
     from flowengine.kernels.registry import KernelRegistry
-    from flowengine.resources.calling import FunctionCaller
     from flowengine.resources.container import ResourceManager, StepContainer
+    from flowengine.resources.function_calls import FunctionCaller
 
 
 class Crossing(Protocol):

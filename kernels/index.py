@@ -716,13 +716,13 @@ OPS: Final[dict[str, str]] = {
     "training.clustering": """
         KMC2ChainInitialization KmeansPlusPlusInitialization NearestNeighbors
     """,
-    "training.descents": """
-        _DescentByProduct
-    """,
     "training.forest_trees": """
         TensorForestCreateTreeVariable TensorForestTreeDeserialize TensorForestTreeIsInitializedOp
         TensorForestTreePredict TensorForestTreeResourceHandleOp TensorForestTreeSerialize
         TensorForestTreeSize
+    """,
+    "training.fused_descent": """
+        _DescentByProduct
     """,
     "training.gathered_updates": """
         _GatheredResourceUpdates _GatheredUpdates

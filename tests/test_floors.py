@@ -49,7 +49,7 @@ ALLOWED = {
         "flowengine.transport.peer",
         "flowengine.transport.server",
         "flowengine.transport.streams.inproc",
-        "flowengine.transport.streams.keeping",
+        "flowengine.transport.streams.closed_sockets",
         "flowengine.transport.streams.records",
         "flowengine.transport.streams.tcp",
         "flowengine.transport.streams.tls",

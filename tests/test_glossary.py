@@ -16,7 +16,7 @@ ROOMS: Final = (
 EXPLAINED_BY_THEMSELVES: Final = frozenset(
     {
         "flowengine/ir/traits.py",
-        "flowengine/ir/duties/outward.py",
+        "flowengine/ir/trait_checks/outward.py",
         "flowengine/cluster/messages.py",
         "flowengine/resources/forests/messages.py",
     }

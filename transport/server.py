@@ -20,7 +20,6 @@ from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 from flowengine.transport.calls.service import Service, TensorSink
 from flowengine.transport.connection import Connection
 from flowengine.transport.limits import STRANGER_SECONDS, Limits
-from flowengine.transport.lobby import Lobby, LobbyPlace, origin_of
 from flowengine.transport.peer import Peer
 from flowengine.transport.streams.schemes import (
     ByteStream,
@@ -29,6 +28,7 @@ from flowengine.transport.streams.schemes import (
     listen_streams,
     wait_spoken,
 )
+from flowengine.transport.unauthenticated_slots import Lobby, LobbyPlace, origin_of
 from flowengine.transport.wire.identity import Identity
 from flowengine.transport.wire.states import Side
 

@@ -68,7 +68,7 @@ def new(
     Files that are there are never overwritten, but certificates with --renew. They hold for a year, and are
     warned of in the last 30 days; tasks that run take the new ones for their next connections.
     """
-    from flowengine.cluster.founding import found_cluster
+    from flowengine.cluster.cluster_files import found_cluster
     from flowengine.cluster.spec import ClusterSpec
 
     if renew:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from flowengine.cli.failure import UNREADABLE_GRAPH, USAGE, CommandError
-from flowengine.cli.models.elsewhere import SAVED_MODEL, file_told, folder_told, missing_told
+from flowengine.cli.models.wrong_paths import SAVED_MODEL, file_told, folder_told, missing_told
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.names import parse_tensor_name
 from flowengine.ir.graph import OutputPort

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from flowengine.cli import overview
-from flowengine.cli.bodies import CalledFunction, called
 from flowengine.cli.failure import printable
+from flowengine.cli.function_bodies import CalledFunction, called
 from flowengine.cli.graphs import load_graph
 from flowengine.cli.imports import import_option
 from flowengine.cli.overview import TensorFacts, VariableFacts

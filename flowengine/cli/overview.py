@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from flowengine.cli.bodies import CalledFunction, library_of
+from flowengine.cli.function_bodies import CalledFunction, library_of
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import OpError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from flowengine.cli.interrupt import Interrupt
 from flowengine.cli.models.restoring import Restoration
 from flowengine.cli.progress import ProgressReport
-from flowengine.cli.recovering import run_recovering
+from flowengine.cli.recovery import run_recovering
 from flowengine.cli.training import RunCheckpoints
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import Any
 
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
+from flowengine.core.suggest import close_matches
 from flowengine.graphs.conversion import TensorLike, convert, stands_for_tensor
 from flowengine.graphs.errors import ConstructionTypeError
 from flowengine.graphs.functions.math import cast
 from flowengine.graphs.graph import Graph
-from flowengine.core.suggest import close_matches
 from flowengine.graphs.tensor import Tensor
 
 

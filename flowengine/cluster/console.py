@@ -15,9 +15,9 @@ from typing import Any
 import trio
 
 from flowengine.cluster import messages as m
+from flowengine.cluster.concurrent_calls import together
 from flowengine.cluster.credentials import CLIENT, client_certificates, read_key
 from flowengine.cluster.spec import ClusterSpec
-from flowengine.cluster.together import together
 from flowengine.core.errors import OpError, UnauthenticatedError, UnavailableError
 from flowengine.transport.dialling import connect
 from flowengine.transport.peer import Peer

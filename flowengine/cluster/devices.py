@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.names import DeviceName
-from flowengine.passes.place.offers import Offer
+from flowengine.passes.place.device_profiles import Offer
 
 #: What an `Offer` says of how fast a device is.
 _RATES: Final = ("speed", "launch_microseconds", "bus_bytes_a_microsecond")

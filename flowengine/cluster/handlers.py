@@ -18,7 +18,7 @@ from flowengine.cluster.master.sessions import ClusterSession
 from flowengine.cluster.master.steps import MasterStep
 from flowengine.cluster.spec import ClusterSpec
 from flowengine.cluster.worker.parts import is_cancelled_here
-from flowengine.cluster.worker.registered import Registrar
+from flowengine.cluster.worker.registered_partitions import Registrar
 from flowengine.cluster.worker.worker import Worker
 from flowengine.core.config import Config
 from flowengine.core.errors import (

@@ -24,10 +24,10 @@ from urllib.parse import urlencode
 import trio
 
 import flowengine
+from flowengine.cluster.cluster_files import found_cluster
 from flowengine.cluster.console import open_console
 from flowengine.cluster.credentials import KEY_FILE_VARIABLE, TLS_VARIABLE
-from flowengine.cluster.founding import found_cluster
-from flowengine.cluster.pages import huge_pages
+from flowengine.cluster.memory_pages import huge_pages
 from flowengine.cluster.spec import TLS_SCHEME, ClusterSpec, task_name
 from flowengine.core.errors import OpError, UnavailableError
 

@@ -21,8 +21,9 @@ from flowengine.cluster.credentials import CLIENT, read_key
 from flowengine.cluster.graphs import graph_tensor
 from flowengine.cluster.handlers import SESSION_FIELDS
 from flowengine.cluster.health import connect_seconds, limits_for
-from flowengine.cluster.near import NearPeer, find
+from flowengine.cluster.local_sessions import NearPeer, find
 from flowengine.cluster.target import Target
+from flowengine.core.abandonment import SESSION_CLOSED
 from flowengine.core.arrays import Value
 from flowengine.core.config import Config, RunOptions, remote_timeout_of
 from flowengine.core.errors import (
@@ -35,12 +36,11 @@ from flowengine.core.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from flowengine.core.recent import Recent
-from flowengine.core.wanted import SESSION_CLOSED
+from flowengine.core.lru_cache import Recent
 from flowengine.ir.graph import NodeGraph
 from flowengine.runtime.failures import leaves_of
 from flowengine.runtime.planning.fetches import as_values, leaf_values, spread_feeds, unpack
-from flowengine.runtime.planning.long_texts import converted
+from flowengine.runtime.planning.large_string_feeds import converted
 from flowengine.runtime.planning.requests import Request, Requests, request_key
 from flowengine.runtime.run_metadata import RunMetadata
 from flowengine.transport.calls.service import Reply

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import trio
 
-from flowengine.cluster import near
+from flowengine.cluster import local_sessions
 from flowengine.cluster.certificates import certificates_in, task_certificate
 from flowengine.cluster.credentials import (
     CLIENT,
@@ -102,7 +102,7 @@ class Server:
         self._kernels = kernels
         self._master: Master | None = None
         self._links: Links | None = None
-        self._near: near.NearMaster | None = None
+        self._near: local_sessions.NearMaster | None = None
         self._nursery_manager: Any = None
         self._nursery: trio.Nursery | None = None
         self._service: TaskService | None = None
@@ -146,7 +146,7 @@ class Server:
         self._nursery.start_soon(self._master.notices.run)
         self._nursery.start_soon(self._master.watch.run)
         self._nursery.start_soon(self._serve, listener, service)
-        self._near = near.enter(self._address, self.cluster.name, self._key, service)
+        self._near = local_sessions.enter(self._address, self.cluster.name, self._key, service)
         logger.info("%s of cluster '%s' serves at %s", self.name, self.cluster.name, self._address)
         return self
 
@@ -168,7 +168,7 @@ class Server:
     ) -> bool:
         assert self._nursery is not None
         if self._near is not None:
-            near.leave(self._near)
+            local_sessions.leave(self._near)
         if self._service is not None:
             self._service.is_ending = True
         self.worker.close()

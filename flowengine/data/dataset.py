@@ -13,10 +13,9 @@ from flowengine.core.arrays import Value
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
+from flowengine.data.dataset_origins import array_of, origin_of, paths_of, state_of, type_of, zero_of
 from flowengine.data.elements import Elements
 from flowengine.data.functions import GraphFunction
-from flowengine.data.origins import array_of, origin_of, paths_of, state_of, type_of, zero_of
-from flowengine.resources.calling import StepCalls
 from flowengine.resources.container import ResourceManager
 from flowengine.resources.data.batches import BatchDataset, PaddedBatchDataset, UnbatchDataset
 from flowengine.resources.data.caching import CacheDataset
@@ -46,6 +45,7 @@ from flowengine.resources.data.selecting import ShardDataset
 from flowengine.resources.data.shuffling import ShuffleDataset
 from flowengine.resources.data.sources import RandomDataset, RangeDataset, TensorDataset, TensorSliceDataset
 from flowengine.resources.data.windows import SlidingWindowDataset
+from flowengine.resources.function_calls import StepCalls
 
 #: One value, or a tuple of them.
 Values: TypeAlias = Any

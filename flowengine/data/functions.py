@@ -15,10 +15,10 @@ from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 from flowengine.ir.functions import FunctionBody
 from flowengine.ir.graph import OutputPort
-from flowengine.resources.calling import CallOutcome
 from flowengine.resources.container import ResourceManager
-from flowengine.runtime.planning.calling import Step, WholeCalls
+from flowengine.resources.function_calls import CallOutcome
 from flowengine.runtime.planning.fetches import as_values
+from flowengine.runtime.planning.function_calls import Step, WholeCalls
 from flowengine.runtime.planning.preparing import PlannedRequest, PreparedPlan, own_values
 from flowengine.runtime.planning.tiers import TieredPlan
 from flowengine.session import Session

@@ -44,8 +44,8 @@ from flowengine.devices.cuda_calls import CardCalls
 from flowengine.devices.cuda_copies import HELD_TYPES, CardPinnedSource, CudaCopy
 from flowengine.devices.cuda_errors import CudaErrors
 from flowengine.devices.cuda_times import CudaTimes
+from flowengine.devices.dlpack_values import CUDA, LentValue
 from flowengine.devices.launch_record import LaunchRecord
-from flowengine.devices.lent_value import CUDA, LentValue
 from flowengine.devices.ordering import Launch, Ordering, StreamEvent
 from flowengine.devices.pinned import PinnedMemory
 from flowengine.devices.rates import DeviceRates, card_rates

@@ -15,13 +15,13 @@ from typing import TypeAlias
 from flowengine.core.names import tensor_name
 from flowengine.gradients.aggregate import aggregate
 from flowengine.gradients.conditionals import lifted
+from flowengine.gradients.control_structure import ALWAYS, FoundLoop, Guard
 from flowengine.gradients.errors import GradientValueError, MissingGradientError
-from flowengine.gradients.history import History
-from flowengine.gradients.reach import Reach, can_have_gradient, path
+from flowengine.gradients.paths import Reach, can_have_gradient, path
 from flowengine.gradients.regions import GradientRegion
 from flowengine.gradients.registry import GradientRule, find
-from flowengine.gradients.structure import ALWAYS, FoundLoop, Guard
 from flowengine.gradients.values import Backward, Gradient, IndexedSlices, Results
+from flowengine.gradients.while_loops.history import History
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.ir.frames import FramePath
 from flowengine.ir.graph import Node, OutputPort
@@ -138,7 +138,7 @@ class Sweep:
         while ready:
             _, unit = heapq.heappop(ready)
             if isinstance(unit, tuple):
-                from flowengine.gradients.loop_sweep import differentiate_loop
+                from flowengine.gradients.while_loops.sweep import differentiate_loop
 
                 differentiate_loop(self, unit)
             elif self.reach.nodes[unit]:

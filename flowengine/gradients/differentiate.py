@@ -12,10 +12,10 @@ from flowengine.gradients.aggregate import METHODS
 from flowengine.gradients.backprop import Sweep, waiting_for_each_other
 from flowengine.gradients.called_gradients import DifferentiableLowering
 from flowengine.gradients.control.functional import FunctionRules
+from flowengine.gradients.control_structure import Structure, structure_of
 from flowengine.gradients.errors import GradientTypeError, GradientValueError
-from flowengine.gradients.reach import Reach, can_have_gradient, has_no_gradient
+from flowengine.gradients.paths import Reach, can_have_gradient, has_no_gradient
 from flowengine.gradients.regions import GradientCall, GradientRegion, common_frame
-from flowengine.gradients.structure import Structure, structure_of
 from flowengine.gradients.values import Backward, Gradient, IndexedSlices, dense
 from flowengine.graphs.conversion import TensorLike, is_symbolic, plain, standing_for
 from flowengine.graphs.graph import Graph

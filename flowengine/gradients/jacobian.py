@@ -17,11 +17,11 @@ import numpy as np
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
 from flowengine.core.shapes import TensorShape
+from flowengine.gradients.control_structure import structure_of
 from flowengine.gradients.differentiate import differentiate, gradients, several
 from flowengine.gradients.errors import GradientTypeError, GradientValueError
-from flowengine.gradients.structure import structure_of
 from flowengine.gradients.values import Gradient, dense
-from flowengine.gradients.variables import CountingLoop
+from flowengine.gradients.while_loops.carried_variables import CountingLoop
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.gradients.memory import Recomputation
-from flowengine.gradients.structure import ALWAYS, Guard, Structure
+from flowengine.gradients.control_structure import ALWAYS, Guard, Structure
+from flowengine.gradients.recomputation import Recomputation
 from flowengine.graphs.tensor import Tensor
 from flowengine.ir.frames import FramePath, describe_frame
 
 if TYPE_CHECKING:
     from flowengine.gradients.control.functional import FunctionRules
-    from flowengine.gradients.history import History
+    from flowengine.gradients.while_loops.history import History
     from flowengine.graphs.graph import Graph
 
 

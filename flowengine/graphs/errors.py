@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from flowengine.core import tracebacks
 from flowengine.core.errors import InvalidArgumentError, OpError
-from flowengine.graphs.sites import creation_site
+from flowengine.graphs.source_lines import creation_site
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

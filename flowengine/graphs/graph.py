@@ -22,15 +22,15 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import parse_tensor_name
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.attrs import constant as constant_attr
-from flowengine.graphs.changing import GraphNodes
 from flowengine.graphs.constructor import Ops, build_node
 from flowengine.graphs.control.methods import GraphControlFlow
 from flowengine.graphs.errors import ConstructionTypeError, at_construction, builds
 from flowengine.graphs.given import checked_nodes, graph_path, is_path
 from flowengine.graphs.importing import GraphReading
-from flowengine.graphs.placing import decided
+from flowengine.graphs.node_changes import GraphNodes
+from flowengine.graphs.node_devices import decided
 from flowengine.graphs.scopes import Scopes
-from flowengine.graphs.sites import creation_site
+from flowengine.graphs.source_lines import creation_site
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.graphs.values import to_value
 from flowengine.graphs.variables.methods import GraphVariables

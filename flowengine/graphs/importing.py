@@ -15,7 +15,7 @@ from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.names import parse_tensor_name
 from flowengine.graphs.conversion import convert, stands_for_tensor
 from flowengine.graphs.errors import ConstructionTypeError, ConstructionValueError, at_construction, builds
-from flowengine.graphs.placing import decided
+from flowengine.graphs.node_devices import decided
 from flowengine.graphs.scopes import filled
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.graphs.values import to_value

@@ -20,8 +20,8 @@ from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.argdef import ArgDef, AttrDef
 from flowengine.ir.attrs import AttrValue
-from flowengine.ir.duties.settling import settled
 from flowengine.ir.optext import read_arguments, read_attributes, split_signature
+from flowengine.ir.trait_checks.settling import settled
 from flowengine.ir.traits import Trait, Traits, When
 
 T = TypeVar("T", bound=Trait)

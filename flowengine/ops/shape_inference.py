@@ -24,8 +24,8 @@ from typing import Any, Final
 
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, OpError
-from flowengine.core.pieces import Pieces, at_once
 from flowengine.core.shapes import SCALAR, UNKNOWN_SHAPE, TensorShape
+from flowengine.core.work_pieces import Pieces, at_once
 from flowengine.ir.attrs import AttrValue
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.names import MERGE_OPS, NEXT_ITERATION_OPS

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from flowengine.core.dtypes import DType
-from flowengine.core.pieces import Pieces, at_once
+from flowengine.core.work_pieces import Pieces, at_once
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.blocks.fuse import fusing
@@ -26,13 +26,13 @@ from flowengine.passes.cut.schedule_recv import schedule_receives
 from flowengine.passes.simplify.compact_constants import keep_compact
 from flowengine.passes.simplify.contradictions import refusing_contradictions
 from flowengine.passes.simplify.cse import merge_common_subexpressions
+from flowengine.passes.simplify.dereference_at_use import read_late
 from flowengine.passes.simplify.fold import folding_constants
 from flowengine.passes.simplify.fold_batch_norm import fold_batch_norms
 from flowengine.passes.simplify.large_constants import refuse_large_constants
-from flowengine.passes.simplify.late_reads import read_late
-from flowengine.passes.simplify.pass_over import pass_over
 from flowengine.passes.simplify.prune import prune
 from flowengine.passes.simplify.relax_controls import relax_controls
+from flowengine.passes.simplify.skip_identities import pass_over
 from flowengine.passes.simplify.unused import drop_unused_gradients
 
 #: A pass gives a graph, or makes it in pieces where that takes long.

@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from flowengine.core.abandonment import SESSION_CLOSED
 from flowengine.core.arrays import Value
 from flowengine.core.errors import CancelledError, OpError
-from flowengine.core.wanted import SESSION_CLOSED
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.container import StepContainer
-from flowengine.runtime.bodies import TURN
-from flowengine.runtime.delivery import take_results
 from flowengine.runtime.failures import cause_of
 from flowengine.runtime.frames import IterationState, root_frame
-from flowengine.runtime.heavy import is_worth_thread
 from flowengine.runtime.list_body import run_members
 from flowengine.runtime.member_calls import MemberCalls
+from flowengine.runtime.offload_policy import is_worth_thread
 from flowengine.runtime.planning.items import Item
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.receives import EdgeRendezvous, Place
+from flowengine.runtime.resumable_blocks import TURN
+from flowengine.runtime.token_propagation import take_results
 from flowengine.runtime.waiting import TurnCaller
 from flowengine.transport.tensors.routes import Route
 

@@ -16,20 +16,20 @@ from typing import Any, Final, Protocol
 from flowengine.core.errors import OpError
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.variable import Variable
-from flowengine.runtime.bodies import DONE, PARKED, THREAD, Body, LoopBody, Outcome
-from flowengine.runtime.delivery import take_results
 from flowengine.runtime.failures import cause_of
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.lanes import ALONE_MICROSECONDS, HEAVY_MICROSECONDS
 from flowengine.runtime.list_body import ListBody, MemberOutside, open_block
 from flowengine.runtime.member_calls import MemberCalls
 from flowengine.runtime.memory import MemoryMeter
+from flowengine.runtime.offloaded_runs import LOOK_SECONDS, Stretch
 from flowengine.runtime.planning.functions import Done
 from flowengine.runtime.planning.items import Item, Kind
-from flowengine.runtime.planning.learned import NEVER_RAN
 from flowengine.runtime.planning.plan import Plan
+from flowengine.runtime.planning.timings import NEVER_RAN
+from flowengine.runtime.resumable_blocks import DONE, PARKED, THREAD, Body, LoopBody, Outcome
 from flowengine.runtime.state import ExecutorState
-from flowengine.runtime.stretches import LOOK_SECONDS, Stretch
+from flowengine.runtime.token_propagation import take_results
 
 #: A look at the clock is due about so often: a slice ends when it should, give or take this.
 CLOCK_SECONDS: Final = 100e-6

@@ -13,17 +13,17 @@ from typing import Any
 
 import trio
 
+from flowengine.core.abandonment import SESSION_CLOSED
 from flowengine.core.errors import CancelledError
-from flowengine.core.wanted import SESSION_CLOSED
 from flowengine.kernels.context import KernelContext
-from flowengine.runtime.delivery import take_results
-from flowengine.runtime.doors import StepDoors
+from flowengine.runtime.external_work import StepDoors
 from flowengine.runtime.failures import cannot_go_on, first_of
 from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.receives import Receives
 from flowengine.runtime.state import ExecutorState
-from flowengine.runtime.turn_line import Ticket
+from flowengine.runtime.token_propagation import take_results
+from flowengine.runtime.turn_queue import Ticket
 from flowengine.runtime.turns import Turns, current_turns
 from flowengine.runtime.waiting import Sleeper
 

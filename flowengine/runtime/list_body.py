@@ -15,7 +15,6 @@ import numpy as np
 
 from flowengine.core.arrays import Value
 from flowengine.kernels.common.pieces import Turn
-from flowengine.runtime.bodies import DONE, PARKED, THREAD, TURN, Outcome
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.member_calls import MemberCalls
 from flowengine.runtime.planning.cold_blocks import (
@@ -27,6 +26,7 @@ from flowengine.runtime.planning.cold_blocks import (
     consumers_of,
 )
 from flowengine.runtime.planning.items import Item
+from flowengine.runtime.resumable_blocks import DONE, PARKED, THREAD, TURN, Outcome
 from flowengine.runtime.state import ExecutorState
 from flowengine.transport.tensors.routes import Route
 

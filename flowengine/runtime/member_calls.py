@@ -20,9 +20,9 @@ from flowengine.runtime.failures import as_op_error, cause_of, locate, locate_at
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.planning.items import Item, grouped
-from flowengine.runtime.planning.learned import PlanTimes
 from flowengine.runtime.planning.plan import Plan
-from flowengine.runtime.streams.holders import forget_locals, name_holders
+from flowengine.runtime.planning.timings import PlanTimes
+from flowengine.runtime.streams.memory_holders import forget_locals, name_holders
 
 
 @contextmanager

@@ -17,19 +17,19 @@ from flowengine.core.accounting import call_for
 from flowengine.core.errors import CancelledError, OpError
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.providers import dismiss_team
-from flowengine.resources.calling import BESIDE_OTHERS
+from flowengine.resources.function_calls import BESIDE_OTHERS
 from flowengine.resources.variable import Variable
 from flowengine.runtime import lanes
 from flowengine.runtime.blocks import Outside
 from flowengine.runtime.failures import cause_of
 from flowengine.runtime.frames import IterationState
-from flowengine.runtime.heavy import HeavyJobs, has_company
 from flowengine.runtime.lanes import Doing, Ownership
 from flowengine.runtime.memory import MemoryMeter
+from flowengine.runtime.offload_policy import HeavyJobs, has_company
+from flowengine.runtime.offloaded_runs import LOOK_SECONDS, Stretch
 from flowengine.runtime.planning.items import Item, Kind, grouped
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.ready_loop import ReadyLoop
-from flowengine.runtime.stretches import LOOK_SECONDS, Stretch
 from flowengine.runtime.threads import POOL, PRODUCTS, Job, current_inbox
 
 

@@ -15,8 +15,8 @@ import trio
 
 from flowengine.core.config import RunOptions
 from flowengine.core.errors import CancelledError, DeadlineExceededError, OpError, UnavailableError
-from flowengine.core.pieces import Pieces
 from flowengine.core.rendezvous import Rendezvous
+from flowengine.core.work_pieces import Pieces
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.device import Device, DeviceSet
 from flowengine.ir.graph import Node
@@ -41,9 +41,9 @@ from flowengine.runtime.receives import Group, Receives
 from flowengine.runtime.run_metadata import RunMetadata
 from flowengine.runtime.step import StepRunner
 from flowengine.runtime.streams.counted_rendezvous import CountedRendezvous
-from flowengine.runtime.streams.crossing import DeviceCrossing
+from flowengine.runtime.streams.device_loss import is_lost, loss_of
 from flowengine.runtime.streams.device_resources import DeviceResources
-from flowengine.runtime.streams.losing import is_lost, loss_of
+from flowengine.runtime.streams.device_transfers import DeviceCrossing
 
 #: Makes the rendezvous of one step.
 MakeRendezvous: TypeAlias = Callable[[], Rendezvous]

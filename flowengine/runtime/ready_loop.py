@@ -20,13 +20,13 @@ from typing import Any, Final
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.resources.variable import Variable
 from flowengine.runtime.blocks import CLOCK_SECONDS, BlockRunner, Outside
-from flowengine.runtime.bodies import SequenceBody
 from flowengine.runtime.failures import cause_of
 from flowengine.runtime.frames import IterationState
-from flowengine.runtime.heavy import bytes_of, estimated
 from flowengine.runtime.lanes import ALONE_MICROSECONDS, HEAVY_MICROSECONDS, INLINE, LATER
+from flowengine.runtime.offload_policy import bytes_of, estimated
 from flowengine.runtime.planning.items import Item, Kind
 from flowengine.runtime.planning.signatures import ALWAYS_INLINE, ESTIMATE_BYTES
+from flowengine.runtime.resumable_blocks import SequenceBody
 
 #: The clock is read once for so many items: reading it costs as much as a tenth of a small kernel.
 ITEMS_PER_CLOCK: Final = 16

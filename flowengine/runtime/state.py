@@ -33,7 +33,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from flowengine.core.arrays import DEAD
-from flowengine.runtime.delivery import (
+from flowengine.runtime.frames import FrameState, IterationState, root_frame
+from flowengine.runtime.planning.items import Edge, Item, Kind, MergeEdge, StaticFrame
+from flowengine.runtime.token_propagation import (
     ReadyEntry,
     count_down,
     deliver,
@@ -41,8 +43,6 @@ from flowengine.runtime.delivery import (
     deliver_dead,
     deliver_dead_to_merges,
 )
-from flowengine.runtime.frames import FrameState, IterationState, root_frame
-from flowengine.runtime.planning.items import Edge, Item, Kind, MergeEdge, StaticFrame
 
 #: Where a fed value goes: its plain edges and its edges to Merges.
 Port: TypeAlias = tuple[Sequence[Edge], Sequence[MergeEdge]]

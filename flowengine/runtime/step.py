@@ -10,9 +10,9 @@ from typing import Any, Final, Protocol
 
 import trio
 
+from flowengine.core.abandonment import SESSION_CLOSED
 from flowengine.core.config import Settings
 from flowengine.core.errors import CancelledError, DeadlineExceededError, OpError
-from flowengine.core.wanted import SESSION_CLOSED
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.device import Device
 from flowengine.kernels.context import KernelContext
@@ -20,11 +20,11 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.resources.container import ResourceManager, StepContainer
 from flowengine.runtime.executor import Executor
 from flowengine.runtime.memory import MemoryMeter
-from flowengine.runtime.planning.jobs import finish_in_turns
 from flowengine.runtime.planning.plan import Plan
+from flowengine.runtime.planning.planning_jobs import finish_in_turns
 from flowengine.runtime.planning.tiers import INLINE_NODES, TieredPlan
 from flowengine.runtime.run_metadata import RunMetadata
-from flowengine.runtime.turn_line import Ticket
+from flowengine.runtime.turn_queue import Ticket
 from flowengine.runtime.turns import Turns, current_turns
 
 logger: Final = logging.getLogger("flowengine.runtime")

@@ -24,7 +24,7 @@ from typing import Any, Final
 import numpy as np
 import trio
 
-from flowengine.core.wanted import begin
+from flowengine.core.abandonment import begin
 from flowengine.devices.cores import available_cores
 
 #: More threads than cores only take turns; two or three kernels at once saturate memory anyway.

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import trio
 
-from flowengine.runtime.turn_line import Ticket, TurnLine
+from flowengine.runtime.turn_queue import Ticket, TurnLine
 
 #: Passes are marked until fewer than two steps were under way in so many of them. To begin costs 25 us, to
 #: mark a pass 1.

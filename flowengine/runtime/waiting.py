@@ -13,7 +13,7 @@ from flowengine.resources.variable import Variable
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.planning.items import Item
 from flowengine.runtime.state import ExecutorState
-from flowengine.runtime.turn_line import Ticket
+from flowengine.runtime.turn_queue import Ticket
 from flowengine.runtime.turns import Turns
 
 

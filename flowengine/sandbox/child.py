@@ -14,7 +14,7 @@ from typing import Final
 import trio as _trio  # noqa: F401
 
 from flowengine.sandbox import confine
-from flowengine.sandbox.orders import BoxOrders, said
+from flowengine.sandbox.start_orders import BoxOrders, said
 
 _REFUSED: Final = 3
 
@@ -31,7 +31,7 @@ def main() -> None:
     except confine.ConfinementError as error:
         channel.sendall(said({}, str(error)))
         sys.exit(_REFUSED)
-    from flowengine.sandbox.inside import serve
+    from flowengine.sandbox.child_service import serve
 
     serve(orders, levels, channel)
 

@@ -25,12 +25,12 @@ from flowengine.core.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from flowengine.sandbox import words as w
-from flowengine.sandbox.gauge import THREADS_MAX, Gauge, died_of
-from flowengine.sandbox.groups import MemoryGroup
-from flowengine.sandbox.orders import HANDSHAKE_SECONDS, NO_MEMORY
-from flowengine.sandbox.passage import Passage, copying, may_pass
+from flowengine.sandbox import messages as w
+from flowengine.sandbox.control_groups import MemoryGroup
+from flowengine.sandbox.process_usage import THREADS_MAX, Gauge, died_of
 from flowengine.sandbox.requests import BoxRequest
+from flowengine.sandbox.shared_values import Passage, copying, may_pass
+from flowengine.sandbox.start_orders import HANDSHAKE_SECONDS, NO_MEMORY
 from flowengine.transport.calls.service import Reply
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import RemoteProtocolError

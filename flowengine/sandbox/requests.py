@@ -17,7 +17,7 @@ from flowengine.core.shapes import TensorShape
 from flowengine.ir.graph import NodeGraph
 from flowengine.runtime.planning.fetches import name_of
 from flowengine.runtime.planning.values import FeedSpec, FetchSpec
-from flowengine.sandbox import words as w
+from flowengine.sandbox import messages as w
 from flowengine.transport.calls.templates import fixed_call
 from flowengine.transport.errors import RemoteProtocolError
 

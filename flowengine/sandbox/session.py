@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 import trio
 
+from flowengine.core.abandonment import SESSION_CLOSED
 from flowengine.core.bounds import Sandbox
 from flowengine.core.config import Config, RunOptions, remote_timeout_of
 from flowengine.core.errors import (
@@ -24,22 +25,21 @@ from flowengine.core.errors import (
     OpError,
     UnavailableError,
 )
-from flowengine.core.recent import Recent
+from flowengine.core.lru_cache import Recent
 from flowengine.core.sandboxing import box_of
 from flowengine.core.text import printable
-from flowengine.core.wanted import SESSION_CLOSED
-from flowengine.graphs.unread import GraphBytes, ModelFolder
+from flowengine.graphs.opaque_graphs import GraphBytes, ModelFolder
 from flowengine.ir.graph import NodeGraph
 from flowengine.runtime.planning.fetches import leaf_values, spread_feeds, unpack
-from flowengine.runtime.planning.long_texts import converted
+from flowengine.runtime.planning.large_string_feeds import converted
 from flowengine.runtime.planning.requests import request_key
 from flowengine.runtime.run_metadata import RunMetadata
-from flowengine.sandbox import words as w
+from flowengine.sandbox import messages as w
 from flowengine.sandbox.process import BoxProcess
 from flowengine.sandbox.requests import AskedNames, BoxRequest
 from flowengine.sandbox.signatures import believed
 from flowengine.sandbox.spares import SpareBoxes, current_spares
-from flowengine.sandbox.starting import start
+from flowengine.sandbox.startup import start
 from flowengine.saved_model.signatures import SignatureFacts
 from flowengine.transport.errors import ConnectionLostError, RemoteProtocolError
 

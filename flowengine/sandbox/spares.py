@@ -19,7 +19,7 @@ from flowengine.core.bounds import Sandbox
 from flowengine.core.config import Config
 from flowengine.core.errors import OpError
 from flowengine.sandbox.process import BoxProcess
-from flowengine.sandbox.starting import start
+from flowengine.sandbox.startup import start
 
 logger: Final = logging.getLogger("flowengine.sandbox")
 

@@ -16,7 +16,7 @@ from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.sandboxing import box_of
 from flowengine.core.sessions.calls import takes_session
 from flowengine.graphs.given import model_path
-from flowengine.graphs.unread import ModelFolder
+from flowengine.graphs.opaque_graphs import ModelFolder
 from flowengine.ir.graphfile import without_model
 from flowengine.ir.proto import MetaGraphDef
 from flowengine.resources.container import ResourceManager

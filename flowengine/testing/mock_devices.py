@@ -28,7 +28,7 @@ from flowengine.core.rendezvous import Received, RendezvousKey
 from flowengine.ir.graph import Node, NodeGraph
 from flowengine.ir.names import TRANSFER_OPS
 from flowengine.kernels.registry import Kernel, KernelRegistry
-from flowengine.passes.place.offers import DeviceLinks, EvenLinks, Offer
+from flowengine.passes.place.device_profiles import DeviceLinks, EvenLinks, Offer
 from flowengine.runtime import partitions
 from flowengine.runtime.planning.placing import Placer
 from flowengine.runtime.receives import Group

@@ -32,13 +32,13 @@ from flowengine.session import Session
 from flowengine.train.added_nodes import AddedNodes
 from flowengine.train.boundary import at_boundary as _at_boundary
 from flowengine.train.folder import CheckpointFolders
-from flowengine.train.homes import home_of, homes_for, in_host_memory
 from flowengine.train.meta_graphs import describe_saver, read_meta_graph
 from flowengine.train.restoring import chosen, read_values
 from flowengine.train.retention import Direction
 from flowengine.train.saveables import Saveable, check_distinct, of_graph, of_list, variable_named
 from flowengine.train.saver_nodes import resolve
 from flowengine.train.snapshot import Snapshot, settled
+from flowengine.train.variable_devices import home_of, homes_for, in_host_memory
 
 #: As TensorFlow counts the formats.
 _V2 = 2

@@ -21,9 +21,9 @@ from flowengine.ir.proto import FunctionDefLibrary, GraphDef
 from flowengine.ir.tensorproto import encode_tensor
 from flowengine.kernels.data.written_handles import write_handle
 from flowengine.ops.load import registry as op_registry
-from flowengine.resources.calling import FunctionCaller
 from flowengine.resources.data.dataset import DatasetValue
 from flowengine.resources.data.sources import ListDataset
+from flowengine.resources.function_calls import FunctionCaller
 
 #: The node that says which dataset a graph is of.
 RESULT_NAME: Final = "dataset"

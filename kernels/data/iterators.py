@@ -21,7 +21,7 @@ from flowengine.core.shapes import TensorShape
 from flowengine.ir.attrs import FuncAttr
 from flowengine.ir.graph import Node
 from flowengine.kernels.context import KernelContext
-from flowengine.kernels.data.handles import handle_text, made_once, parsed_handle
+from flowengine.kernels.data.iterator_handles import handle_text, made_once, parsed_handle
 from flowengine.kernels.data.optional import Optional
 from flowengine.kernels.registry import kernel
 from flowengine.resources.data.batches import batch_of

@@ -12,7 +12,7 @@ from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.graph import Node
 from flowengine.kernels.context import KernelContext
-from flowengine.kernels.data.handles import handle_text, made_once, parsed_handle
+from flowengine.kernels.data.iterator_handles import handle_text, made_once, parsed_handle
 from flowengine.kernels.registry import kernel
 from flowengine.resources.data.dataset import check_types, checked_dataset
 from flowengine.resources.data.multi_device import MultiDeviceIterator

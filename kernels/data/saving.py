@@ -25,10 +25,10 @@ from flowengine.kernels.data.written_handles import makes_its_own
 from flowengine.kernels.load import registry as kernel_registry
 from flowengine.kernels.registry import kernel
 from flowengine.ops.load import registry as op_registry
-from flowengine.resources.calling import FunctionCaller
 from flowengine.resources.container import ResourceManager
 from flowengine.resources.data.dataset import DatasetValue, checked_dataset, text
 from flowengine.resources.data.state_coding import decode_state, encode_state
+from flowengine.resources.function_calls import FunctionCaller
 
 
 def dataset_of_graph(content: bytes, ctx: KernelContext, caller: FunctionCaller | None) -> DatasetValue:

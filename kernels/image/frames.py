@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from flowengine.core.wanted import check_wanted
+from flowengine.core.abandonment import check_wanted
 
 #: A file of many small frames is looked through as long as the step wants it.
 _FRAMES_BETWEEN_LOOKS: Final = 256

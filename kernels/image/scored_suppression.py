@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from flowengine.core.abandonment import check_wanted
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.wanted import check_wanted
 from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.image.suppression import check_suppressed
 from flowengine.kernels.numpy.order.suppression import chosen_of

@@ -14,10 +14,10 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core import dtypes
+from flowengine.core.abandonment import check_wanted
 from flowengine.core.arrays import Array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.wanted import check_wanted
 from flowengine.kernels.io.byte_runs import alike, common_lengths
 from flowengine.kernels.io.turns import parsing_turn
 from flowengine.kernels.strings.elements import to_number

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from flowengine.core.wanted import may_wait
+from flowengine.core.abandonment import may_wait
 
 _TURN: Final = threading.Lock()
 #: So long does a batch wait for its turn: many of a usual size, and little beside one that is far larger.

@@ -20,10 +20,10 @@ from flowengine.kernels.common.pieces import Fixed, Like, Piece, Same, Source, W
 from flowengine.kernels.common.windows import spatial
 from flowengine.kernels.numpy.fused import Follower
 from flowengine.kernels.onednn.layers.absorbing import Taken, absorbed, fits, forms_of, operands_of
-from flowengine.kernels.onednn.layers.after import ZERO
 from flowengine.kernels.onednn.layers.backward import FilterGradient, InputGradient
 from flowengine.kernels.onednn.layers.filters import Lasting, never_changes
 from flowengine.kernels.onednn.layers.forward import ConvolutionForward
+from flowengine.kernels.onednn.layers.post_ops import ZERO
 from flowengine.kernels.onednn.layers.shapes import Sliding
 from flowengine.kernels.onednn.library import address, library
 from flowengine.kernels.onednn.programs.preparing import LAYER_ALONE_MICROSECONDS, prepared

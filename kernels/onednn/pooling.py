@@ -31,7 +31,7 @@ from flowengine.kernels.onednn.layers.poolings import (
 )
 from flowengine.kernels.onednn.programs.joint import JointProgram
 from flowengine.kernels.onednn.programs.program import dense_array
-from flowengine.kernels.onednn.programs.totals import total
+from flowengine.kernels.onednn.programs.sum_tensors import total
 from flowengine.kernels.onednn.serving import FLOAT32 as OF_FLOAT32
 from flowengine.kernels.onednn.serving import serves
 

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from flowengine.core.abandonment import each
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.wanted import each
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.strings.formatting import strings_like
 

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from flowengine.core.abandonment import each
 from flowengine.core.accounting import ask_for, is_asked, text_bytes
 from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.dtypes import DType, string
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.wanted import each
 from flowengine.kernels.registry import kernel
 
 

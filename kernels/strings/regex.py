@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from flowengine.core.abandonment import check_wanted, each
 from flowengine.core.accounting import REFERENCE_BYTES, ask_for, text_bytes
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.wanted import check_wanted, each
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.strings.elements import mapped
 from flowengine.kernels.strings.patterns import check_library, compiled, matches

@@ -34,7 +34,7 @@ import numpy as np
 
 import flowengine as fe
 from flowengine.cluster.local import free_ports
-from flowengine.cluster.pages import huge_pages
+from flowengine.cluster.memory_pages import huge_pages
 from flowengine.transport.wire.identity import new_key
 from tests.benchmarks.engines import unheld_environment
 

@@ -15,7 +15,7 @@ import pytest
 
 import flowengine as fe
 from flowengine.cli.main import main
-from flowengine.cluster.founding import found_cluster
+from flowengine.cluster.cluster_files import found_cluster
 from flowengine.cluster.local import free_ports, target_of
 from flowengine.cluster.spec import ClusterSpec
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flowengine.cluster.founding import found_cluster
+from flowengine.cluster.cluster_files import found_cluster
 from flowengine.cluster.local import free_ports
 from flowengine.cluster.spec import ClusterSpec
 from flowengine.core.errors import NotFoundError

@@ -17,8 +17,8 @@ import trio
 import flowengine as fe
 from flowengine.cli.main import main
 from flowengine.cluster.certificates import certificates_in
+from flowengine.cluster.cluster_files import found_cluster
 from flowengine.cluster.console import open_console
-from flowengine.cluster.founding import found_cluster
 from flowengine.cluster.local import free_ports, target_of
 from flowengine.cluster.spec import ClusterSpec
 from flowengine.core.files.secrets import read_secret

@@ -12,7 +12,7 @@ import pytest
 
 import flowengine as fe
 from flowengine.core.errors import InvalidArgumentError, PermissionDeniedError, ResourceExhaustedError
-from flowengine.core.files import beneath
+from flowengine.core.files import safe_open
 from flowengine.core.files.access import SYSTEM, FileAccess, FileRoots, Files
 
 pytestmark = pytest.mark.skipif(os.open not in os.supports_dir_fd, reason="needs opening relative to folders")
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.skipif(os.open not in os.supports_dir_fd, reason="needs
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways of opening; the first only where the system has it."""
     if request.param == "by parts":
-        monkeypatch.setattr(beneath, "_has_openat2", lambda: False)
-    elif not beneath._has_openat2():
+        monkeypatch.setattr(safe_open, "_has_openat2", lambda: False)
+    elif not safe_open._has_openat2():
         pytest.skip("this system has no openat2")
     return str(request.param)
 

@@ -11,7 +11,7 @@ import trio
 import flowengine as fe
 from flowengine.core.errors import InternalError, UnavailableError
 from flowengine.devices.cuda_device import CudaDevice
-from flowengine.runtime import doors
+from flowengine.runtime import external_work
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.offload import Offload
 from flowengine.runtime.planning import tiers
@@ -120,7 +120,7 @@ async def test_a_kernel_that_fails_leaves_the_card(runs: int, monkeypatch: pytes
 async def test_a_region_on_a_worker_thread_enters_the_card_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiers, "HOT_RUNS", 0)
     # Whatever a region takes, it is worth a thread.
-    monkeypatch.setattr(doors, "is_worth_thread", lambda item, args: item.kind == Kind.REGION)
+    monkeypatch.setattr(external_work, "is_worth_thread", lambda item, args: item.kind == Kind.REGION)
     started: list[str] = []
     start = Offload.start
 

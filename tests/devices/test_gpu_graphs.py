@@ -13,7 +13,7 @@ import trio
 
 import flowengine as fe
 from flowengine.runtime.planning import tiers
-from flowengine.runtime.streams import crossing
+from flowengine.runtime.streams import device_transfers
 from flowengine.runtime.streams.completion import wait_reached
 from flowengine.testing.simulated_gpu import SimulatedGpu
 from tests.devices.gpu_graphs import GRAPHS, GpuGraph, alike, of_the_cpu, values_of
@@ -163,7 +163,7 @@ async def test_each_wait_of_the_runtime_is_found_when_it_is_left_out(monkeypatch
         if waited - 1 != left_out:
             await wait_reached(*args, **keywords)
 
-    monkeypatch.setattr(crossing, "wait_reached", wait)
+    monkeypatch.setattr(device_transfers, "wait_reached", wait)
 
     async def play(name: str) -> SimulatedGpu:
         nonlocal waited

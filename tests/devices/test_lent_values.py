@@ -11,7 +11,7 @@ import pytest
 
 import flowengine as fe
 from flowengine.devices.cuda_device import CudaDevice
-from flowengine.devices.lent_value import LentValue, is_lent
+from flowengine.devices.dlpack_values import LentValue, is_lent
 from flowengine.testing.strict_array import StrictArray
 from tests.devices.cuda_by_host import give_arrays, opened, without_libraries
 from tests.devices.fake_cupy import FakeCupy

@@ -18,7 +18,7 @@ from flowengine.devices.ordering import StreamEvent
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.load import registry
 from flowengine.kernels.registry import KernelRegistry
-from flowengine.runtime.streams import crossing
+from flowengine.runtime.streams import device_transfers
 from flowengine.testing.simulated_gpu import SimulatedGpu, simulated_gpus
 from tests.devices.gpu_graphs import GRAPHS, values_of
 from tests.devices.on_gpu import GPU
@@ -118,7 +118,7 @@ async def test_what_the_host_takes_before_it_is_there_is_found(
     async def waits_not(*given: Any, **others: Any) -> None:
         await trio.lowlevel.checkpoint()
 
-    monkeypatch.setattr(crossing, "wait_reached", waits_not)
+    monkeypatch.setattr(device_transfers, "wait_reached", waits_not)
     broken = await played("counted_loop", 2 * seed, nothing)
     assert any("the host reads" in finding.what for finding in broken.findings)
 

@@ -17,7 +17,7 @@ from flowengine.devices.load import DEVICES
 from flowengine.devices.rates import card_rates
 from flowengine.kernels.load import registry as kernels
 from flowengine.passes.place.costs import CostModel
-from flowengine.passes.place.offers import BUS_BYTES_A_MICROSECOND, Offer, UsualLinks
+from flowengine.passes.place.device_profiles import BUS_BYTES_A_MICROSECOND, Offer, UsualLinks
 from flowengine.passes.place.place import place
 from flowengine.runtime.planning.placing import offers_of
 from flowengine.testing.simulated_gpu import simulated_gpus

@@ -10,7 +10,7 @@ import pytest
 import flowengine as fe
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.gradients.bodies import gradient_body
+from flowengine.gradients.symbolic_gradient import gradient_body
 from flowengine.ir.attrs import FuncAttr
 from flowengine.ir.functions import FunctionLibrary
 from tests.gradients.test_functions import FLOAT, LIBRARY

@@ -9,10 +9,10 @@ import pytest
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir import make, names, traits
-from flowengine.ir.duties.outward import CallsPython, TouchesFiles
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.ir.opdef import OpDef
 from flowengine.ir.opdefproto import op_def_from_proto, op_def_to_proto
+from flowengine.ir.trait_checks.outward import CallsPython, TouchesFiles
 from flowengine.ir.traits import (
     Broadcasts,
     Checks,

@@ -13,7 +13,7 @@ import pytest
 
 import flowengine as fe
 from flowengine.core.errors import PermissionDeniedError
-from flowengine.ir.duties.outward import CallsPython, ReadsFiles, WritesFiles
+from flowengine.ir.trait_checks.outward import CallsPython, ReadsFiles, WritesFiles
 from flowengine.kernels.index import OPS
 from flowengine.ops.load import registry
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flowengine.core import dtypes, wanted
+from flowengine.core import abandonment, dtypes
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.proto.example_pb2 import Example
 from flowengine.kernels.io import decoding, examples, turns
@@ -75,11 +75,11 @@ def test_nobody_waits_long_for_a_turn_and_the_loop_not_at_all(
     turn = _TakenTurn()
     monkeypatch.setattr(turns, "_TURN", turn)
     found = [parse()]
-    wanted.begin(_Wanted())
+    abandonment.begin(_Wanted())
     try:
         found.append(parse())
     finally:
-        wanted.begin(None)
+        abandonment.begin(None)
     assert turn.waits == [0, turns._TURN_SECONDS]
     for values in found:
         assert values.tolist() == list(range(ROWS))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.passes.blocks.cutting import BodyLimits, cut, predicates
-from flowengine.passes.blocks.units import Conditions, Unit, arranged, unit_of_node
+from flowengine.passes.blocks.region_units import Conditions, Unit, arranged, unit_of_node
 
 
 @dataclass

@@ -17,8 +17,8 @@ from flowengine.core.shapes import TensorShape
 from flowengine.graphs.graph import Graph
 from flowengine.passes.place.calibrate import calibrate
 from flowengine.passes.place.costs import SAMPLES_MAX, CostModel
+from flowengine.passes.place.device_profiles import EvenLinks, Offer, UsualLinks, cpu_offers
 from flowengine.passes.place.estimates import USUAL_DIMENSION, Estimator, bytes_of
-from flowengine.passes.place.offers import EvenLinks, Offer, UsualLinks, cpu_offers
 from flowengine.passes.place.placer import runs_rarely
 from flowengine.passes.place.problem_graph import problem_of
 

@@ -25,10 +25,10 @@ from flowengine.passes.context import PassContext
 from flowengine.passes.pipeline import prepare
 from flowengine.passes.place.colocate import colocate
 from flowengine.passes.place.costs import CostModel
+from flowengine.passes.place.device_profiles import EvenLinks, Offer, cpu_offers
 from flowengine.passes.place.estimates import Estimator
 from flowengine.passes.place.feasible import Feasible
 from flowengine.passes.place.lists import all_on, round_robin
-from flowengine.passes.place.offers import EvenLinks, Offer, cpu_offers
 from flowengine.passes.place.place import PlaceRequest, place
 from flowengine.passes.place.placer import Placer, with_open_calls
 from flowengine.passes.place.problem import Problem

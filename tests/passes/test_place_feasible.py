@@ -15,7 +15,7 @@ from flowengine.core.names import DeviceName
 from flowengine.graphs.graph import Graph
 from flowengine.ir.graph import Node, NodeGraph
 from flowengine.kernels.registry import KernelRegistry
-from flowengine.passes.place.offers import Offer, cpu_offers
+from flowengine.passes.place.device_profiles import Offer, cpu_offers
 from flowengine.passes.place.place import Placement, PlaceRequest, place
 
 KERNELS = flowengine.kernels.load.load_all()

@@ -16,7 +16,7 @@ from flowengine.ir.traverse import forward_sources, topological_order
 from flowengine.kernels.load import registry
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify import relax_controls as module
-from flowengine.passes.simplify.late_reads import read_late
+from flowengine.passes.simplify.dereference_at_use import read_late
 from flowengine.passes.simplify.prune import prune
 from flowengine.passes.simplify.relax_controls import relax_controls
 

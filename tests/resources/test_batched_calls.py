@@ -19,8 +19,8 @@ from flowengine.core.errors import (
     UnavailableError,
 )
 from flowengine.resources.batching.calls import BatcherOptions, CallBatcher, FunctionCall
-from flowengine.resources.calling import StepCalls
 from flowengine.resources.container import ResourceManager
+from flowengine.resources.function_calls import StepCalls
 from flowengine.resources.services import Services
 
 

@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.runtime import bodies, ready_loop, turn_line
+from flowengine.runtime import ready_loop, resumable_blocks, turn_queue
 from flowengine.runtime.planning import tiers
 from flowengine.testing.control import conditional, while_loop
 
@@ -206,9 +206,9 @@ def finest_slices() -> Iterator[None]:
     """Every item and every round of a generated loop gives the host its turn."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tiers, "HOT_RUNS", 0)
-        patch.setattr(turn_line, "SLICE_SECONDS", -1.0)
+        patch.setattr(turn_queue, "SLICE_SECONDS", -1.0)
         patch.setattr(ready_loop, "ITEMS_PER_CLOCK", 1)
-        patch.setattr(bodies, "_MASK_MAX", 0)
+        patch.setattr(resumable_blocks, "_MASK_MAX", 0)
         yield
 
 

@@ -16,8 +16,8 @@ import flowengine as fe
 from flowengine.core import dtypes
 from flowengine.core.errors import DeadlineExceededError, InvalidArgumentError
 from flowengine.core.shapes import TensorShape
-from flowengine.runtime.planning import long_texts
-from flowengine.runtime.planning.long_texts import LONG, are_long, converted
+from flowengine.runtime.planning import large_string_feeds
+from flowengine.runtime.planning.large_string_feeds import LONG, are_long, converted
 from flowengine.runtime.planning.values import FeedSpec
 
 _MANY = 400_000
@@ -126,7 +126,7 @@ class _Text(str):
 
 
 async def test_a_cancelled_caller_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(long_texts, "_SLICE", 0.0)
+    monkeypatch.setattr(large_string_feeds, "_SLICE", 0.0)
     read = []
     async with fe.Session(_graph()) as session:
         with trio.CancelScope() as scope:
@@ -143,7 +143,7 @@ async def test_a_cancelled_caller_stops_it(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 async def test_a_session_that_is_closed_meanwhile_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(long_texts, "_SLICE", 0.0)
+    monkeypatch.setattr(large_string_feeds, "_SLICE", 0.0)
     session = fe.Session(_graph())
     await session.run("size:0", {"x:0": [b"a"]})
     reading = trio.Event()
@@ -184,7 +184,7 @@ async def test_a_shape_that_is_not_declared_is_refused() -> None:
 
 
 async def test_a_list_that_changes_meanwhile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(long_texts, "_SLICE", 0.0)
+    monkeypatch.setattr(large_string_feeds, "_SLICE", 0.0)
     value = ["a"] * (4 * LONG)
     spec = FeedSpec("x:0", dtypes.string)
 
@@ -209,8 +209,8 @@ def test_any_nesting_is_what_it_is_at_once(shape: list[int], seed: int, pieces: 
     array.reshape(-1)[:] = [[b"a", "b", "\0"][n] for n in chance.integers(0, 3, array.size)]
     spec = FeedSpec("x:0", dtypes.string)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(long_texts, "_PIECE", pieces)
-        patch.setattr(long_texts, "LONG", 0)
+        patch.setattr(large_string_feeds, "_PIECE", pieces)
+        patch.setattr(large_string_feeds, "LONG", 0)
         for value in (array, array.tolist()):
             found = trio.run(converted, [spec], [value])[0]
             wanted = spec.convert(value)

@@ -14,12 +14,12 @@ from flowengine.ir.graph import OutputPort
 from flowengine.kernels.load import load_all
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify.prune import prune
-from flowengine.runtime.delivery import take_results
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.planning.items import Item, Kind
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.planning.planner import make_plan
 from flowengine.runtime.state import ExecutorState
+from flowengine.runtime.token_propagation import take_results
 
 
 class Hand:

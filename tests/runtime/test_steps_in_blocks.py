@@ -13,10 +13,9 @@ from hypothesis import given, settings
 import flowengine as fe
 from flowengine.kernels.load import load_all
 from flowengine.resources.variable import Variable
-from flowengine.runtime import list_body, turn_line
+from flowengine.runtime import list_body, turn_queue
 from flowengine.runtime.blocks import BlockRunner
-from flowengine.runtime.delivery import deliver_dead
-from flowengine.runtime.doors import StepDoors
+from flowengine.runtime.external_work import StepDoors
 from flowengine.runtime.list_body import open_block
 from flowengine.runtime.planning.cold_blocks import in_blocks
 from flowengine.runtime.planning.items import Kind
@@ -24,6 +23,7 @@ from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.planning.planner import make_plan
 from flowengine.runtime.state import ExecutorState
 from flowengine.runtime.step import StepRunner
+from flowengine.runtime.token_propagation import deliver_dead
 from flowengine.testing.strategies import GraphCase, graphs
 from tests.runtime.planning.test_tiers import GRAPHS, play
 
@@ -80,7 +80,7 @@ async def test_a_block_is_one_item_and_what_waits_for_the_same(plans: list[Plan]
 async def test_a_long_block_gives_the_host_its_turn(
     plans: list[Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turn_line, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(turn_queue, "SLICE_SECONDS", 0.0)
     rounds = 0
     async with (
         fe.Session(ladder(100), config=fe.Config(compile_hot_plans=False)) as session,
@@ -103,7 +103,7 @@ async def test_a_long_block_gives_the_host_its_turn(
 async def test_a_cancelled_step_has_had_the_effects_of_the_members_that_ran(
     plans: list[Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turn_line, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(turn_queue, "SLICE_SECONDS", 0.0)
     g = fe.Graph()
     v = g.ops.VariableV2(shape=[], dtype="float32", name="v")
     g.ops.Assign(v, g.constant(np.float32(0)), name="init")

@@ -15,8 +15,8 @@ import flowengine as fe
 from flowengine.kernels.numpy import sequences
 from flowengine.kernels.numpy.sequences import Progress
 from flowengine.resources.variable import Variable
-from flowengine.runtime import blocks, offload, stretches
-from tests.runtime.test_stretches import EYE, Gate, Products, chain, force
+from flowengine.runtime import blocks, offload, offloaded_runs
+from tests.runtime.test_offloaded_runs import EYE, Gate, Products, chain, force
 
 #: Runs after which the products of a chain are one sequence.
 HOT: int = 40
@@ -26,7 +26,7 @@ HOT: int = 40
 def _asked_after_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
     force(monkeypatch)
     monkeypatch.setattr(blocks, "LOOK_SECONDS", -1.0)
-    monkeypatch.setattr(stretches, "_SHARE_SECONDS", -1.0)
+    monkeypatch.setattr(offloaded_runs, "_SHARE_SECONDS", -1.0)
     monkeypatch.setattr(offload, "LOOK_SECONDS", -1.0)
     # However quick these products are.
     monkeypatch.setattr(blocks, "HEAVY_MICROSECONDS", -1.0)

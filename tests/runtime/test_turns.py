@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.runtime import ready_loop, turn_line
-from flowengine.runtime.turn_line import PLACE_SECONDS, SLICE_SECONDS, Ticket
+from flowengine.runtime import ready_loop, turn_queue
+from flowengine.runtime.turn_queue import PLACE_SECONDS, SLICE_SECONDS, Ticket
 from flowengine.runtime.turns import QUIET_PASSES_MAX, Turns, current_turns
 from flowengine.testing.simulation.chance import seeded
 
@@ -384,7 +384,7 @@ def loops() -> fe.Graph:
 def finest_slices() -> Iterator[None]:
     """The first of a pass runs one item, and nobody else anything."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(turn_line, "SLICE_SECONDS", -1.0)
+        patch.setattr(turn_queue, "SLICE_SECONDS", -1.0)
         patch.setattr(ready_loop, "ITEMS_PER_CLOCK", 1)
         yield
 

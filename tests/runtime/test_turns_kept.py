@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 import flowengine as fe
-from flowengine.runtime.turn_line import Ticket, TurnLine
+from flowengine.runtime.turn_queue import Ticket, TurnLine
 from flowengine.runtime.turns import Turns, current_turns
 
 

@@ -13,7 +13,7 @@ import flowengine as fe
 from flowengine.core.errors import OpError, ResourceExhaustedError
 from flowengine.runtime.planning.values import FetchSpec
 from flowengine.sandbox import confine
-from flowengine.sandbox.gauge import Gauge
+from flowengine.sandbox.process_usage import Gauge
 
 pytestmark = pytest.mark.skipif(
     bool(confine.missing()), reason=f"this machine has no whole box: {confine.missing()}"

@@ -85,8 +85,8 @@ async def _error_of(
     indented = textwrap.indent(textwrap.dedent(body).strip(), "    " if program is _LOCKED else "")
     async with fe.Session(_graph(), config=_config(seconds=seconds)) as session:
         with monkeypatch.context() as patch:
-            patch.setattr("flowengine.sandbox.starting._BEGIN", program.format(body=indented))
-            patch.setattr("flowengine.sandbox.starting._START_SECONDS", 30.0)
+            patch.setattr("flowengine.sandbox.startup._BEGIN", program.format(body=indented))
+            patch.setattr("flowengine.sandbox.startup._START_SECONDS", 30.0)
             with pytest.raises(OpError) as raised:
                 await ask(session)
         if goes_on:
@@ -144,7 +144,7 @@ async def test_answers_that_make_no_sense_end_the_process(monkeypatch: pytest.Mo
 @pytest.fixture
 def unbounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that has found a way around what it may ask for."""
-    monkeypatch.setattr("flowengine.sandbox.gauge.Gauge.allow", lambda self, room, least=0: None)
+    monkeypatch.setattr("flowengine.sandbox.process_usage.Gauge.allow", lambda self, room, least=0: None)
 
 
 @pytest.mark.usefixtures("unbounded")
@@ -318,7 +318,7 @@ async def test_memory_that_changes_while_it_is_read_harms_nobody(monkeypatch: py
     indented = textwrap.indent(textwrap.dedent(_CHANGING).strip(), "    ")
     async with fe.Session(_graph(), config=_config()) as session:
         with monkeypatch.context() as patch:
-            patch.setattr("flowengine.sandbox.starting._BEGIN", _LOCKED.format(body=indented))
+            patch.setattr("flowengine.sandbox.startup._BEGIN", _LOCKED.format(body=indented))
             for _ in range(5):
                 value = await session.run("y:0", {"x:0": [1, 2]})
                 before = value.copy()

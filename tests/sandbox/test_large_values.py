@@ -14,7 +14,7 @@ import trio
 
 import flowengine as fe
 from flowengine.core.errors import DeadlineExceededError, InvalidArgumentError
-from flowengine.sandbox import confine, starting
+from flowengine.sandbox import confine, startup
 from flowengine.sandbox.process import BoxProcess
 
 pytestmark = pytest.mark.skipif(
@@ -62,7 +62,7 @@ async def test_values_of_every_kind_come_back(monkeypatch: pytest.MonkeyPatch, h
         def refused(size: int) -> int:
             raise OSError("no such call")
 
-        monkeypatch.setattr(starting, "sealed_memory", refused)
+        monkeypatch.setattr(startup, "sealed_memory", refused)
     g = fe.Graph()
     dtypes = ["float32", "float64", "bool", "complex128", "bfloat16", "int8", "uint64", "qint8", "string"]
     for dtype in dtypes:

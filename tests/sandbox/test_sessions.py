@@ -281,7 +281,7 @@ child.main()
 async def test_libraries_that_are_missing_are_looked_for_without_another_program(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("flowengine.sandbox.starting._BEGIN", _WITHOUT_ONEDNN)
+    monkeypatch.setattr("flowengine.sandbox.startup._BEGIN", _WITHOUT_ONEDNN)
     g = fe.Graph()
     x = g.placeholder("float32", [None, None], name="x")
     g.ops.MatMul(x, x, name="product")
@@ -291,7 +291,7 @@ async def test_libraries_that_are_missing_are_looked_for_without_another_program
 
 
 async def test_what_is_required_and_missing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flowengine.sandbox.starting._BEGIN", _WITHOUT_LANDLOCK)
+    monkeypatch.setattr("flowengine.sandbox.startup._BEGIN", _WITHOUT_LANDLOCK)
     async with fe.Session(_bytes(_counter()), config=_config()) as session:
         with pytest.raises(FailedPreconditionError, match="landlock: this kernel has no Landlock"):
             await session.run("value:0")

@@ -17,7 +17,7 @@ from flowengine.core.config import Config
 from flowengine.core.errors import UnavailableError
 from flowengine.sandbox import confine, session, spares
 from flowengine.sandbox.process import BoxProcess
-from flowengine.sandbox.starting import start
+from flowengine.sandbox.startup import start
 
 needs_box = pytest.mark.skipif(
     bool(confine.missing()), reason=f"this machine has no whole box: {confine.missing()}"

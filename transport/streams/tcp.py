@@ -25,9 +25,9 @@ import trio
 
 from flowengine.core.errors import FailedPreconditionError, UnavailableError
 from flowengine.transport.errors import ConnectionLostError
-from flowengine.transport.streams.keeping import keep_until_gone, release_gone
-from flowengine.transport.streams.pages import can_send_pages, send_pages
+from flowengine.transport.streams.closed_sockets import keep_until_gone, release_gone
 from flowengine.transport.streams.schemes import Scheme, host_and_port, register_scheme
+from flowengine.transport.streams.zero_copy import can_send_pages, send_pages
 
 #: Unsent bytes that the system accepts before it calls the socket full: a chunk, so that one is on its way
 #: while the next is handed over. Less would cost a wake for every piece of one.

@@ -14,7 +14,7 @@ from flowengine.transport.limits import ENTRY_BYTES
 from flowengine.transport.tensors.credit import push_cost
 from flowengine.transport.tensors.ledger import TensorLedger
 from flowengine.transport.wire import messages as m
-from flowengine.transport.wire.lent import is_worth_lending
+from flowengine.transport.wire.lent_memory import is_worth_lending
 from flowengine.transport.wire.payload import IncomingMessage, Payload
 from flowengine.transport.wire.states import State
 from flowengine.transport.wire.wire import Wire

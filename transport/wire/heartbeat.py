@@ -8,7 +8,7 @@ from __future__ import annotations
 from flowengine.core.errors import OpError
 from flowengine.transport.errors import ConnectionLostError, RemoteProtocolError
 from flowengine.transport.wire import messages as m
-from flowengine.transport.wire.lent import LentMemory
+from flowengine.transport.wire.lent_memory import LentMemory
 from flowengine.transport.wire.states import State
 from flowengine.transport.wire.wire import Wire
 

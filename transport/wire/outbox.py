@@ -16,7 +16,7 @@ from typing import Final
 
 from flowengine.transport.limits import CHUNK_BYTES, INLINE_BYTES_MAX
 from flowengine.transport.wire.framing import VIEWS_MAX
-from flowengine.transport.wire.lent import LentMemory
+from flowengine.transport.wire.lent_memory import LentMemory
 from flowengine.transport.wire.prefix import abandon_prefix, after_stream, data_prefix, message_prefix
 
 #: Small messages taken together for one system call.

@@ -115,7 +115,7 @@ def _run(
 ) -> int:
     """Run the command line in a box; its exit code. It imports the modules before system calls are closed."""
     from flowengine.sandbox import confine
-    from flowengine.sandbox.gauge import Gauge, died_of
+    from flowengine.sandbox.process_usage import Gauge, died_of
 
     without = confine.missing()
     if without:

@@ -26,6 +26,7 @@ from flowengine.cluster.master.sessions import ClusterSession, PreparedRequest
 from flowengine.cluster.master.steps import MasterStep, StepDone
 from flowengine.cluster.master.watch import Watch
 from flowengine.cluster.worker.worker import Worker
+from flowengine.core.abandonment import SESSION_CLOSED
 from flowengine.core.arrays import Value
 from flowengine.core.config import Config
 from flowengine.core.errors import (
@@ -34,7 +35,6 @@ from flowengine.core.errors import (
     FailedPreconditionError,
     NotFoundError,
 )
-from flowengine.core.wanted import SESSION_CLOSED
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.transport.wire.identity import Identity

@@ -8,15 +8,15 @@ from functools import partial
 from typing import Any
 
 from flowengine.cluster import messages as m
+from flowengine.cluster.concurrent_calls import together
 from flowengine.cluster.devices import offer_of
 from flowengine.cluster.health import lost_task
 from flowengine.cluster.links import Links
-from flowengine.cluster.together import together
-from flowengine.cluster.worker.registered import Registrar
+from flowengine.cluster.worker.registered_partitions import Registrar
 from flowengine.cluster.worker.worker import Worker
 from flowengine.core.errors import OpError
 from flowengine.kernels.common.generators import add_places
-from flowengine.passes.place.offers import Offer
+from flowengine.passes.place.device_profiles import Offer
 from flowengine.transport.calls.service import Reply
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.peer import Peer

@@ -7,18 +7,18 @@ from collections.abc import Callable
 from functools import partial
 
 from flowengine.cluster import messages as m
+from flowengine.cluster.concurrent_calls import together
 from flowengine.cluster.master.members import Members
 from flowengine.cluster.master.notices import Notices
 from flowengine.cluster.master.plans import MasterPlan, TaskPart, without_gathering
 from flowengine.cluster.master.sessions import ClusterSession, PreparedRequest
-from flowengine.cluster.together import together
 from flowengine.core.errors import AbortedError
-from flowengine.core.pieces import Piecework
+from flowengine.core.work_pieces import Piecework
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.cut.partition import partition
 from flowengine.passes.pipeline import preparing
 from flowengine.passes.place.placer import Placer
-from flowengine.runtime.planning.jobs import in_turns
+from flowengine.runtime.planning.planning_jobs import in_turns
 from flowengine.runtime.turns import current_turns
 
 

@@ -7,7 +7,7 @@ import trio
 from flowengine.cluster import messages as m
 from flowengine.cluster.master.plans import MasterPlan
 from flowengine.core.config import Settings
-from flowengine.core.recent import Recent
+from flowengine.core.lru_cache import Recent
 from flowengine.ir.graph import NodeGraph
 from flowengine.passes.place.placer import Placer
 from flowengine.runtime.planning.requests import Requests

@@ -9,11 +9,11 @@ from typing import Any, Final
 import trio
 
 from flowengine.cluster import messages as m
+from flowengine.cluster.concurrent_calls import together
 from flowengine.cluster.health import LOOK_SECONDS, first_in_vain
 from flowengine.cluster.master.members import Members
 from flowengine.cluster.master.plans import TaskPart
 from flowengine.cluster.master.steps import MasterStep
-from flowengine.cluster.together import together
 from flowengine.core.errors import OpError
 
 logger: Final = logging.getLogger("flowengine.cluster")

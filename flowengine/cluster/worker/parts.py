@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 import trio
 
 from flowengine.cluster.messages import WELL, Done, Standing, error_to_table
-from flowengine.cluster.worker.registered import RegisteredGraph
+from flowengine.cluster.worker.registered_partitions import RegisteredGraph
 from flowengine.core.arrays import Value
 from flowengine.core.errors import CancelledError, OpError, UnavailableError
 from flowengine.runtime.partitions import JointStep, PartitionRunner

@@ -14,7 +14,7 @@ from flowengine.cluster.ids import from_ranges
 from flowengine.cluster.links import Links
 from flowengine.cluster.messages import RegisterGraph, RunGraph, Standing
 from flowengine.cluster.worker.parts import ENDED_PART, PartDone, PartRun, RunningParts
-from flowengine.cluster.worker.registered import GraphRegistry, Registrar, owner_of
+from flowengine.cluster.worker.registered_partitions import GraphRegistry, Registrar, owner_of
 from flowengine.core.arrays import Value
 from flowengine.core.config import Settings
 from flowengine.core.errors import AbortedError, InvalidArgumentError

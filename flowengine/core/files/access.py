@@ -26,7 +26,7 @@ from flowengine.core.errors import (
     ResourceExhaustedError,
     UnimplementedError,
 )
-from flowengine.core.files.beneath import open_beneath
+from flowengine.core.files.safe_open import open_beneath
 
 #: What the ops of a graph may do with files: anything, read only, or nothing.
 FILE_ACCESS: Final = ("all", "read", "none")

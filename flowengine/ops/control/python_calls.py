@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowengine.ir.duties.outward import CallsPython
+from flowengine.ir.trait_checks.outward import CallsPython
 from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 

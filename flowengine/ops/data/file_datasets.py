@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowengine.ir.duties.outward import ReadsFiles, WritesFiles
+from flowengine.ir.trait_checks.outward import ReadsFiles, WritesFiles
 from flowengine.ir.traits import Newer, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars

@@ -5,8 +5,8 @@ from __future__ import annotations
 from flowengine.core.arrays import to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
-from flowengine.ir.duties.outward import ReadsFiles, WritesFiles
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.trait_checks.outward import ReadsFiles, WritesFiles
 from flowengine.ir.traits import Bookkeeping, Newer, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from flowengine.core.arrays import to_array
 from flowengine.core.shapes import UNKNOWN_SHAPE
-from flowengine.ir.duties.outward import ReadsFiles, WritesFiles
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.trait_checks.outward import ReadsFiles, WritesFiles
 from flowengine.ir.traits import Bookkeeping, NotDifferentiable
 from flowengine.ops.io.checkpoint import sliced_shape
 from flowengine.ops.registry import define

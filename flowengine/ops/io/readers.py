@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from flowengine.ir.duties.outward import ReadsFiles
+from flowengine.ir.trait_checks.outward import ReadsFiles
 from flowengine.ir.traits import NotDifferentiable, Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars, two_strings, vectors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from flowengine.ir.duties.outward import WritesFiles
+from flowengine.ir.trait_checks.outward import WritesFiles
 from flowengine.ir.traits import Bookkeeping, NotDifferentiable, Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from flowengine.core.shapes import TensorShape
-from flowengine.ir.duties.outward import ReadsFiles
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.trait_checks.outward import ReadsFiles
 from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import ranked, vector, vectors

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowengine.ir.duties.outward import ReadsFiles
+from flowengine.ir.trait_checks.outward import ReadsFiles
 from flowengine.ir.traits import Newer, NotDifferentiable, Uses
 from flowengine.ops.registry import define
 

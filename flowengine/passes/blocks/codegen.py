@@ -27,7 +27,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import to_array
-from flowengine.core.pieces import Pieces, at_once
+from flowengine.core.work_pieces import Pieces, at_once
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.ir.names import MERGE_OPS, SWITCH_OPS
 from flowengine.ir.traits import Constant, HandsOn
@@ -35,7 +35,7 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.blocks.codegen_calls import CallWriting
 from flowengine.passes.blocks.codegen_loops import LoopWriting, truth
 from flowengine.passes.blocks.program import Program
-from flowengine.passes.blocks.units import Conditions, Unit
+from flowengine.passes.blocks.region_units import Conditions, Unit
 
 _FILE: Final = "<flowengine region>"
 #: Units that are written before writing may be interrupted: some 10 us each.

@@ -27,7 +27,7 @@ from flowengine.ir.traits import HandsOn
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.passes.blocks.codegen_stacks import StackWriting
 from flowengine.passes.blocks.program import Program
-from flowengine.passes.blocks.units import Unit
+from flowengine.passes.blocks.region_units import Unit
 
 #: Types whose NumPy scalars compute what NumPy's functions do.
 INLINE_TYPES: Final = frozenset(

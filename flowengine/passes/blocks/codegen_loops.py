@@ -29,7 +29,7 @@ from typing import Any, Final
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.passes.blocks.program import Program
-from flowengine.passes.blocks.units import Conditions, Loop, LoopVariable, Unit
+from flowengine.passes.blocks.region_units import Conditions, Loop, LoopVariable, Unit
 
 #: A body that takes longer than this looks at the clock in between.
 _MICROSECONDS_PER_TICK: Final = 300.0

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from flowengine.ir.graph import OutputPort
-from flowengine.passes.blocks.units import Unit
+from flowengine.passes.blocks.region_units import Unit
 
 
 @dataclass(frozen=True, slots=True)

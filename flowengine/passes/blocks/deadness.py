@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from flowengine.ir.frames import FramePath
 from flowengine.ir.graph import OutputPort
 from flowengine.ir.names import CONTROL_TRIGGER, MERGE_OPS, SWITCH_OPS
-from flowengine.passes.blocks.units import Aliases, Unit
+from flowengine.passes.blocks.region_units import Aliases, Unit
 
 #: What must be taken for a value to be live: (predicate, side) of Switches, names of what else may be dead.
 Tokens: TypeAlias = frozenset[object]

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from flowengine.core.pieces import Pieces, at_once
+from flowengine.core.work_pieces import Pieces, at_once
 from flowengine.ir.frames import FramePath, assign_frames, output_frame
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.names import (
@@ -37,8 +37,7 @@ from flowengine.passes.blocks.cutting import REGION_LIMITS, BodyLimits, cut
 from flowengine.passes.blocks.deadness import ENTERED, LIVE, Tokens, UnwrittenLoop, check_loops
 from flowengine.passes.blocks.loops import lower_loop
 from flowengine.passes.blocks.region_nodes import BlockGraph, Region, Surroundings
-from flowengine.passes.blocks.tokens import ADDS, PASSES, SPLITS, TokenSets, joined, role_of
-from flowengine.passes.blocks.units import (
+from flowengine.passes.blocks.region_units import (
     ALWAYS,
     Aliases,
     Conditions,
@@ -49,6 +48,7 @@ from flowengine.passes.blocks.units import (
     topological,
     unit_of_node,
 )
+from flowengine.passes.blocks.tokens import ADDS, PASSES, SPLITS, TokenSets, joined, role_of
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify.known_shapes import known_shapes
 

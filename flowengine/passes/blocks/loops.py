@@ -25,7 +25,7 @@ from flowengine.ir.names import (
 )
 from flowengine.ir.traits import HandsOn, Orders
 from flowengine.passes.blocks.deadness import LIVE, check_loops
-from flowengine.passes.blocks.units import (
+from flowengine.passes.blocks.region_units import (
     ALWAYS,
     Aliases,
     Loop,

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.ir.names import CONTROL_TRIGGER, MERGE_OPS, SWITCH_OPS
 from flowengine.ir.traits import Constant, Orders
-from flowengine.passes.blocks.units import Aliases, Loop, Unit
+from flowengine.passes.blocks.region_units import Aliases, Loop, Unit
 
 #: Dimensions; None for one that only running tells.
 Extents: TypeAlias = tuple[int | None, ...]

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
-from flowengine.core.pieces import Pieces
+from flowengine.core.work_pieces import Pieces
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.traits import Constant
 from flowengine.ops.internal import REGION
 from flowengine.passes.blocks.program import Extents, Program
-from flowengine.passes.blocks.units import Aliases, Unit
+from flowengine.passes.blocks.region_units import Aliases, Unit
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from math import exp, log
 from statistics import median
 from typing import Final
 
-from flowengine.passes.place.offers import Offer
+from flowengine.passes.place.device_profiles import Offer
 
 #: Each turn halves what is left of an error; after so many nothing that matters is.
 _TURNS: Final = 12

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from flowengine.core.errors import DataLossError, InvalidArgumentError
 from flowengine.passes.place.calibrate import Calibration, calibrate
-from flowengine.passes.place.offers import Offer
+from flowengine.passes.place.device_profiles import Offer
 
 #: The latest steps count: enough for a median that the first, slow step does not sway.
 SAMPLES_MAX: Final = 5

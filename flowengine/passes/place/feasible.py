@@ -23,7 +23,7 @@ from flowengine.ir.names import ARGUMENT, CONTROL_FLOW_OPS, CONTROL_TRIGGER, RES
 from flowengine.ir.traits import Constant, HandsOn, Orders
 from flowengine.kernels.registry import Holds, KernelRegistry
 from flowengine.passes.place.colocate import Groups, absent_anchors, follow_preferences
-from flowengine.passes.place.offers import DeviceKind, Offer
+from flowengine.passes.place.device_profiles import DeviceKind, Offer
 
 logger: Final = logging.getLogger("flowengine.placement")
 

@@ -23,8 +23,8 @@ from flowengine.ir.graph import NodeGraph, OutputPort
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.place.colocate import Groups, colocate
 from flowengine.passes.place.costs import CostModel
+from flowengine.passes.place.device_profiles import DeviceLinks, Offer, UsualLinks
 from flowengine.passes.place.feasible import Feasible
-from flowengine.passes.place.offers import DeviceLinks, Offer, UsualLinks
 from flowengine.passes.place.problem import Problem
 from flowengine.passes.place.problem_graph import problem_of
 from flowengine.passes.place.reasons import Reasons

@@ -24,8 +24,8 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes.context import PassContext
 from flowengine.passes.place.costs import CostModel
+from flowengine.passes.place.device_profiles import DeviceLinks, Offer, UsualLinks
 from flowengine.passes.place.feasible import requested
-from flowengine.passes.place.offers import DeviceLinks, Offer, UsualLinks
 from flowengine.passes.place.place import Placement, PlaceRequest, place
 from flowengine.passes.simplify.open_calls import open_calls
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from flowengine.passes.place.offers import DeviceLinks, Offer
+from flowengine.passes.place.device_profiles import DeviceLinks, Offer
 
 #: (the other operation, crossings in a step, bytes in a step)
 Edge: TypeAlias = tuple[int, float, float]

@@ -17,8 +17,8 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.cut.partition import is_copied
 from flowengine.passes.place.calibrate import Calibration
 from flowengine.passes.place.costs import CostModel
+from flowengine.passes.place.device_profiles import DeviceLinks, Offer
 from flowengine.passes.place.estimates import Estimator, bytes_of
-from flowengine.passes.place.offers import DeviceLinks, Offer
 from flowengine.passes.place.problem import Edge, Problem, link_tables
 
 #: Microseconds of a node that is disregarded: not zero, so that time goes on.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from flowengine.core.names import DeviceName
 from flowengine.ir.graph import NodeGraph
 from flowengine.passes.place.colocate import Bond, Groups
-from flowengine.passes.place.offers import Offer
+from flowengine.passes.place.device_profiles import Offer
 from flowengine.passes.place.search import SearchOutcome
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ step gives it, so that nothing is said of what follows from it.
 from __future__ import annotations
 
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.pieces import Pieces, at_once
+from flowengine.core.work_pieces import Pieces, at_once
 from flowengine.ir.graph import NodeGraph
 from flowengine.ops.shape_inference import ShapeInference
 from flowengine.passes.context import PassContext

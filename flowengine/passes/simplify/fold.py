@@ -27,8 +27,8 @@ from flowengine.core.accounting import call_for
 from flowengine.core.arrays import Value, to_array, unchangeable
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import ResourceExhaustedError
-from flowengine.core.pieces import Pieces, at_once
 from flowengine.core.shapes import TensorShape
+from flowengine.core.work_pieces import Pieces, at_once
 from flowengine.ir import make, traverse
 from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.graph import Node, NodeGraph, OutputPort

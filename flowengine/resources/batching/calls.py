@@ -36,8 +36,8 @@ from flowengine.resources.batching.rows import (
     padded_size,
     rows_of,
 )
-from flowengine.resources.calling import FunctionCaller, NamedFunction
 from flowengine.resources.container import ResourceManager
+from flowengine.resources.function_calls import FunctionCaller, NamedFunction
 from flowengine.resources.services import Services
 from flowengine.resources.waiting import Attempt, wait_finished
 

@@ -25,9 +25,9 @@ from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 from flowengine.core.files.access import SYSTEM, Files
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.attrs import AttrValue
-from flowengine.resources.calling import FunctionCaller, NamedFunction
 from flowengine.resources.container import ResourceManager
 from flowengine.resources.elements import Element, ElementRun
+from flowengine.resources.function_calls import FunctionCaller, NamedFunction
 from flowengine.resources.services import Services, ServiceTasks
 
 #: What an iterator says of where it stands: numbers, texts, arrays, and lists and dictionaries of them.

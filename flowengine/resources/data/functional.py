@@ -9,11 +9,11 @@ import numpy as np
 
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.errors import InvalidArgumentError, OutOfRangeError
-from flowengine.resources.calling import CallOutcome, NamedFunction
 from flowengine.resources.data.dataset import UNKNOWN, DataIterator, DatasetValue, Iteration, Origin
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.data.rows import BatchSettings, RowsDataset, batch_from
 from flowengine.resources.elements import Element
+from flowengine.resources.function_calls import CallOutcome, NamedFunction
 
 
 class Captured:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import trio
 
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.resources.calling import NamedFunction
 from flowengine.resources.container import ResourceManager
 from flowengine.resources.data.dataset import checked_dataset
 from flowengine.resources.data.iterator import IteratorResource
+from flowengine.resources.function_calls import NamedFunction
 
 
 class OneShot:

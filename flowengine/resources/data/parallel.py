@@ -11,7 +11,6 @@ import trio
 
 from flowengine.core.arrays import Value
 from flowengine.core.errors import InternalError, InvalidArgumentError, OpError, OutOfRangeError
-from flowengine.resources.calling import BESIDE_OTHERS, CallOutcome, each_by_itself
 from flowengine.resources.data.dataset import (
     UNKNOWN,
     DataIterator,
@@ -32,6 +31,7 @@ from flowengine.resources.data.working_ahead import (
     outcome_of,
 )
 from flowengine.resources.elements import Element
+from flowengine.resources.function_calls import BESIDE_OTHERS, CallOutcome, each_by_itself
 
 
 class PrefetchDataset(DerivedDataset):

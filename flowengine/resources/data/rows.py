@@ -19,11 +19,11 @@ from flowengine.core.accounting import bytes_at_most
 from flowengine.core.arrays import Value
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import OpError
-from flowengine.resources.calling import CallOutcome
 from flowengine.resources.data.batches import BatchDataset, batch_of, joined_beside
 from flowengine.resources.data.dataset import DatasetValue, Iteration, Origin, shape_of
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.elements import Element, ElementRun, rows_of
+from flowengine.resources.function_calls import CallOutcome
 
 
 class ElementCalls(Protocol):

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from flowengine.core.arrays import to_array
 from flowengine.core.dtypes import resource
 from flowengine.core.errors import NotFoundError, OpError
-from flowengine.core.pieces import Pieces
+from flowengine.core.work_pieces import Pieces
 from flowengine.ir.frames import FramePath, output_frame
 from flowengine.ir.graph import Node
 from flowengine.ir.names import (
@@ -25,11 +25,11 @@ from flowengine.ir.names import (
 from flowengine.ir.traits import Constant, EveryCore, HandsOn, Orders, Product
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.passes.blocks.codegen import CompiledRegion, compiling_region
-from flowengine.passes.blocks.units import Unit
-from flowengine.resources.calling import FunctionCaller
+from flowengine.passes.blocks.region_units import Unit
+from flowengine.resources.function_calls import FunctionCaller
 from flowengine.runtime.planning.items import Item, Kind, StaticFrame
-from flowengine.runtime.planning.learned import ItemTimes
 from flowengine.runtime.planning.signatures import Signatures, takes_variables
+from flowengine.runtime.planning.timings import ItemTimes
 
 
 class Functions(Protocol):

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.pieces import Pieces, at_once
+from flowengine.core.work_pieces import Pieces, at_once
 from flowengine.functions.bodies import function_key
 from flowengine.functions.rows import rows_of
 from flowengine.functions.signatures import FunctionTypes, misfit, named_by, types_of
@@ -34,7 +34,7 @@ from flowengine.ir.names import (
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.context import PassContext
 from flowengine.passes.pipeline import preparing
-from flowengine.resources.calling import FunctionCaller
+from flowengine.resources.function_calls import FunctionCaller
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.planning.tiers import TieredPlan, tiered
 
@@ -125,7 +125,7 @@ class FunctionTable:
         if function.name != SYMBOLIC_GRADIENT:
             return self._library.instantiate(function.name, function.attrs)
         # Here because few graphs differentiate when they run.
-        from flowengine.gradients.bodies import gradient_body
+        from flowengine.gradients.symbolic_gradient import gradient_body
 
         attrs = function.attrs
         return gradient_body(self._library, attrs["f"], attrs["Tin"], len(attrs["Tout"]))

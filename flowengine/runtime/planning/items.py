@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from flowengine.ir.frames import FramePath
 from flowengine.ir.graph import Node
-from flowengine.runtime.planning.learned import ItemTimes
+from flowengine.runtime.planning.timings import ItemTimes
 
 
 class Kind:

@@ -13,7 +13,7 @@ from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.context import PassContext
 from flowengine.passes.place.costs import CostModel
-from flowengine.passes.place.offers import DeviceLinks, Offer
+from flowengine.passes.place.device_profiles import DeviceLinks, Offer
 from flowengine.passes.place.place import Placement
 from flowengine.passes.place.placer import Placer as GraphPlacer
 from flowengine.passes.place.report import report

@@ -11,12 +11,12 @@ from typing import Any, Final, NamedTuple
 
 from flowengine.ir.frames import FramePath
 from flowengine.ir.graph import NodeGraph, OutputPort
-from flowengine.resources.calling import FunctionCaller
-from flowengine.runtime.bodies import OneRegion
-from flowengine.runtime.planning.handles import Handles
+from flowengine.resources.function_calls import FunctionCaller
 from flowengine.runtime.planning.items import KIND_NAMES, Edge, Item, Kind, MergeEdge, StaticFrame
-from flowengine.runtime.planning.learned import PlanTimes
-from flowengine.runtime.planning.stretch_items import StretchItems
+from flowengine.runtime.planning.offloaded_run_items import StretchItems
+from flowengine.runtime.planning.timings import PlanTimes
+from flowengine.runtime.planning.variable_handles import Handles
+from flowengine.runtime.resumable_blocks import OneRegion
 from flowengine.transport.tensors.routes import Route
 
 #: What takes time of its own: kernels and regions.

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from flowengine.core.arrays import DEAD
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.pieces import Pieces, at_once
+from flowengine.core.work_pieces import Pieces, at_once
 from flowengine.ir.frames import FramePath, assign_frames, describe_frame, output_frame
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.names import ENTER_OPS, FETCH, MERGE_OPS, REFERENCE_CARRIERS, REGION, SWITCH_OPS

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from flowengine.core.config import Settings
 from flowengine.core.dtypes import string
-from flowengine.core.pieces import Pieces, Piecework, at_once
+from flowengine.core.work_pieces import Pieces, Piecework, at_once
 from flowengine.devices.device import DeviceSet
 from flowengine.graphs.graph import Graph as BuildGraph
 from flowengine.ir.functions import FunctionLibrary
@@ -22,7 +22,7 @@ from flowengine.ops.load import registry as op_registry
 from flowengine.passes.context import PassContext
 from flowengine.passes.cut.shared_names import SharedNames
 from flowengine.passes.pipeline import cut, preparing
-from flowengine.resources.calling import FunctionCaller
+from flowengine.resources.function_calls import FunctionCaller
 from flowengine.runtime.partitions import PartitionedPlan, partitioned
 from flowengine.runtime.planning.fetches import leaf_values
 from flowengine.runtime.planning.functions import FunctionTable

@@ -13,26 +13,26 @@ from typing import Any, Final, TypeVar
 
 import trio
 
+from flowengine.core.abandonment import SESSION_CLOSED
 from flowengine.core.arrays import Value
 from flowengine.core.collector import collection_paused
 from flowengine.core.config import Settings
 from flowengine.core.errors import CancelledError, FailedPreconditionError
-from flowengine.core.pieces import at_once
-from flowengine.core.wanted import SESSION_CLOSED
+from flowengine.core.work_pieces import at_once
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.device import Device
-from flowengine.devices.offered import OfferedDevices
+from flowengine.devices.session_devices import OfferedDevices
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.cut.shared_names import SharedNames
 from flowengine.resources.container import ResourceManager
-from flowengine.runtime.planning.calling import StepCaller
 from flowengine.runtime.planning.fetches import spread_feeds, unpack
-from flowengine.runtime.planning.jobs import in_turns
-from flowengine.runtime.planning.long_texts import are_long, converted
+from flowengine.runtime.planning.function_calls import StepCaller
+from flowengine.runtime.planning.large_string_feeds import are_long, converted
 from flowengine.runtime.planning.measuring import Measuring
 from flowengine.runtime.planning.placing import Placer, SessionPlacer
 from flowengine.runtime.planning.plan import Plan
+from flowengine.runtime.planning.planning_jobs import in_turns
 from flowengine.runtime.planning.preparing import PlannedRequest, PreparedPlan, RequestPlanner
 from flowengine.runtime.planning.requests import PlanKey, Request
 from flowengine.runtime.planning.tiers import TieredPlan

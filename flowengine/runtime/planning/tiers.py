@@ -15,18 +15,18 @@ import numpy as np
 
 from flowengine.core.collector import collection_paused
 from flowengine.core.errors import OpError
-from flowengine.core.pieces import Pieces, Piecework, at_once
+from flowengine.core.work_pieces import Pieces, Piecework, at_once
 from flowengine.ir.graph import NodeGraph, OutputPort
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.blocks.cutting import REGION_LIMITS, WHOLE_LIMITS
 from flowengine.passes.context import HotContext, PassContext
 from flowengine.passes.pipeline import heating
 from flowengine.runtime.planning.binding import Functions
-from flowengine.runtime.planning.forms import form_of
 from flowengine.runtime.planning.items import Kind
-from flowengine.runtime.planning.learned import Learned, Record
 from flowengine.runtime.planning.plan import Plan
+from flowengine.runtime.planning.plan_text import form_of
 from flowengine.runtime.planning.planner import making_plan
+from flowengine.runtime.planning.timings import Learned, Record
 
 #: Compiling costs about 40 us a node, of which a run gives back 1: worth it from some 40 runs on, or
 #: at once for a loop, and after a second run for what is heavy. Few runs are waited for because who runs a

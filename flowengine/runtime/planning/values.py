@@ -13,7 +13,7 @@ from flowengine.core.buffers import ALIGNED, AlignedBytes, MemoryLease, aligned
 from flowengine.core.dtypes import DType, resource, string, variant
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
-from flowengine.devices.lent_value import LentValue, is_lent
+from flowengine.devices.dlpack_values import LentValue, is_lent
 from flowengine.graphs.errors import ConstructionError
 from flowengine.graphs.tensor import Tensor
 from flowengine.graphs.variables.variable import GraphVariable
@@ -40,7 +40,7 @@ class FeedSpec:
         """The tensor value of what a caller gives: an array, a scalar, nested lists, str or bytes.
 
         An array of the right dtype is borrowed, not copied, also one in a device's memory that has DLPack's
-        methods (`flowengine.devices.lent_value`). Raises InvalidArgumentError for what has
+        methods (`flowengine.devices.dlpack_values`). Raises InvalidArgumentError for what has
         another kind of number, another shape, or no shape at all.
         """
         if type(value) is np.ndarray and value.dtype == self._numpy and self.dtype is not string:

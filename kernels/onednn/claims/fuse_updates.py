@@ -20,7 +20,7 @@ from flowengine.ir.names import CONTROL_FLOW_OPS, MERGE_OPS, SWITCH_OPS
 from flowengine.ir.traits import HandsOn
 from flowengine.kernels.provider import ClaimContext
 from flowengine.kernels.registry import KernelRegistry
-from flowengine.kernels.training.descents import DescentByProduct
+from flowengine.kernels.training.fused_descent import DescentByProduct
 from flowengine.ops.internal import DESCENT_BY_PRODUCT
 
 

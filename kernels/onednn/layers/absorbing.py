@@ -9,7 +9,7 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.kernels.numpy.fused import Follower
-from flowengine.kernels.onednn.layers.after import RELU6_FORM, RELU_FORM, ZERO
+from flowengine.kernels.onednn.layers.post_ops import RELU6_FORM, RELU_FORM, ZERO
 
 #: (the node's other inputs, channels of the result) -> forms and operands; None where they do not fit.
 _Reading = Callable[[Sequence[Any], int], "list[tuple[str, Array]] | None"]

@@ -10,7 +10,7 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
 from flowengine.kernels.common.pieces import FLOAT32, Like, Piece, Source, Want
-from flowengine.kernels.onednn.layers.after import attached
+from flowengine.kernels.onednn.layers.post_ops import attached
 from flowengine.kernels.onednn.layers.shapes import Sliding
 from flowengine.kernels.onednn.library import LibraryError, address
 from flowengine.kernels.onednn.objects import Description, attributes, dense

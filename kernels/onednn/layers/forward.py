@@ -11,7 +11,6 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
 from flowengine.kernels.common.pieces import FLOAT32, Fixed, Like, Piece, Same, Source, Want
-from flowengine.kernels.onednn.layers.after import attached
 from flowengine.kernels.onednn.layers.algorithms import (
     PATCHES_SHARE,
     PRODUCT_SHARE,
@@ -29,6 +28,7 @@ from flowengine.kernels.onednn.layers.conv_products import (
 )
 from flowengine.kernels.onednn.layers.filters import Lasting, Packed, never_changes, reordering, shared
 from flowengine.kernels.onednn.layers.patch_products import as_patches, may_be_patches, suits
+from flowengine.kernels.onednn.layers.post_ops import attached
 from flowengine.kernels.onednn.layers.shapes import FORWARD, Layer, Sliding, finish, readable
 from flowengine.kernels.onednn.layers.winograd_programs import TiledForward
 from flowengine.kernels.onednn.library import LibraryError, address

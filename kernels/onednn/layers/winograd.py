@@ -34,7 +34,7 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.kernels.common.windows import Windows
-from flowengine.kernels.onednn.layers.after import RELU6_FORM, RELU_FORM
+from flowengine.kernels.onednn.layers.post_ops import RELU6_FORM, RELU_FORM
 from flowengine.kernels.onednn.layers.shapes import Layer, Sliding
 
 #: The environment variable that turns this off.

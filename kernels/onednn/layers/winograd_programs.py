@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from flowengine.core.buffers import STAGGER
-from flowengine.kernels.onednn.layers.after import attached
 from flowengine.kernels.onednn.layers.filters import Packed, shared
+from flowengine.kernels.onednn.layers.post_ops import attached
 from flowengine.kernels.onednn.layers.shapes import FORWARD, Layer
 from flowengine.kernels.onednn.layers.winograd import (
     BLOCK_BYTES,

@@ -18,7 +18,7 @@ from flowengine.cluster.master.plans import without_gathering
 from flowengine.core.names import DeviceName
 from flowengine.kernels.load import registry
 from flowengine.passes.context import PassContext
-from flowengine.passes.place.offers import Offer
+from flowengine.passes.place.device_profiles import Offer
 from flowengine.transport.wire.identity import new_key
 
 

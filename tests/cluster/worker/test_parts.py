@@ -15,7 +15,7 @@ import flowengine as fe
 from flowengine.cluster import messages as m
 from flowengine.cluster.graphs import graph_tensor, ports
 from flowengine.cluster.links import Links
-from flowengine.cluster.worker.registered import Registrar
+from flowengine.cluster.worker.registered_partitions import Registrar
 from flowengine.cluster.worker.worker import Worker
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify.prune import prune

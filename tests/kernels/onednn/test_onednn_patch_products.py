@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from flowengine.kernels.common.windows import windows
 from flowengine.kernels.numpy import conv_products as conv
 from flowengine.kernels.onednn import convolution
-from flowengine.kernels.onednn.layers.after import ZERO
 from flowengine.kernels.onednn.layers.patch_products import PatchProduct, are_quicker, as_patches
+from flowengine.kernels.onednn.layers.post_ops import ZERO
 from flowengine.kernels.onednn.layers.shapes import Layer, Sliding
 from flowengine.kernels.onednn.library import LibraryError, search
 from tests.kernels.onednn.processor import needs_products

@@ -15,10 +15,10 @@ import flowengine as fe
 from flowengine.kernels.numpy import conv_products as conv
 from flowengine.kernels.onednn import convolution
 from flowengine.kernels.onednn.layers import winograd, winograd_programs
-from flowengine.kernels.onednn.layers.after import ZERO
 from flowengine.kernels.onednn.layers.backward import FilterGradient, InputGradient
 from flowengine.kernels.onednn.layers.filters import Lasting
 from flowengine.kernels.onednn.layers.forward import ConvolutionForward
+from flowengine.kernels.onednn.layers.post_ops import ZERO
 from flowengine.kernels.onednn.layers.shapes import Layer, Sliding
 from flowengine.kernels.onednn.layers.winograd import Tiles, blocks, spread, tiles_of
 from flowengine.kernels.onednn.library import LibraryError, address, library, search

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.core import wanted
+from flowengine.core import abandonment
 from flowengine.core.errors import (
     CancelledError,
     FailedPreconditionError,
@@ -62,12 +62,12 @@ class _GivenUp:
 
 @pytest.mark.parametrize("greatest", [5, 2**20])
 def test_nobody_goes_through_many_rounds_for_a_step_that_is_over(greatest: int) -> None:
-    wanted.begin(_GivenUp())
+    abandonment.begin(_GivenUp())
     try:
         with pytest.raises(CancelledError):
             shuffled_index(1, (1, 2, 3), greatest, 2**31)
     finally:
-        wanted.begin(None)
+        abandonment.begin(None)
 
 
 #: Their functions number rows that are not there, or others than those that come.

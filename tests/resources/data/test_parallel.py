@@ -12,13 +12,13 @@ import trio
 import trio.testing
 
 import flowengine as fe
-from flowengine.resources.calling import CallOutcome
 from flowengine.resources.container import ResourceManager
 from flowengine.resources.data import parallel as parallel_maps
 from flowengine.resources.data.dataset import DataIterator, Iteration
+from flowengine.resources.function_calls import CallOutcome
 from flowengine.runtime import offload
-from flowengine.runtime.planning import whole_calls
-from flowengine.runtime.planning.learned import ItemTimes
+from flowengine.runtime.planning import compiled_calls
+from flowengine.runtime.planning.timings import ItemTimes
 from flowengine.runtime.threads import POOL, Job
 
 
@@ -56,9 +56,9 @@ async def test_calls_beside_others_go_to_threads(
     """
     monkeypatch.setattr(ItemTimes, "learn", lambda *_: None)
     taking = property(lambda _: 0.0005, lambda *_: None)
-    monkeypatch.setattr(whole_calls.WholePlan, "seconds", taking)
+    monkeypatch.setattr(compiled_calls.WholePlan, "seconds", taking)
     pool = _Counting(POOL)
-    for module in (offload, whole_calls):
+    for module in (offload, compiled_calls):
         monkeypatch.setattr(module, "POOL", pool)
     images = np.random.default_rng(0).integers(0, 256, (6, 250, 250, 3), np.uint8)
     small = fe.data.Dataset.from_slices(images).map(_small, parallel=parallel)

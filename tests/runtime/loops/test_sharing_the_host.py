@@ -13,7 +13,7 @@ import trio.testing
 
 import flowengine as fe
 from flowengine.resources.variable import Variable
-from flowengine.runtime import blocks, bodies, ready_loop, turns
+from flowengine.runtime import blocks, ready_loop, resumable_blocks, turns
 from flowengine.runtime.planning import tiers
 from flowengine.runtime.planning.tiers import TieredPlan
 from flowengine.testing.control import while_loop
@@ -119,7 +119,7 @@ async def test_nested_loops_and_long_bodies_yield(form: str, monkeypatch: pytest
         counting(g, long_body=500)
         least = 10 * 500 // 64
     clock = Clock()
-    for module in (ready_loop, blocks, bodies, turns):
+    for module in (ready_loop, blocks, resumable_blocks, turns):
         monkeypatch.setattr(module, "perf_counter", clock)
     async with fe.Session(g) as session:
         await session.run([], targets=["init"] if form == "long body" else [])
@@ -156,7 +156,7 @@ async def test_a_loop_that_grows_heavy_goes_back_to_worker_threads(monkeypatch: 
         plan = next(iter(session._plans.values())).plan
         assert isinstance(plan, TieredPlan)
         assert "while True:" in "".join(plan.sources())
-        monkeypatch.setattr(bodies, "_SLOW_ITERATION_SECONDS", 0.001)
+        monkeypatch.setattr(resumable_blocks, "_SLOW_ITERATION_SECONDS", 0.001)
         heavy = False
         for _ in range(12):
             await session.run("while/Exit_1:0", {"size:0": np.int32(700)})

@@ -17,7 +17,7 @@ from flowengine.core.arrays import to_array
 from flowengine.ir.graph import OutputPort
 from flowengine.resources.variable import Variable
 from flowengine.runtime.planning import tiers
-from flowengine.runtime.planning.learned import ItemTimes
+from flowengine.runtime.planning.timings import ItemTimes
 from flowengine.testing.strategies import GraphCase, graphs
 
 

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from flowengine.transport.streams.pages import PagePipe, can_send_pages
+from flowengine.transport.streams.zero_copy import PagePipe, can_send_pages
 
 # Pages and pipes.
 

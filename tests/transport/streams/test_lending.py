@@ -25,11 +25,11 @@ from flowengine.transport.connection import Connection
 from flowengine.transport.errors import RemoteProtocolError
 from flowengine.transport.limits import LENT_PIECE_BYTES_MIN, LENT_TENSOR_BYTES_MIN, Limits
 from flowengine.transport.peer import IncomingCall, Peer, Reply, Service
-from flowengine.transport.streams import keeping, pages, tcp
-from flowengine.transport.streams.pages import can_send_pages
+from flowengine.transport.streams import closed_sockets, tcp, zero_copy
 from flowengine.transport.streams.schemes import lends_memory
+from flowengine.transport.streams.zero_copy import can_send_pages
 from flowengine.transport.tensors.exchange import Exchange
-from flowengine.transport.wire import lent
+from flowengine.transport.wire import lent_memory
 from flowengine.transport.wire.payload import Payload
 from flowengine.transport.wire.states import Side
 from tests.transport.peers import open_by_hand
@@ -60,8 +60,8 @@ _ALONE: Final = _count([np.zeros(3)], 0)
 def small_tensors() -> Iterator[None]:
     """Without sockets no system call has to pay off."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lent, "LENT_TENSOR_BYTES_MIN", SMALL)
-        patch.setattr(lent, "LENT_PIECE_BYTES_MIN", 1)
+        patch.setattr(lent_memory, "LENT_TENSOR_BYTES_MIN", SMALL)
+        patch.setattr(lent_memory, "LENT_PIECE_BYTES_MIN", 1)
         yield
 
 
@@ -247,19 +247,19 @@ def test_a_pong_answers_once() -> None:
 
 @needs_pages
 def test_who_lends_is_found_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(pages, "_free", [])
+    monkeypatch.setattr(zero_copy, "_free", [])
     found_out = can_send_pages.__wrapped__
     assert found_out()
     with monkeypatch.context() as patch:
-        patch.setenv(pages.SWITCH, "0")
+        patch.setenv(zero_copy.SWITCH, "0")
         assert not found_out()
     with monkeypatch.context() as patch:
-        patch.setattr(pages, "_HUGE_PAGES", tmp_path / "enabled")
+        patch.setattr(zero_copy, "_HUGE_PAGES", tmp_path / "enabled")
         assert not found_out()
         (tmp_path / "enabled").write_text("always madvise [never]\n")
         assert not found_out()
     with monkeypatch.context() as patch:
-        patch.setattr(pages, "PagePipe", no_pipe)
+        patch.setattr(zero_copy, "PagePipe", no_pipe)
         assert not found_out()
 
 
@@ -394,16 +394,16 @@ def test_memory_that_outlives_its_run_is_given_back_later() -> None:
 
     trio.run(half_sent, arrays, check)
     assert is_held(arrays, 0)
-    assert len(keeping._left) == 1
+    assert len(closed_sockets._left) == 1
     streams.pop().close()
-    keeping.release_gone()
-    assert not keeping._left
+    closed_sockets.release_gone()
+    assert not closed_sockets._left
     assert not is_held(arrays, 0)
 
 
 def test_a_pong_gives_back_what_lay_before_its_ping_and_no_more() -> None:
     numbers = iter(range(1, 9))
-    memory = lent.LentMemory(lambda: next(numbers))
+    memory = lent_memory.LentMemory(lambda: next(numbers))
     pieces = [memoryview(bytes(LENT_PIECE_BYTES_MIN)) for _ in range(4)]
     for owner, piece in enumerate(pieces):
         assert memory.give_out(owner, piece, len(piece))

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flowengine.transport.streams import pages
-from flowengine.transport.streams.pages import PagePipe
+from flowengine.transport.streams import zero_copy
+from flowengine.transport.streams.zero_copy import PagePipe
 from tests.transport.streams.paging import needs_pages, no_pipe, socket_pair
 
 # Pages and pipes.
@@ -81,11 +81,11 @@ def test_what_cannot_be_lent_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     data = np.arange(50_000, dtype=np.uint8)
     pipe = PagePipe()
     monkeypatch.setattr(pipe, "_vmsplice", lambda *arguments: -1)
-    monkeypatch.setattr(pages, "_free", [])
-    for send in (pipe.send, pages.send_pages):
+    monkeypatch.setattr(zero_copy, "_free", [])
+    for send in (pipe.send, zero_copy.send_pages):
         near, far = socket_pair()
         with near, far:
-            monkeypatch.setattr(pages, "PagePipe", no_pipe)
+            monkeypatch.setattr(zero_copy, "PagePipe", no_pipe)
             assert send(near.fileno(), data.data) == 50_000
             near.setblocking(False)
             big = np.zeros(50_000_000, np.uint8).data
@@ -111,7 +111,7 @@ def test_a_pipe_that_cannot_be_made_leaves_nothing_open(monkeypatch: pytest.Monk
 
 @needs_pages
 def test_a_c_library_without_the_call_has_no_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    find = pages._vmsplice.__wrapped__
+    find = zero_copy._vmsplice.__wrapped__
     assert find().restype is ctypes.c_ssize_t
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
     with pytest.raises(OSError, match="vmsplice"):

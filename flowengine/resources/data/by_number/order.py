@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from flowengine.core.wanted import check_wanted
+from flowengine.core.abandonment import check_wanted
 
 _BITS_MIN: Final = 16
 #: Constants of Simon's keys.

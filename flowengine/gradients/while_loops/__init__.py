@@ -1,0 +1,1 @@
+"""The gradient of a while loop: a loop that goes through the iterations backwards."""

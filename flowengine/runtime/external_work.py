@@ -1,0 +1,326 @@
+"""The doors of one step: what its items need that is not done by the ready loop, and what comes for them.
+
+Out go items that may wait, Sends and Recvs, kernels and regions that are worth a thread, items whose variable
+somebody writes. In come what they give, tensors from other partitions, errors, and the wish to end the step.
+All of it happens on the event loop's thread; while a compute thread has the executor (`lanes.py`) it is
+handed over through the inbox and the outbox.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import trio
+
+from flowengine.core.abandonment import SESSION_CLOSED
+from flowengine.core.accounting import call_for
+from flowengine.core.arrays import WOULD_WAIT
+from flowengine.core.errors import CancelledError, OpError
+from flowengine.kernels.context import KernelContext
+from flowengine.resources.variable import Variable
+from flowengine.runtime import lanes
+from flowengine.runtime.failures import cause_of
+from flowengine.runtime.frames import IterationState
+from flowengine.runtime.lanes import INLINE, STRETCH, THREAD
+from flowengine.runtime.memory import MemoryMeter
+from flowengine.runtime.offload import Offload
+from flowengine.runtime.offload_policy import is_worth_thread
+from flowengine.runtime.planning.items import Item, Kind, grouped
+from flowengine.runtime.planning.plan import Plan
+from flowengine.runtime.ready_loop import ReadyLoop
+from flowengine.runtime.receives import Receives
+from flowengine.runtime.state import ExecutorState
+from flowengine.runtime.waiting import ParkedItems, Sleeper
+from flowengine.transport.tensors.routes import Route
+
+
+class StepDoors:
+    """What is under way of one step, and the errors that it has met.
+
+    error          the first failure; later ones are its notes
+    interrupt      what ends the step and is no error of it: a cancellation, Ctrl-C
+    ending         an error that ends the step at its next turn
+    nursery        where items that may wait run, once there is one
+    needs_nursery  async and heavy items that were ready before
+    exchange       what a partition of a step waits for from the others; None for a step of one partition
+    offload        what is on compute threads, once anything is
+    parked         items that wait for variables, once there are any
+    sleeper        where the step waits, once it has waited
+    async_items    how many items became tasks; async_running, how many are
+    """
+
+    __slots__ = (
+        "_meter",
+        "_use_threads",
+        "async_items",
+        "async_running",
+        "context",
+        "ending",
+        "error",
+        "exchange",
+        "interrupt",
+        "loop",
+        "needs_nursery",
+        "nursery",
+        "offload",
+        "parked",
+        "plan",
+        "sleeper",
+        "state",
+    )
+
+    def __init__(
+        self,
+        plan: Plan,
+        state: ExecutorState,
+        context: KernelContext,
+        meter: MemoryMeter | None,
+        exchange: Receives | None,
+        *,
+        use_threads: bool,
+    ) -> None:
+        self.plan = plan
+        self.state = state
+        self.context = context
+        self.loop = ReadyLoop(plan, state, context, meter)
+        self.exchange = exchange
+        self.error: OpError | None = None
+        self.interrupt: BaseException | None = None
+        self.ending: Exception | None = None
+        self.nursery: trio.Nursery | None = None
+        self.needs_nursery: list[tuple[Item, IterationState, list[Any]]] = []
+        self.async_items = self.async_running = 0
+        self._meter = meter
+        self._use_threads = use_threads
+        # What a step that runs in one slice does without.
+        self.offload: Offload | None = None
+        self.parked: ParkedItems | None = None
+        self.sleeper: Sleeper | None = None
+
+    # -- being woken, and ended ---------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """Go on: something has become ready from outside."""
+        if self.sleeper is not None:
+            self.sleeper.wake()
+
+    def end_with(self, error: Exception) -> None:
+        """End the step, at its next turn, with an error that came from elsewhere."""
+        if self.ending is None:
+            self.ending = error
+        self.recall()
+
+    def recall(self) -> None:
+        """Have the executor back as soon as that can be, and the step end, wherever it waits."""
+        if self.offload is not None:
+            self.offload.ownership.recall()
+        self.wake()
+
+    def fail(self, error: BaseException) -> None:
+        """Record what an item has raised, and end what runs beside it."""
+        self.record(error)
+        if self.nursery is not None:
+            self.nursery.cancel_scope.cancel()
+
+    def record(self, error: BaseException) -> None:
+        """Keep the first failure; later ones become its notes."""
+        if isinstance(error, OpError):
+            if self.error is None:
+                # What an item finds missing once the session is closed has gone with that.
+                self.error = CancelledError(SESSION_CLOSED) if self.loop.is_cancelled else error
+            elif error is not self.error:
+                self.error.add_note(f"also: {type(error).__name__}: {error}")
+        elif self.interrupt is None or isinstance(self.interrupt, trio.Cancelled):
+            self.interrupt = error
+
+    def is_waiting(self) -> bool:
+        """Whether something is under way that will wake this step."""
+        offload = self.offload
+        return bool(
+            self.async_running
+            or self.parked
+            or (offload is not None and (offload.jobs or offload.departing is not None))
+            or (self.exchange is not None and self.exchange.waiting)
+        )
+
+    # -- variables ----------------------------------------------------------------------------------
+
+    def ready_when_free(self, item: Item, iteration: IterationState, variable: Variable) -> None:
+        """Make an item ready when nobody writes a variable any more."""
+        if self.parked is None:
+            self.parked = ParkedItems(self.state)
+        self.parked.add(item, iteration, variable, self._arrives)
+
+    def _arrives(self, doing: Callable[[], None]) -> None:
+        """Have something done by whoever has the executor, and the step go on."""
+        offload = self.offload
+        if offload is None or offload.ownership.arrive(doing):
+            doing()
+            self.wake()
+
+    # -- threads ------------------------------------------------------------------------------------
+
+    @property
+    def is_away(self) -> bool:
+        return self.offload is not None and self.offload.is_away
+
+    @property
+    def is_departing(self) -> bool:
+        return self.offload is not None and self.offload.departing is not None
+
+    def hand_over(self) -> None:
+        if self.offload is not None and self.offload.departing is not None:
+            self.offload.hand_over()
+
+    def _own_offload(self) -> Offload:
+        if self.offload is None:
+            self.offload = Offload(self.plan, self.loop, self._meter, self)
+        return self.offload
+
+    def lane_of(self, item: Item, iteration: IterationState, args: list[Any], estimate: float) -> int:
+        """Where a kernel with large inputs runs; if it is not here, or later, it is on its way."""
+        if estimate <= lanes.HEAVY_MICROSECONDS or not self._use_threads:
+            return INLINE
+        offload = self._own_offload()
+        left = self.loop.ends - perf_counter()
+        lane = offload.lane_of(item, estimate, left, others_wait=bool(self.needs_nursery))
+        if lane == STRETCH:
+            offload.depart(item, iteration, args)
+        elif lane == THREAD:
+            self._start_on_thread(item, iteration, args)
+        return lane
+
+    def depart(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        """Have a compute thread begin with this item."""
+        self._own_offload().depart(item, iteration, args)
+
+    def shares_region(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
+        """Whether a region was given to a thread, so that other partitions go on meanwhile."""
+        if self.exchange is None or not self.is_worth_thread(item, args):
+            return False
+        self._start_on_thread(item, iteration, args)
+        return True
+
+    def is_worth_thread(self, item: Item, args: list[Any]) -> bool:
+        """Whether a kernel or a region may be worth a thread, by the inputs that it has."""
+        return self._use_threads and is_worth_thread(item, args)
+
+    def _start_on_thread(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        if self.nursery is None:
+            self.needs_nursery.append((item, iteration, args))
+            self.loop.spent = True  # the sooner it starts the better
+        else:
+            self._own_offload().start(item, iteration, args)
+
+    def issue(self, doing: Callable[[], None]) -> None:
+        """Have the event loop's thread do something. Called on any thread."""
+        if self.offload is None:
+            doing()
+        else:
+            self.offload.issue(doing)
+
+    # -- asynchronous items -------------------------------------------------------------------------
+
+    def begin_async(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        """Begin an item that may wait: at once if it need not, else as a task."""
+        if item.nowait is not None:
+            try:
+                if self._meter is None:
+                    outputs = item.nowait(*grouped(item, args), **self._keywords(item))
+                else:
+                    outputs = call_for(self._meter, item.nowait, *grouped(item, args), **self._keywords(item))
+            except Exception as error:
+                raise self.loop.failure(error, item, iteration, args) from cause_of(error)
+            if outputs is not WOULD_WAIT:
+                self._complete(item, iteration, outputs)
+                return
+        if self.nursery is not None:
+            self.start(item, iteration, args)
+            return
+        self.needs_nursery.append((item, iteration, args))
+        if self.is_away:
+            self.wake()
+
+    def _complete(self, item: Item, iteration: IterationState, outputs: Any) -> None:
+        if self._meter is not None:
+            try:
+                self._meter.count(item, outputs)
+            except OpError as error:
+                raise self.loop.failure(error, item, iteration, None) from None
+        if self.is_away:
+            self._arrives(partial(self.loop.complete, item, iteration, outputs))
+        else:
+            self.loop.complete(item, iteration, outputs)
+
+    def _keywords(self, item: Item) -> dict[str, Any]:
+        return {"ctx": self.context} if item.takes_context else {}
+
+    def start(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        if item.kind != Kind.ASYNC:
+            self._own_offload().start(item, iteration, args)
+            return
+        assert self.nursery is not None
+        self.async_running += 1
+        self.async_items += 1
+        self.nursery.start_soon(self._run_async, item, iteration, args, name=item.name)
+
+    async def _run_async(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        """The trio task of one asynchronous item; it never raises, what happened is recorded."""
+        try:
+            outputs = await item.function(*grouped(item, args), **self._keywords(item))
+            self._complete(item, iteration, outputs)
+        except Exception as error:
+            self.fail(self.loop.failure(error, item, iteration, args))
+        except BaseException as error:
+            self.fail(error)
+        finally:
+            self.async_running -= 1
+            self.wake()
+
+    # -- other partitions ---------------------------------------------------------------------------
+
+    def send(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
+        """Hand the value of a Send over, or that it is dead."""
+        try:
+            item.function(value, is_dead, iteration.tag(), **self._keywords(item))
+        except Exception as error:
+            raise self.loop.failure(error, item, iteration, (value,)) from cause_of(error)
+
+    def send_along(self, item: Item, iteration: IterationState, route: Route, value: Any) -> None:
+        """Hand the live value of a Send over, outside any loop, where it is known which edge it takes."""
+        self.send(item, iteration, value, False)
+
+    def receive(self, item: Item, iteration: IterationState) -> None:
+        """Have a Recv told of its value."""
+        try:
+            if self.exchange is not None:
+                done = self.exchange.awaited(item, iteration)
+                item.function(iteration.tag(), done, **self._keywords(item))
+        except Exception as error:
+            raise self.loop.failure(error, item, iteration, ()) from cause_of(error)
+
+    def received(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
+        """What a Recv waited for is there."""
+        if self.offload is None:
+            self._take_in(item, iteration, value, is_dead)
+            self.wake()
+        else:
+            self._arrives(partial(self._take_in, item, iteration, value, is_dead))
+
+    def _take_in(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
+        if is_dead:
+            self.state.finish_dead(item, iteration)
+            return
+        if self._meter is not None:
+            try:
+                self._meter.count(item, value)
+            except OpError as error:
+                self.end_with(self.loop.failure(error, item, iteration, None))
+                return
+        self.state.finish_single(item, iteration, value)
+
+
+__all__ = ["StepDoors"]

@@ -1,0 +1,159 @@
+"""Stretches: parts of a step that a worker thread runs by itself, item after item.
+
+The layers of a network take a millisecond or less and wait for each other. Handed over one by one, each costs
+the way to a thread and back, 0.12 to 0.22 ms, in which the library's own threads fall asleep; run here and
+there, on the event loop's thread and on the worker, they keep two sets of such threads, which fight for the
+cores. So where a plan's products take long together, a thread is given the executor as it is: it takes ready
+items and finishes them, until there is one that only the event loop can run, or somebody asks.
+
+While a stretch runs the executor is the thread's (`lanes.py`): what comes for the step from outside meanwhile
+is put off until it is over, so whatever becomes ready in a stretch depends on nothing that happens beside it.
+
+A sequence of layers may take a tenth of a second. It is suspended where the stretch ends, and the next one
+goes on with it.
+
+That settles variables too. Those that the step may yet write are reserved for the stretch; those that it only
+reads are lent to it as they are when it begins, which is as good a moment as any later one. An item with a
+variable that could not be had is left to the event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappush
+from time import perf_counter
+from typing import Any, Final
+
+from flowengine.core.arrays import Value
+from flowengine.core.errors import FailedPreconditionError
+from flowengine.resources.variable import Variable
+from flowengine.runtime.lanes import Ownership
+from flowengine.runtime.planning.items import Item
+from flowengine.runtime.planning.offloaded_run_items import READS, TAKES, StretchItems
+from flowengine.runtime.state import ExecutorState
+from flowengine.runtime.token_propagation import ReadyEntry
+
+#: How long a stretch goes on while jobs of other steps wait for the thread.
+_SHARE_SECONDS: Final = 0.005
+#: How often a body asks whether it shall be suspended.
+LOOK_SECONDS: Final = 0.002
+#: What is left to the event loop comes before anything else there.
+_FIRST: Final = 1 << 41
+
+
+class Lent:
+    """A variable as a region's code sees it that only reads it."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Value) -> None:
+        self._value = value
+
+    def read(self) -> Value:
+        return self._value
+
+
+class Stretch:
+    """What a compute thread has that has a step's executor. Made and ended on the event loop's thread.
+
+    items   what is known of the plan's items
+    """
+
+    __slots__ = ("_held", "_is_wanted", "_kept", "_lanes", "_lent", "_shared_from", "_state", "items")
+
+    def __init__(
+        self, items: StretchItems, state: ExecutorState, lanes: Ownership, is_wanted: Callable[[], bool]
+    ) -> None:
+        """Reserves variables: `end` it once it has run.
+
+        is_wanted   whether others wait for the thread
+        """
+        self.items = items
+        self._state = state
+        self._lanes = lanes
+        self._is_wanted = is_wanted
+        self._shared_from = perf_counter() + _SHARE_SECONDS
+        #: What only the event loop can run.
+        self._kept: list[ReadyEntry] = []
+        self._held: list[Variable] = []
+        self._lent: dict[Variable, Value] = {}
+        self._take_variables()
+
+    @property
+    def holds_variables(self) -> bool:
+        """Whether something may be half written until it has run."""
+        return bool(self._held)
+
+    def _take_variables(self) -> None:
+        """Reserve or borrow what the items of the root frame need that have not run."""
+        root = self._state.root
+        pending, entries = root.pending, root.entries
+        ready = {item for _, _, item, iteration in self._state.ready if iteration is root}
+        written: dict[Variable, None] = {}
+        read: dict[Variable, None] = {}
+        for item, uses in self.items.at_root:
+            if not pending[item.local] and item not in ready:
+                continue  # it has run
+            for slot, use in uses:
+                value = entries[item.start + slot]
+                if isinstance(value, Variable):
+                    (written if use == TAKES else read)[value] = None
+        for variable in written:
+            if variable.acquire(self, self._lanes.recall):
+                self._held.append(variable)
+        for variable in read:
+            if variable.writer is None:
+                try:
+                    self._lent[variable] = variable.read()
+                except FailedPreconditionError:
+                    continue  # whoever reads it will say so
+
+    # -- on the compute thread ----------------------------------------------------------------------
+
+    def is_over(self) -> bool:
+        """Whether somebody wants the executor, or others have waited for the thread for long enough."""
+        return self._lanes.is_recalled or (perf_counter() > self._shared_from and self._is_wanted())
+
+    def leaves(self, item: Item) -> bool:
+        """Whether only the event loop can run an item."""
+        return item not in self.items.free
+
+    def resolve(self, item: Item, args: list[Any]) -> bool:
+        """Put the values of variables in place of those that an item reads.
+
+        False, with nothing done, where a variable, or another resource, is not the stretch's.
+        """
+        given = args[:]
+        for slot, use in self.items.variables.get(item, ()):
+            value = args[slot]
+            if not isinstance(value, Variable):
+                return False
+            if value.writer is self:
+                if use == READS:
+                    given[slot] = value.read()
+            elif use == TAKES or value not in self._lent:
+                return False
+            else:
+                lent = self._lent[value]
+                given[slot] = lent if use == READS else Lent(lent)
+        args[:] = given
+        return True
+
+    def keep(self, entry: ReadyEntry) -> None:
+        """Leave an item, its inputs in place, to the event loop, where it comes before all others."""
+        self._kept.append(entry)
+
+    # -- on the event loop's thread -----------------------------------------------------------------
+
+    def end(self) -> None:
+        """Give everything back: it has run."""
+        for order, serial, item, iteration in self._kept:
+            heappush(self._state.ready, (order - _FIRST, serial, item, iteration))
+        self._kept.clear()
+        self._lent.clear()
+        held, self._held = self._held, []
+        for variable in held:
+            variable.release()
+
+
+__all__ = ["LOOK_SECONDS", "Lent", "Stretch"]

@@ -1,0 +1,65 @@
+"""Jobs on the event loop: planning and compiling share it with steps, a slice at a time.
+
+Reading a request, passes, constants that are folded, a plan and its compiled form are work in pieces
+(`core/work_pieces.py`). Who needs it does as much of it as its turn allows, then lets others have theirs, and
+between two pieces its deadline or its cancellation is seen.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TypeVar
+
+import trio
+
+from flowengine.core.work_pieces import Piecework
+from flowengine.runtime.turn_queue import Ticket
+from flowengine.runtime.turns import Turns
+
+T = TypeVar("T")
+
+
+async def _begin_turn(turns: Turns) -> Ticket:
+    """A ticket that has its turn, for work at the beginning of a step; `end` it. As `Turns.begin`."""
+    if perf_counter() < turns.line.begins_until:
+        await trio.lowlevel.checkpoint_if_cancelled()
+    else:
+        ticket = await turns.begin()
+        if ticket is not None:
+            return ticket
+    ticket = turns.new_ticket()
+    turns.line.run(ticket, perf_counter())
+    return ticket
+
+
+async def in_turns(job: Piecework[T], turns: Turns) -> None:
+    """Do a job, or help those who do it, a slice at a time.
+
+    Raises what the work raises to whoever does the piece that fails: others find that it `has_failed`.
+    Cancelled, it leaves the rest to others.
+    """
+    ticket = await _begin_turn(turns)
+    try:
+        while not job.advance(turns.line.ends):
+            await turns.pause(ticket)
+    finally:
+        turns.end(ticket)
+
+
+async def finish_in_turns(job: Piecework[T], turns: Turns) -> None:
+    """As `in_turns`, for what a step does when it has its results: cancelled, it stops and raises nothing."""
+    ticket = turns.new_ticket()
+    try:
+        turns.line.run(ticket, perf_counter())
+        while not job.advance(turns.line.ends) and not _is_cancelled():
+            with trio.CancelScope(shield=True):
+                await turns.pause(ticket)
+    finally:
+        turns.end(ticket)
+
+
+def _is_cancelled() -> bool:
+    return trio.current_effective_deadline() <= trio.current_time()
+
+
+__all__ = ["finish_in_turns", "in_turns"]
