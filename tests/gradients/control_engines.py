@@ -14,7 +14,7 @@ from flowengine.gradients.values import dense
 _OPTIMIZERS: Final[dict[str, Callable[[], Any]]] = {
     "sgd": lambda: fe.optimizers.SGD(0.125),
     "momentum": lambda: fe.optimizers.Momentum(0.125, 0.5),
-    "adam": lambda: fe.optimizers.Adam(0.125),
+    "adam": lambda: fe.optimizers.Adam(0.125, beta1=0.5, beta2=0.75, epsilon=2.0**-20),
 }
 
 
@@ -91,20 +91,17 @@ class Engine:
         return self.graph.name_scope(name)
 
     def gradients(self, y: Any, xs: list[Any]) -> list[Any]:
-        found = fe.gradients(y, xs)
-        return [
-            None
-            if each is None
-            else dense(self.graph, self.graph.ops, each)
-            if isinstance(each, fe.IndexedSlices)
-            else each
-            for each in found
-        ]
+        return [None if each is None else _dense(each) for each in fe.gradients(y, xs)]
 
     def minimize(self, kind: str, loss: Any) -> Any:
         optimizer = _OPTIMIZERS[kind]()
-        pairs = [(g, v) for g, v in optimizer.compute_gradients(loss) if g is not None]
-        return optimizer.apply_gradients(pairs) if pairs else None
+        found = optimizer.compute_gradients(loss)
+        pairs = [(_dense(g), v) for g, v in found if g is not None]
+        if not pairs:
+            return None
+        # Nothing else orders the reads of a variable and its update.
+        with self.graph.control_dependencies([loss, *(g for g, _ in pairs)]):
+            return optimizer.apply_gradients(pairs)
 
     def session(self) -> Callable[..., Any]:
         self._session = fe.blocking.Session(self.graph)
@@ -114,3 +111,10 @@ class Engine:
 
     def close(self) -> None:
         self._session.close()
+
+
+def _dense(gradient: Any) -> Any:
+    if isinstance(gradient, fe.IndexedSlices):
+        graph = gradient.values.graph
+        return dense(graph, graph.ops, gradient)
+    return gradient

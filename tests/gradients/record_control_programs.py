@@ -25,9 +25,9 @@ _AT_ONCE: Final = 8
 def kept(found: dict[str, Any]) -> dict[str, Any]:
     """Return the answers that are worth keeping, as short as their use allows."""
     return {
-        seed: {key: shortened(value) for key, value in each.items() if key != "waits"}
+        seed: {key: shortened(value) for key, value in each.items()}
         for seed, each in found.items()
-        if isinstance(each, dict) and each["waits"] and any(g is not None for g in each["gradients"])
+        if isinstance(each, dict) and any(g is not None for g in each["gradients"])
     }
 
 
