@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from flowengine.core.errors import InvalidArgumentError
@@ -35,9 +35,12 @@ def numbers(given: Mapping[str, int] | None, text: str, name: str) -> dict[str, 
                 raise InvalidArgumentError(f"{name} has {pair!r}: write DEVICE=NUMBER, such as CPU=4")
             read[key.strip()] = int(number)
         return read
+    _need_mapping(given, name, "{'CPU': 4}")
     for key, value in given.items():
-        if value < 0:
-            raise InvalidArgumentError(f"{name} says {value!r} for {key!r}: it must be a whole number")
+        if type(value) is not int or value < 0:
+            raise InvalidArgumentError(
+                f"{name} says {value!r} for {key!r}: it must be a whole number, 0 or more"
+            )
     return dict(given)
 
 
@@ -55,7 +58,11 @@ def scopes(given: bool | Sequence[str] | None, text: str, name: str) -> tuple[st
         return tuple(part.strip() for part in word.split(",") if part.strip())
     if isinstance(given, bool):
         return ("",) if given else ()
-    if isinstance(given, str):
+    if (
+        isinstance(given, str)
+        or not isinstance(given, Sequence)
+        or not all(isinstance(each, str) for each in given)
+    ):
         raise InvalidArgumentError(f"{name} is {given!r}: give a list of scopes, or True for every tensor")
     return tuple(given)
 
@@ -68,10 +75,16 @@ def rules(given: Mapping[str, str] | None, text: str, name: str) -> tuple[tuple[
     if given is None:
         pairs = [part.strip() for part in text.split(",") if part.strip()]
         return tuple(rule(pair, name) for pair in pairs)
+    _need_mapping(given, name, "{'layer1/*': 'CPU:1'}")
     for pattern, device in given.items():
         if not pattern or not device:
             raise InvalidArgumentError(f"{name} has {pattern!r}: {device!r}: both must say something")
     return tuple(given.items())
+
+
+def _need_mapping(given: object, name: str, example: str) -> None:
+    if not isinstance(given, Mapping):
+        raise InvalidArgumentError(f"{name} is {given!r}: give a dict, such as {example}")
 
 
 def rule(text: str, name: str) -> tuple[str, str]:
