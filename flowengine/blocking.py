@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from flowengine.graphs.variables.initialising import Listed
     from flowengine.graphs.variables.variable import GraphVariable
     from flowengine.saved_model.model import Model
+    from flowengine.train.fitting.history import TrainingHistory
     from flowengine.train.training_loop import Feeds, LoopResult
 
 
@@ -168,6 +169,21 @@ def loop(
     given = {"steps": steps, "feeds": feeds, "fetches": fetches, "hooks": hooks}
     given |= {"initialise": initialise, "quiet": quiet}
     return cast("LoopResult", _checked(session, "loop").call(awaited, step, **given))
+
+
+def fit(session: Session, step: Any, data: Any, **options: Any) -> TrainingHistory:
+    """Train for epochs over data with `flowengine.train.fit`, and return the history when they have ended.
+
+        with fe.blocking.Session(graph) as session:
+            history = fe.blocking.fit(session, step, {x: images, y: labels}, epochs=3, fetches={"loss": loss})
+            print(history["loss"])
+
+    Arguments, results and errors are the same. Raises InvalidArgumentError for another kind of session.
+    Ctrl-C ends it as a cancellation ends `flowengine.train.fit`.
+    """
+    from flowengine.train.fitting.fit import fit as awaited
+
+    return cast("TrainingHistory", _checked(session, "fit").call(awaited, step, data, **options))
 
 
 def _checked(session: Any, name: str) -> Session:
@@ -329,4 +345,4 @@ class QueueRunners:
         return isinstance(error, OutOfRangeError)
 
 
-__all__ = ["QueueRunners", "Saver", "Session", "load_saved_model", "loop"]
+__all__ = ["QueueRunners", "Saver", "Session", "fit", "load_saved_model", "loop"]

@@ -109,7 +109,7 @@ class Checkpoints(Hook):
             self._is_settled = state.expects(self._metric, self._shown)
         if self.latest is None:
             # A folder that cannot be written, or a target that sees another one, shows at once.
-            await self._save(state)
+            await self.save(state)
 
     async def after_step(self, state: LoopState) -> None:
         if self._metric is not None and not self._is_settled:
@@ -118,13 +118,14 @@ class Checkpoints(Hook):
         if self._seconds is not None and trio.current_time() - self._when >= self._seconds:
             due = True
         if due:
-            await self._save(state)
+            await self.save(state)
 
     async def end(self, state: LoopState) -> None:
         if self._saved != state.step or self.latest is None:
-            await self._save(state)
+            await self.save(state)
 
-    async def _save(self, state: LoopState) -> None:
+    async def save(self, state: LoopState) -> None:
+        """Save now, as the checkpoint of `state.step` steps; cancelled, the one before stays the latest."""
         session, step = state.session, state.step
         path = os.path.join(self._folder, "model.ckpt")
         kept = {name: state_of(thing, name) for name, thing in self._state.items()}

@@ -18,7 +18,7 @@ _COLUMNS_WITH_BAR: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ProgressStatus:
     """How far many steps have got.
 
     step, total   steps made, and how many there will be; None if only the end will show that
@@ -129,4 +129,4 @@ def _width(text: str) -> int:
     )
 
 
-__all__ = ["Standing", "duration", "numbers_among", "shown", "speed"]
+__all__ = ["ProgressStatus", "duration", "numbers_among", "shown", "speed"]
