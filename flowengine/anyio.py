@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from flowengine.core.config import Config, RunOptions
 from flowengine.core.errors import FailedPreconditionError
+from flowengine.core.missing import public_module
 from flowengine.core.session_view import SessionView
 from flowengine.devices.device import DeviceRegistry
 from flowengine.graphs.given import checked_graph
@@ -102,13 +103,15 @@ class Session(SessionView):
             return await function(session, *args, **keywords)
         return await session.call(function, *args, **keywords)
 
-    async def initialise(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
-        """See `flowengine.Session.initialise`."""
-        return await self._opened().initialise(variables)
+    async def initialize(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
+        """See `flowengine.Session.initialize`."""
+        return await self._opened().initialize(variables)
 
-    async def uninitialised(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
-        """See `flowengine.Session.uninitialised`."""
-        return await self._opened().uninitialised(variables)
+    async def uninitialized(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
+        """See `flowengine.Session.uninitialized`."""
+        return await self._opened().uninitialized(variables)
+
+    initialise, uninitialised = initialize, uninitialized
 
     @property
     def costs(self) -> CostModel:
@@ -195,3 +198,6 @@ async def load_saved_model(
 
 
 __all__ = ["Session", "load_saved_model"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_module(__name__, __all__)

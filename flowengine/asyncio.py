@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 from flowengine.core import tracebacks
 from flowengine.core.config import Config, RunOptions
 from flowengine.core.errors import OpError
+from flowengine.core.missing import public_module
 from flowengine.portal import PortalSession
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.run_metadata import RunMetadata
@@ -114,13 +115,15 @@ class Session(PortalSession):
         """
         return await self._call(partial(function, self._session, *args, **keywords))
 
-    async def initialise(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
-        """See `flowengine.Session.initialise`."""
-        return cast("list[GraphVariable]", await self.call(_Session.initialise, variables))
+    async def initialize(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
+        """See `flowengine.Session.initialize`."""
+        return cast("list[GraphVariable]", await self.call(_Session.initialize, variables))
 
-    async def uninitialised(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
-        """See `flowengine.Session.uninitialised`."""
-        return cast("list[GraphVariable]", await self.call(_Session.uninitialised, variables))
+    async def uninitialized(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
+        """See `flowengine.Session.uninitialized`."""
+        return cast("list[GraphVariable]", await self.call(_Session.uninitialized, variables))
+
+    initialise, uninitialised = initialize, uninitialized
 
     async def close(self) -> None:
         """End running steps with CancelledError and the thread with them. Closing twice does nothing."""
@@ -163,3 +166,6 @@ async def load_saved_model(
 
 
 __all__ = ["Session", "load_saved_model"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_module(__name__, __all__)

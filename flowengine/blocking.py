@@ -26,6 +26,7 @@ from flowengine.core.errors import (
     OpError,
     OutOfRangeError,
 )
+from flowengine.core.missing import public_module
 from flowengine.portal import PortalCall, PortalSession
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.run_metadata import RunMetadata
@@ -94,13 +95,15 @@ class Session(PortalSession):
         """
         return self._open().call(partial(function, self._session, *args, **keywords))
 
-    def initialise(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
-        """See `flowengine.Session.initialise`."""
-        return cast("list[GraphVariable]", self.call(_Session.initialise, variables))
+    def initialize(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
+        """See `flowengine.Session.initialize`."""
+        return cast("list[GraphVariable]", self.call(_Session.initialize, variables))
 
-    def uninitialised(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
-        """See `flowengine.Session.uninitialised`."""
-        return cast("list[GraphVariable]", self.call(_Session.uninitialised, variables))
+    def uninitialized(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
+        """See `flowengine.Session.uninitialized`."""
+        return cast("list[GraphVariable]", self.call(_Session.uninitialized, variables))
+
+    initialise, uninitialised = initialize, uninitialized
 
     def close(self) -> None:
         """End running steps with CancelledError and the thread with them. Closing twice does nothing."""
@@ -346,3 +349,6 @@ class QueueRunners:
 
 
 __all__ = ["QueueRunners", "Saver", "Session", "fit", "load_saved_model", "loop"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_module(__name__, __all__)

@@ -14,7 +14,7 @@ when it runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from flowengine.client.arguments import computing_type, of_type
 from flowengine.client.reductions import (
@@ -28,6 +28,7 @@ from flowengine.client.reductions import (
 )
 from flowengine.client.weights import check_weights, spread_weights, where_nonzero
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.missing import public_module
 from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.functions.math import cast
 from flowengine.graphs.functions.normalization import (
@@ -371,3 +372,6 @@ __all__ = [
     "total",
     "weighted",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_module(__name__, __all__)

@@ -60,7 +60,7 @@ def scopes(given: bool | Sequence[str] | None, text: str, name: str) -> tuple[st
         return ("",) if given else ()
     if (
         isinstance(given, str)
-        or not isinstance(given, Sequence)
+        or not isinstance(given, Collection)
         or not all(isinstance(each, str) for each in given)
     ):
         raise InvalidArgumentError(f"{name} is {given!r}: give a list of scopes, or True for every tensor")

@@ -10,6 +10,8 @@ import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from flowengine.core.missing import missing_member
+
 
 class SessionView:
     """The common manners of sessions: `repr`, a notebook's view, a ResourceWarning.
@@ -48,7 +50,10 @@ class SessionView:
     def _abandon(self) -> None:
         """Let go of what is open, without waiting: nobody is left who could."""
 
-    if not TYPE_CHECKING:  # Type checkers say by themselves which of the two statements a session is for.
+    if not TYPE_CHECKING:  # Type checkers say by themselves what a session has, and which `with` it is for.
+
+        def __getattr__(self, name):
+            raise missing_member(self, name, "OF_SESSIONS")
 
         def __enter__(self):
             raise self._wrong_statement()

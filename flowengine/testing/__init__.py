@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import importlib as _importlib
 from typing import TYPE_CHECKING
-from typing import Any as _Any
 from typing import Final as _Final
+
+from flowengine.core.missing import missing_name as _missing_name
 
 if TYPE_CHECKING:
     from flowengine.testing.control import conditional, while_loop
@@ -49,13 +50,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> _Any:
-    module = _PUBLIC.get(name)
-    if module is None:
-        raise AttributeError(f"module 'flowengine.testing' has no attribute '{name}'")
-    value = getattr(_importlib.import_module(f"flowengine.testing.{module}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        module = _PUBLIC.get(name)
+        if module is None:
+            raise _missing_name(__name__, name, __all__)
+        value = getattr(_importlib.import_module(f"flowengine.testing.{module}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -6,7 +6,9 @@ Names are resolved when first used: using one part does not import the others.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from flowengine.core.missing import missing_name
 
 if TYPE_CHECKING:
     from flowengine.checkpoint.state import CheckpointState, latest_checkpoint
@@ -137,14 +139,17 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'flowengine.train' has no attribute '{name}'")
-    module, _, there = _PUBLIC[name].partition(":")
-    value = getattr(importlib.import_module(module), there or name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        if name not in _PUBLIC:
+            raise missing_name(__name__, name, __all__)
+        module, _, there = _PUBLIC[name].partition(":")
+        value = getattr(importlib.import_module(module), there or name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    """List the public names only."""
+    return sorted(__all__)

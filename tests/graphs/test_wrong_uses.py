@@ -26,7 +26,7 @@ class Wrong:
         "'x:0' stands for a value that exists only": lambda g, x, n, p: fe.concat(x, 1),
         "it has no truth value here; build a conditional": lambda g, x, n, p: bool(x),
         "it has no length here; look at its shape": lambda g, x, n, p: len(x),
-        "it has no elements here; use Unpack": lambda g, x, n, p: [*x],
+        "it has no elements here; use fe.unstack": lambda g, x, n, p: [*x],
         "it has no array here; a session's run returns one": lambda g, x, n, p: np.array(x),
         "Sum: input 'reduction_indices' cannot be string": lambda g, x, n, p: fe.reduce_sum(x, "a"),
         "pred is True, which is known now": lambda g, x, n, p: g.cond(True, lambda: x, lambda: x),

@@ -19,6 +19,7 @@ import numpy as np
 from flowengine.core.arrays import to_array
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.missing import public_module
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.seeds import seeds_for
 from flowengine.graphs.tensor import Tensor
@@ -314,3 +315,6 @@ __all__ = [
     "variance_scaling",
     "zeros",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_module(__name__, __all__)
