@@ -209,7 +209,7 @@ class Config:
         return sandbox_config(box, settings, max_steps)
 
     def __post_init__(self) -> None:
-        check_given({each.name: getattr(self, each.name) for each in fields(self)})
+        check_given({each.name: getattr(self, each.name) for each in fields(Config)})
 
     def __repr__(self) -> str:
         """What differs from the defaults."""

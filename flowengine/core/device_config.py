@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from flowengine.core.errors import InvalidArgumentError
 
@@ -44,7 +45,7 @@ def numbers(given: Mapping[str, int] | None, text: str, name: str) -> dict[str, 
     return dict(given)
 
 
-def scopes(given: bool | Sequence[str] | None, text: str, name: str) -> tuple[str, ...]:
+def scopes(given: Any, text: str, name: str) -> tuple[str, ...]:
     """Name scopes: () for none, ("",) for everything, which True or `1` stand for.
 
     Raises InvalidArgumentError for a single string, which would be taken apart.
@@ -58,13 +59,11 @@ def scopes(given: bool | Sequence[str] | None, text: str, name: str) -> tuple[st
         return tuple(part.strip() for part in word.split(",") if part.strip())
     if isinstance(given, bool):
         return ("",) if given else ()
-    if (
-        isinstance(given, str)
-        or not isinstance(given, Collection)
-        or not all(isinstance(each, str) for each in given)
-    ):
+    listed: Any = None if isinstance(given, str) or not isinstance(given, Collection) else tuple(given)
+    if listed is None or not all(isinstance(each, str) for each in listed):
         raise InvalidArgumentError(f"{name} is {given!r}: give a list of scopes, or True for every tensor")
-    return tuple(given)
+    found: tuple[str, ...] = listed
+    return found
 
 
 def rules(given: Mapping[str, str] | None, text: str, name: str) -> tuple[tuple[str, str], ...]:

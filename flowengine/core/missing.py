@@ -44,11 +44,11 @@ class MissingAttributeError(AttributeError):
     def __init__(self, owner: str, name: str, advice: Callable[[str], str]) -> None:
         # With an `obj` Python would print a suggestion of its own behind this one's.
         super().__init__(owner, name, name=name, obj=None)
-        self._owner = owner
+        self._owner, self._asked = owner, name
         self._advice = advice
 
     def __str__(self) -> str:
-        return f"{self._owner} has no attribute '{self.name}'{self._advice(self.name)}"
+        return f"{self._owner} has no attribute '{self._asked}'{self._advice(self._asked)}"
 
     def __reduce__(self) -> Any:
         return AttributeError, (str(self),)

@@ -144,6 +144,7 @@ def _number(name: str, default: float) -> float:
 
 
 __all__ = [
+    "KERNEL_PROVIDERS",
     "bound",
     "check_choice",
     "check_file_access",

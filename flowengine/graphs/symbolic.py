@@ -20,12 +20,7 @@ class SymbolicValue:
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-
-        @property
-        def name(self) -> str: ...
-
-    else:
+    if not TYPE_CHECKING:
 
         def __getattr__(self, name):
             raise missing_member(self, name, "OF_TENSORS")
@@ -71,7 +66,8 @@ class SymbolicValue:
         )
 
     def _has_no(self, what: str, advice: str) -> ConstructionTypeError:
-        return ConstructionTypeError(_SYMBOLIC.format(self.name, what, advice))
+        named: Any = self
+        return ConstructionTypeError(_SYMBOLIC.format(named.name, what, advice))
 
 
 __all__ = ["SymbolicValue"]
