@@ -248,9 +248,11 @@ class Saver:
         global_step: Any = None,
         metric: float | None = None,
         at_boundary: bool = False,
+        write_meta_graph: bool = False,
     ) -> str:
         """Save under `path`, or `path-step`, and return that prefix; see `flowengine.train.Saver.save`."""
-        given = {"global_step": global_step, "metric": metric, "at_boundary": at_boundary}
+        given = {"global_step": global_step, "metric": metric}
+        given |= {"at_boundary": at_boundary, "write_meta_graph": write_meta_graph}
         return cast("str", _checked(session, "Saver").call(self._saver.save, path, **given))
 
     def restore(

@@ -37,6 +37,9 @@ class Checkpoints(Hook):
     metric         name of the number by which a saver with `keep_best` keeps the best: see `LoopState.value`.
                    A checkpoint that is saved before the first evaluation has none
 
+    Beside each checkpoint lies the MetaGraphDef of the graph, `.meta`, whose "train_op" is the loop's step:
+    `flowengine run` and TensorFlow can go on from there.
+
     A step waits until a checkpoint that is due is complete. Cancelled, or killed, while it writes one, the
     one before stays the latest.
     """
@@ -135,7 +138,12 @@ class Checkpoints(Hook):
         # The notes first: a checkpoint counts from the moment at which the state file names it.
         await trio.to_thread.run_sync(lambda: notes.write(f"{path}-{step}", sync=sync, files=files))
         metric = self._metric_of(state)
-        self.latest = await self._saver.save(session, path, global_step=step, metric=metric)
+        if state.targets:
+            # What goes on from there runs this step, and not every one that the graph lists.
+            self._saver.description.train_op = tuple(state.targets)
+        self.latest = await self._saver.save(
+            session, path, global_step=step, metric=metric, write_meta_graph=True
+        )
         self._saved, self._when = step, trio.current_time()
 
     def _metric_of(self, state: LoopState) -> float | None:
