@@ -16,7 +16,7 @@ from flowengine.passes.context import PassContext
 from flowengine.passes.place.colocate import SharedName, colocate, shared_name_of
 from flowengine.passes.place.place import PlaceRequest, place
 from flowengine.runtime.planning.placing import offers_of
-from flowengine.testing.simulated_gpu import SimulatedGpu, simulated_gpus
+from tests.tools.simulated_gpu import SimulatedGpu, simulated_gpus
 
 _CPU, _GPU = DeviceName(type="CPU"), DeviceName(type="GPU")
 

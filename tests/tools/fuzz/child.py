@@ -15,9 +15,9 @@ import traceback
 from pathlib import Path
 from typing import Any, Final
 
-from flowengine.testing.fuzz.given import GivenBases
-from flowengine.testing.fuzz.kinds import KINDS, made
-from flowengine.testing.fuzz.playing import MEMORY_LIMIT, STEP_SECONDS, play
+from tests.tools.fuzz.given import GivenBases
+from tests.tools.fuzz.kinds import KINDS, made
+from tests.tools.fuzz.playing import MEMORY_LIMIT, STEP_SECONDS, play
 
 #: What a play may hold beyond the engine's limit: its own machinery, and ten times its input.
 _SPARE: Final = 64 << 20
@@ -79,7 +79,7 @@ def _say(**told: Any) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m flowengine.testing.fuzz.child")
+    parser = argparse.ArgumentParser(prog="python -m tests.tools.fuzz.child")
     parser.add_argument("kind", choices=sorted(KINDS))
     parser.add_argument("--seeds", help="from:to")
     parser.add_argument("--bases", type=Path, help="a folder of good inputs, in place of the kind's own")

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from flowengine.testing.simulated_gpu.pool import Chunk
+from tests.tools.simulated_gpu.pool import Chunk
 
 #: The host, among the streams.
 HOST: Final = -1

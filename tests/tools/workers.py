@@ -3,8 +3,8 @@
 One bad case costs one case: a worker that does not answer in time, or dies, is replaced and the case is
 an error. As a program it prints a table and says what to do about the failures:
 
-    python -m flowengine.testing.workers [--jobs 2] [--suite math,nn] [--id TEXT] [--json FILE] PATH...
-    python -m flowengine.testing.workers --devices 4 --seed 7 PATH...
+    python -m tests.tools.workers [--jobs 2] [--suite math,nn] [--id TEXT] [--json FILE] PATH...
+    python -m tests.tools.workers --devices 4 --seed 7 PATH...
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
-from flowengine.testing.recorded import find_cases, open_case
-from flowengine.testing.replay import RandomPlacement, Result, replay_case
+from tests.tools.recorded import find_cases, open_case
+from tests.tools.replay import RandomPlacement, Result, replay_case
 
 #: Time beyond a case's own limit before its worker is taken for stuck.
 _GRACE_SECONDS: Final = 5.0
@@ -177,7 +177,7 @@ def summary(results: Sequence[Result]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Replay what the command line names; returns 0 where every case passes."""
-    parser = argparse.ArgumentParser(prog="python -m flowengine.testing.workers", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.tools.workers", description=__doc__)
     parser.add_argument(
         "paths", nargs="+", metavar="PATH", help="a case, a .tar of cases, or a folder of either"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flowengine.core.arrays import Array, Value
 from flowengine.devices.ordering import StreamEvent
-from flowengine.testing.simulated_gpu.accesses import Access, AccessCheck
+from tests.tools.simulated_gpu.accesses import Access, AccessCheck
 
 
 class HostCopy:

@@ -32,13 +32,13 @@ from flowengine.devices.launch_record import LaunchRecord
 from flowengine.devices.ordering import Ordering, StreamEvent
 from flowengine.devices.short_memory import allocated
 from flowengine.testing import cupy_names
-from flowengine.testing.simulated_gpu.accesses import Access, AccessCheck, Finding
-from flowengine.testing.simulated_gpu.host_copy import HostCopy
-from flowengine.testing.simulated_gpu.module import GpuModule, LateCall, arrays_in, offset_in
-from flowengine.testing.simulated_gpu.pool import POISON, Chunk, MemoryBlock, MemoryPool
-from flowengine.testing.simulated_gpu.streams import LateStreams, noted
 from flowengine.testing.strict_array import root_of
 from flowengine.testing.strict_arrays import StrictArray
+from tests.tools.simulated_gpu.accesses import Access, AccessCheck, Finding
+from tests.tools.simulated_gpu.host_copy import HostCopy
+from tests.tools.simulated_gpu.module import GpuModule, LateCall, arrays_in, offset_in
+from tests.tools.simulated_gpu.pool import POISON, Chunk, MemoryBlock, MemoryPool
+from tests.tools.simulated_gpu.streams import LateStreams, noted
 
 #: The streams that a device begins with; others are any other numbers.
 COMPUTE: Final = 0
@@ -71,7 +71,7 @@ class SimulatedGpu:
         self.incarnation = secrets.randbits(63)
         self.ledger = Ledger(memory_limit, f"device_memory_limits, of {name}")
         self.shares_host_memory = False
-        self.provider = "flowengine.testing.simulated_gpu"
+        self.provider = "tests.tools.simulated_gpu"
         self.ordering = Ordering()
         self.leaves_out: Callable[[str, StreamEvent], bool] = lambda kind, event: False
         self.fails_at: Callable[[str], bool] = lambda name: False

@@ -1,4 +1,4 @@
-"""`python -m flowengine.testing.fuzz`: play damaged inputs and write down what is not as it should be."""
+"""`python -m tests.tools.fuzz`: play damaged inputs and write down what is not as it should be."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
-from flowengine.testing.fuzz.campaign import CampaignTally, finding_of, run
-from flowengine.testing.fuzz.kinds import KINDS
-from flowengine.testing.fuzz.minimise import minimised
+from tests.tools.fuzz.campaign import CampaignTally, finding_of, run
+from tests.tools.fuzz.kinds import KINDS
+from tests.tools.fuzz.minimise import minimised
 
 _SHOWN = 20
 
@@ -56,7 +56,7 @@ def _make_smaller(folder: Path, tally: CampaignTally) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m flowengine.testing.fuzz", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.tools.fuzz", description=__doc__)
     parser.add_argument("--kind", choices=[*KINDS, "all"], default="all")
     parser.add_argument(
         "--seeds", default="0:1000", help="from:to; the same command goes on where it stopped"

@@ -11,8 +11,8 @@ the check. The order in which streams run, among those that events allow, and ho
 
 from __future__ import annotations
 
-from flowengine.testing.simulated_gpu.accesses import Finding
-from flowengine.testing.simulated_gpu.device import SimulatedGpu, simulated_gpus
-from flowengine.testing.simulated_gpu.host_copy import HostCopy
+from tests.tools.simulated_gpu.accesses import Finding
+from tests.tools.simulated_gpu.device import SimulatedGpu, simulated_gpus
+from tests.tools.simulated_gpu.host_copy import HostCopy
 
 __all__ = ["Finding", "HostCopy", "SimulatedGpu", "simulated_gpus"]

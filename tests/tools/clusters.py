@@ -1,6 +1,6 @@
 """Recorded cases over the tasks of a cluster, every node placed on a task by seed.
 
-python -m flowengine.testing.clusters [--tasks 3] [--seed 0] [--suite math,nn] [--json FILE] PATH...
+python -m tests.tools.clusters [--tasks 3] [--seed 0] [--suite math,nn] [--json FILE] PATH...
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from flowengine.cluster.local import LocalCluster, local_cluster
 from flowengine.cluster.spec import device_prefix
 from flowengine.core.hashing import fingerprint64
 from flowengine.passes.place.colocate import colocate
-from flowengine.testing.recorded import find_cases
-from flowengine.testing.replay import ReplayOutcome, Result, judge, play, prepared_case
+from tests.tools.recorded import find_cases
+from tests.tools.replay import ReplayOutcome, Result, judge, play, prepared_case
 
 
 def scatter(graph: fe.Graph, devices: Sequence[str], seed: int) -> fe.Graph:

@@ -1,6 +1,6 @@
 """Nonsense by structure: graphs, op calls, records, checkpoints, images and frames that somebody has damaged.
 
-    python -m flowengine.testing.fuzz --kind graphs --seeds 0:1000 --folder .fuzz
+    python -m tests.tools.fuzz --kind graphs --seeds 0:1000 --folder .fuzz
 
 Each seed makes one input, the same in any process, from a good one that is changed where its structure
 allows: a field, an attribute, an edge into another frame, a shape beside its content, a length. It is played
@@ -11,6 +11,6 @@ written down.
 
 from __future__ import annotations
 
-from flowengine.testing.fuzz.kinds import KINDS, DamagedKind, made
+from tests.tools.fuzz.kinds import KINDS, DamagedKind, made
 
 __all__ = ["KINDS", "DamagedKind", "made"]

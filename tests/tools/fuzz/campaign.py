@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import IO, Any, ClassVar, Final
 
-from flowengine.testing.fuzz.given import GivenBases
+from tests.tools.fuzz.given import GivenBases
 
 #: The wait for a play is parted into so many.
 _LOOKS: Final = 20
@@ -86,7 +86,7 @@ class Child:
         environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
         with (folder / "stderr.txt").open("wb") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "flowengine.testing.fuzz.child", *arguments],
+                [sys.executable, "-m", "tests.tools.fuzz.child", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -214,7 +214,7 @@ def run(
 
 
 def _made_again(kind: str, seed: int, bases: Path | None, as_they_are: bool) -> bytes:
-    from flowengine.testing.fuzz.kinds import made
+    from tests.tools.fuzz.kinds import made
 
     if bases is None:
         return made(kind, seed)

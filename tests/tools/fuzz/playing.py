@@ -20,8 +20,8 @@ from flowengine.core.config import Config, RunOptions
 from flowengine.core.errors import OpError
 from flowengine.graphs.graph import Graph
 from flowengine.session import Session
-from flowengine.testing.fuzz.files import lay_out
 from flowengine.transport.errors import RemoteProtocolError
+from tests.tools.fuzz.files import lay_out
 
 #: A step may hold so much, and take so long.
 MEMORY_LIMIT: Final = 64 << 20
@@ -156,8 +156,8 @@ def _image(data: bytes, seconds: float) -> str:
 
 
 def _frames(data: bytes, seconds: float) -> str:
-    from flowengine.testing.fuzz.frames import LIMITS
-    from flowengine.testing.links import ConnectionLink, feed
+    from tests.tools.fuzz.frames import LIMITS
+    from tests.tools.links import ConnectionLink, feed
 
     link = ConnectionLink(limits=LIMITS)
     link.open()

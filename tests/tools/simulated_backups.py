@@ -19,8 +19,8 @@ import trio
 
 import flowengine as fe
 from flowengine.testing.simulation.network import PLAIN_BYTES, LinkModel
-from flowengine.testing.simulation.nullsteps import DATA_CENTRE
 from flowengine.testing.simulation.world import CONFIG, World, simulate
+from tests.tools.simulated_null_steps import DATA_CENTRE
 
 _SHARD_FLOATS: Final = (PLAIN_BYTES + 2048) // 4
 _CHIEF: Final = "/job:worker/task:0"

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from flowengine.testing.fuzz.chance import NUMBERS
-from flowengine.testing.fuzz.extremes import extreme
-from flowengine.testing.fuzz.messages import change
+from tests.tools.fuzz.chance import NUMBERS
+from tests.tools.fuzz.extremes import extreme
+from tests.tools.fuzz.messages import change
 
 #: Sizes that stand beside a zero without taking any memory.
 _LARGE: Final = (1, 3, 2**16, 2**31 - 1, 2**31, 2**32, 2**40)

@@ -19,9 +19,9 @@ from flowengine.ir.graph import Node
 from flowengine.kernels.common.launched_chains import LaunchedStep, launch_claim
 from flowengine.kernels.cuda.functions import expression
 from flowengine.kernels.provider import Provider, located
-from flowengine.testing.simulated_gpu.module import GpuModule
 from flowengine.testing.strict_array import root_of
 from flowengine.testing.strict_arrays import StrictArray, StrictModule
+from tests.tools.simulated_gpu.module import GpuModule
 
 
 class _InnerModule(StrictModule):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any, Final
 
-from flowengine.testing.fuzz.chance import FLOATS, NUMBERS, damaged
+from tests.tools.fuzz.chance import FLOATS, NUMBERS, damaged
 
 #: {cpp_type: (lowest, highest)} of integers.
 _RANGES: Final = {1: (-(2**31), 2**31 - 1), 2: (-(2**63), 2**63 - 1), 3: (0, 2**32 - 1), 4: (0, 2**64 - 1)}

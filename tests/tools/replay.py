@@ -1,6 +1,6 @@
 """Play recorded cases in this engine and say what differs.
 
-`replay_case` plays one case in the calling process; `flowengine.testing.workers` plays many in processes
+`replay_case` plays one case in the calling process; `tests.tools.workers` plays many in processes
 that may be killed.
 """
 
@@ -23,8 +23,8 @@ import trio.testing
 
 import flowengine as fe
 from flowengine.core.errors import OpError
-from flowengine.testing.placements import RandomPlacer
-from flowengine.testing.recorded import RecordedCase, RecordedRun, difference, open_case
+from tests.tools.placements import RandomPlacer
+from tests.tools.recorded import RecordedCase, RecordedRun, difference, open_case
 
 #: How long a run of a concurrent case is given to block before the next one starts.
 _SETTLE_SECONDS: Final = 0.3

@@ -13,7 +13,7 @@ where a VALUE is `{"npy": member}`, with `"dtype"` for a type that NumPy lacks, 
 `{"bytes_b64": [...], "shape": [...]}` for strings. `compare` is `exact`, `close`, or `shape` (shape and
 type only: random or encoder-dependent values). All runs of a case share one session.
 
-Nothing here runs a graph: `flowengine.testing.replay` does.
+Nothing here runs a graph: `tests.tools.replay` does.
 """
 
 from __future__ import annotations

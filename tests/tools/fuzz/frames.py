@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from flowengine.core.rendezvous import RendezvousKey
-from flowengine.testing.links import ConnectionLink, output
 from flowengine.transport.limits import Limits
 from flowengine.transport.wire import messages as m
 from flowengine.transport.wire.payload import Payload
 from flowengine.transport.wire.prefix import PREFIX, abandon_prefix, data_prefix, message_prefix
+from tests.tools.links import ConnectionLink, output
 
 LIMITS = Limits(
     message_bytes_max=1 << 20,

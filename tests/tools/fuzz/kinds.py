@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from flowengine.testing.fuzz import bases, frames
-from flowengine.testing.fuzz.chance import chance_of, damaged
-from flowengine.testing.fuzz.files import pack, unpack
-from flowengine.testing.fuzz.graph_changes import changed_graph, changed_values, light_values
+from tests.tools.fuzz import bases, frames
+from tests.tools.fuzz.chance import chance_of, damaged
+from tests.tools.fuzz.files import pack, unpack
+from tests.tools.fuzz.graph_changes import changed_graph, changed_values, light_values
 
 
 @dataclass(frozen=True)
