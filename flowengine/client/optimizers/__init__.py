@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from flowengine.client.optimizers.adagrad import AdaDelta, AdaGrad, AdaGradDA, ProximalAdaGrad
 from flowengine.client.optimizers.adam import Adam, AdamW
+from flowengine.client.optimizers.by_name import get
 from flowengine.client.optimizers.ftrl import FTRL
 from flowengine.client.optimizers.lbfgs import LBFGSResult, lbfgs
 from flowengine.client.optimizers.loss_scaling import LossScaling
@@ -29,6 +30,7 @@ __all__ = [
     "ProximalAdaGrad",
     "ProximalSGD",
     "RMSProp",
+    "get",
     "lbfgs",
 ]
 
