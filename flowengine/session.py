@@ -192,9 +192,10 @@ class Session(SessionVariables, SessionView):
     ) -> Any:
         """Run one step and return the values of `fetches` in its structure.
 
-        fetches     "node:slot" for a value, "node" to run a node (yields None), a Tensor, Operation or
-                    variable, or structures of them: lists, tuples, named tuples, mappings, dataclasses
-                    (sparse tensors, slices) and attrs classes, with None in them
+        fetches     "node:slot" for a value, "node" to run a node (yields None), the name of a resource
+                    variable for its value, a Tensor, Operation or variable, or structures of them: lists,
+                    tuples, named tuples, mappings, dataclasses (sparse tensors, slices) and attrs classes,
+                    with None in them
         feed_dict   {"node:slot", "node" or Tensor: value} instead of what the graph would compute there; for
                     a sparse tensor one of arrays, or a tuple of its parts
         targets     nodes to run for their effect
