@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from flowengine.core.config import Config, RunOptions
 from flowengine.core.errors import FailedPreconditionError
 from flowengine.core.missing import public_module
-from flowengine.core.session_view import SessionView
+from flowengine.core.sessions.view import SessionView
 from flowengine.devices.device import DeviceRegistry
 from flowengine.graphs.given import checked_graph
 from flowengine.ir.graph import NodeGraph

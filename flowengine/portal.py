@@ -20,7 +20,7 @@ import trio
 from flowengine.core import tracebacks
 from flowengine.core.config import Config
 from flowengine.core.errors import CancelledError, FailedPreconditionError
-from flowengine.core.session_view import SessionView
+from flowengine.core.sessions.view import SessionView
 from flowengine.devices.device import DeviceRegistry
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.registry import KernelRegistry

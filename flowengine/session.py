@@ -21,7 +21,7 @@ from flowengine.core import tracebacks
 from flowengine.core.config import Config, RunOptions, timeout_of
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from flowengine.core.sandboxing import box_of
-from flowengine.core.session_view import SessionView
+from flowengine.core.sessions.view import SessionView
 from flowengine.core.targets import opener_for
 from flowengine.devices.device import DeviceRegistry, DeviceSet
 from flowengine.devices.load import DEVICES

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import flowengine as fe
-from flowengine.core.hashing import fingerprint64
+from flowengine.core.checksums.hashing import fingerprint64
 from flowengine.core.names import DeviceName
 from flowengine.devices.device import DeviceRegistry
 from flowengine.devices.load import DEVICES

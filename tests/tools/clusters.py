@@ -20,7 +20,7 @@ import flowengine as fe
 from flowengine.cluster.console import Console, open_console
 from flowengine.cluster.local import LocalCluster, local_cluster
 from flowengine.cluster.spec import device_prefix
-from flowengine.core.hashing import fingerprint64
+from flowengine.core.checksums.hashing import fingerprint64
 from flowengine.passes.place.colocate import colocate
 from tests.tools.recorded import find_cases
 from tests.tools.replay import ReplayOutcome, Result, judge, play, prepared_case

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from flowengine.core.hashing import fingerprint64
+from flowengine.core.checksums.hashing import fingerprint64
 from flowengine.devices.device import LOCAL_TASK
 from flowengine.ir.graph import NodeGraph
 from flowengine.passes.context import PassContext

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import trio
 
-from flowengine.core.crc32c import crc32c, mask
+from flowengine.core.checksums.crc32c import crc32c, mask
 from flowengine.core.errors import OpError
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import Array
-from flowengine.core.crc32c import crc32c
+from flowengine.core.checksums.crc32c import crc32c
 
 #: The exponents that `crc32c` uses, and twice them: the square of a multiple is one, with as many terms.
 _SHORT_STEPS: Final = (5685 - 1362, 5685 - 426, 5685)
