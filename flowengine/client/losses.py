@@ -37,6 +37,7 @@ from flowengine.graphs.functions.normalization import (
     sparse_softmax_cross_entropy_with_logits,
 )
 from flowengine.graphs.functions.reductions import reduce_sum
+from flowengine.graphs.given import need_graph
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 
@@ -338,6 +339,7 @@ def collected(graph: Graph, collection: str = LOSSES) -> list[Tensor]:
 
     Scalars, or losses by example where their reduction was "none"; none of a name that nothing was added to.
     """
+    need_graph(graph, "fe.losses.collected(graph)")
     return list(graph.collection(collection))
 
 
@@ -346,6 +348,7 @@ def total(graph: Graph, *, regularization: bool = True, name: str = "total_loss"
 
     Scalar. Raises InvalidArgumentError where there is none.
     """
+    need_graph(graph, "fe.losses.total(graph)")
     parts = collected(graph) + (collected(graph, REGULARIZATION_LOSSES) if regularization else [])
     if not parts:
         raise InvalidArgumentError("losses.total: the graph has no losses in its collections")
