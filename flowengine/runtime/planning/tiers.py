@@ -23,8 +23,7 @@ from flowengine.passes.context import HotContext, PassContext
 from flowengine.passes.pipeline import heating
 from flowengine.runtime.planning.binding import Functions
 from flowengine.runtime.planning.items import Kind
-from flowengine.runtime.planning.plan import Plan
-from flowengine.runtime.planning.plan_text import form_of
+from flowengine.runtime.planning.plan import Plan, form_of
 from flowengine.runtime.planning.planner import making_plan
 from flowengine.runtime.planning.timings import Learned, Record
 
