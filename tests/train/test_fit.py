@@ -366,6 +366,19 @@ async def test_what_has_stopped_stays_stopped_and_other_numbers_are_refused(tmp_
             )
 
 
+async def test_a_checkpoint_of_another_program_is_where_the_first_epoch_begins(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    history, count = await fit_scores([1.0, 2.0], directory=tmp_path)
+    assert count == 4
+    for name in os.listdir(tmp_path):
+        if name.endswith(".run"):
+            os.remove(tmp_path / name)
+    history, count = await fit_scores([1.0, 2.0], directory=tmp_path)
+    assert (len(history), history.steps, count) == (2, 8, 8)
+    assert "the checkpoint of step 4 knows of no epochs" in caplog.text
+
+
 async def test_hooks_see_an_epoch_s_numbers() -> None:
     seen: list[Any] = []
 
@@ -434,8 +447,8 @@ def test_progress_says_the_epoch(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
     monkeypatch.setattr(epochs, "LoopProgress", with_clock)
     one = model()
-    x, y = points(4)
-    data = {one.x: x, one.y: y}
+    x, _ = points(4)
+    data = {one.x: x, one.y: np.array([[1], [1], [3], [3]], np.float32)}
     with fe.blocking.Session(one.graph) as session:
         history = fe.blocking.fit(
             session,
@@ -443,16 +456,17 @@ def test_progress_says_the_epoch(monkeypatch: pytest.MonkeyPatch, capsys: pytest
             data,
             epochs=2,
             batch_size=2,
-            fetches={"steps": one.graph.constant(2.0)},
-            validation=data,
+            shuffle=False,
+            fetches={"mean": fe.reduce_mean(one.y)},
+            validation={one.x: x[:1], one.y: np.array([[9]], np.float32)},
             hooks=[Passing()],
         )
     first, second, third, fourth, last, *table = capsys.readouterr().err.splitlines()
-    assert first == "epoch 1/2, step 1 of 4, 0.1 steps/s, 30 s left, steps 2"
-    assert second == "epoch 1/2, step 2 of 4, 0.1 steps/s, 20 s left, steps 2, val_steps 2"
-    assert third == "epoch 2/2, step 3 of 4, 0.1 steps/s, 10 s left, steps 2, val_steps 2"
-    assert fourth == "epoch 2/2, step 4 of 4, 0.1 steps/s, 0 s left, steps 2, val_steps 2"
-    assert last == "epoch 2/2, step 4 of 4, 0.1 steps/s, took 40 s, steps 2, val_steps 2"
+    assert first == "epoch 1/2, step 1 of 4, 0.1 steps/s, 30 s left, mean 1"
+    assert second == "epoch 1/2, step 2 of 4, 0.1 steps/s, 20 s left, mean 2, val_mean 9"
+    assert third == "epoch 2/2, step 3 of 4, 0.1 steps/s, 10 s left, mean 1, val_mean 9"
+    assert fourth == "epoch 2/2, step 4 of 4, 0.1 steps/s, 0 s left, mean 2, val_mean 9"
+    assert last == "epoch 2/2, step 4 of 4, 0.1 steps/s, took 40 s, mean 2, val_mean 9"
     assert "\n".join(table) == str(history)
 
 

@@ -20,58 +20,7 @@ from flowengine.train.progress import terminal
 from flowengine.train.progress.screens import LogLines, NoScreen, NotebookLine, screen_of
 from flowengine.train.progress.terminal import PassingStream, TerminalScreen, behind
 from flowengine.train.progress.wording import ProgressStatus
-
-_COLUMNS = 80
-_CONTROL = re.compile(r"\x1b\[(\d*)([AJK])")
-
-
-class Terminal(io.StringIO):
-    """A terminal of 80 columns that is high enough for everything, and moves its cursor as terminals do."""
-
-    encoding = "utf-8"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows = [""]
-        self.row = self.column = 0
-
-    def isatty(self) -> bool:
-        return True
-
-    def write(self, text: str) -> int:
-        place = 0
-        while place < len(text):
-            found = _CONTROL.match(text, place)
-            if found is not None:
-                self._control(int(found[1] or 1), found[2])
-                place = found.end()
-                continue
-            self._put(text[place])
-            place += 1
-        return len(text)
-
-    def _put(self, character: str) -> None:
-        if character == "\r":
-            self.column = 0
-        elif character == "\n":
-            self.row, self.column = self.row + 1, 0
-            if self.row == len(self.rows):
-                self.rows.append("")
-        else:
-            if self.column == _COLUMNS:
-                self._put("\r")
-                self._put("\n")
-            line = self.rows[self.row].ljust(self.column)
-            self.rows[self.row] = line[: self.column] + character + line[self.column + 1 :]
-            self.column += 1
-
-    def _control(self, count: int, what: str) -> None:
-        if what == "A":
-            self.row = max(self.row - count, 0)
-            return
-        self.rows[self.row] = self.rows[self.row][: self.column]
-        if what == "J":
-            del self.rows[self.row + 1 :]
+from tests.tools.terminals import Terminal
 
 
 @contextmanager

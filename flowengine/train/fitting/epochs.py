@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.session import Session
@@ -18,10 +19,12 @@ from flowengine.train.hooks.hook import Hook
 from flowengine.train.hooks.loop_state import LoopState
 from flowengine.train.progress.loop_progress import LoopProgress
 
+_log: Final = logging.getLogger("flowengine.train")
+
 #: Before the names of validation, as Keras has it.
-VALIDATION: str = "val_"
+VALIDATION: Final = "val_"
 #: Before the mean of a number by epoch, among the metrics of a loop: its own name is that of the step's.
-MEAN: str = "epoch_"
+MEAN: Final = "epoch_"
 
 
 @dataclass(slots=True)
@@ -107,6 +110,9 @@ class Epochs(Hook):
                     await self._validation.batches.close()
 
     async def begin(self, state: LoopState) -> None:
+        if state.step and not len(self.history):
+            # Saved by `flowengine run`, TensorFlow or another loop, whose steps are no epochs of ours.
+            _log.warning("the checkpoint of step %d knows of no epochs: the first begins there", state.step)
         remaining = self._epochs - len(self.history)
         count = self._training.batches.count
         total = None if count is None else state.step + count * max(remaining, 0)
@@ -120,7 +126,7 @@ class Epochs(Hook):
         self._pending = await self._training.batches.following()
         if self._pending is None:
             await self._end_epoch(state)
-        self._progress.advance(state.step, lambda: self._measures.means() | self._last_numbers())
+        self._progress.advance(state.step, self._numbers)
         if self._pending is None and not state.stopped:
             await self._begin_epoch(state)
 
@@ -175,10 +181,16 @@ class Epochs(Hook):
             batch = await batches.following()
         return await measures.end(session)
 
-    def _last_numbers(self) -> dict[str, float]:
-        """Those of the last epoch that steps do not fetch, for progress."""
-        numbers = self.history.numbers
-        return {name: values[-1] for name, values in numbers.items() if name not in self._measures.fetches}
+    def _numbers(self) -> dict[str, float]:
+        """What progress shows: means of the epoch so far, beside the other numbers of the last one."""
+        last = {name: values[-1] for name, values in self.history.numbers.items()}
+        # At an epoch's end the measures are those of its validation.
+        return (
+            last
+            if self._pending is None
+            else self._measures.means()
+            | {name: value for name, value in last.items() if name not in self._measures.fetches}
+        )
 
     # -- checkpoints --------------------------------------------------------------------------------
 

@@ -99,7 +99,8 @@ async def fit(
     restore_best  whether all variables get the values of the best epoch at the end; by default if `patience`
                   is given. Without a directory each epoch that is the best so far is kept in a temporary one
     directory     where checkpoints are kept: of the last epoch and of the best. A program that is started
-                  anew goes on behind the last epoch there, and ends with the same values
+                  anew goes on behind the last epoch there, and ends with the same values. Where another
+                  program has saved the latest checkpoint, the first epoch begins with its values
     hooks         more hooks of the loop; they see what an epoch measures in `state.metrics`, there with the
                   mean of "loss" as "epoch_loss"
     initialize    whether variables without a value are given one first
