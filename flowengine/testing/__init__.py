@@ -18,6 +18,7 @@ from flowengine.core.missing import missing_name as _missing_name
 
 if TYPE_CHECKING:
     from flowengine.testing.control import conditional, while_loop
+    from flowengine.testing.gradients import check_gradient
     from flowengine.testing.graphs import as_text, graph, same_up_to_names
     from flowengine.testing.kits import check_kernel
     from flowengine.testing.reference import evaluate
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _PUBLIC: _Final = {
     "as_text": "graphs",
     "check_byte_stream": "streams",
+    "check_gradient": "gradients",
     "check_kernel": "kits",
     "check_rendezvous": "rendezvous",
     "conditional": "control",
@@ -40,6 +42,7 @@ _PUBLIC: _Final = {
 __all__ = [
     "as_text",
     "check_byte_stream",
+    "check_gradient",
     "check_kernel",
     "check_rendezvous",
     "conditional",
