@@ -72,6 +72,13 @@ class Model:
     def __repr__(self) -> str:
         return f"<Model '{self.saved.path}' with {', '.join(self.signatures) or 'no signatures'}>"
 
+    def _repr_html_(self) -> str:
+        from flowengine.core import html  # only for notebooks
+
+        rows = [("tags", ", ".join(self.saved.tags) or "none"), ("variables", len(self.variables))]
+        rows += [(f"signature {name}", each.facts.sides()) for name, each in self.signatures.items()]
+        return f"<div>{html.code(f'Model {self.saved.path}')}{html.table(rows)}</div>"
+
     @property
     def graph(self) -> Graph:
         """The graph that it runs."""
