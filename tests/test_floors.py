@@ -26,7 +26,6 @@ ALLOWED = {
     "cupy": ("flowengine.devices.cuda", "flowengine.kernels.cuda."),
     "google": ("flowengine.ir.", "flowengine.kernels."),
     "msgpack": ("flowengine.transport.",),
-    "rich": ("flowengine.cli.",),
     "sniffio": ("flowengine.anyio",),
     "trio": (
         "flowengine.asyncio",

@@ -30,6 +30,7 @@ class LoopProgress:
 
     total    how many steps there will be, those before the loop's first included; None if nobody knows
     quiet    whether to show nothing
+    only_on_terminals   whether to show nothing in a file or a pipe
     screen   where to show it; by default what fits `sys.stderr`
     clock    seconds
     """
@@ -39,11 +40,13 @@ class LoopProgress:
         total: int | None = None,
         *,
         quiet: bool = False,
+        only_on_terminals: bool = False,
         screen: Screen | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._total = total
         self._screen = NoScreen() if quiet else screen
+        self._only_on_terminals = only_on_terminals
         self._clock = clock
         self._due = float("inf")
         self._is_shown = False
@@ -62,7 +65,7 @@ class LoopProgress:
         """
         self._total = self._total if total is None else total
         if self._screen is None:
-            self._screen = screen_of(sys.stderr)
+            self._screen = screen_of(sys.stderr, only_on_terminals=self._only_on_terminals)
         self._began = self._clock()
         self._first = self._step = step
         self._marks.append((self._began, step))

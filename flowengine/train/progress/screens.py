@@ -106,7 +106,7 @@ class NotebookLine:
             _display({"text/plain": text})
 
 
-def screen_of(stream: TextIO | None) -> Screen:
+def screen_of(stream: TextIO | None, *, only_on_terminals: bool = False) -> Screen:
     """Return where to show progress to whoever reads this stream: standard error."""
     # Only what shows something imports it.
     from flowengine.train.progress.terminal import TerminalScreen, behind
@@ -120,7 +120,9 @@ def screen_of(stream: TextIO | None) -> Screen:
         is_terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
     except ValueError:  # it is closed
         return NoScreen()
-    return TerminalScreen.of(stream) if is_terminal else LogLines(stream)
+    if is_terminal:
+        return TerminalScreen.of(stream)
+    return NoScreen() if only_on_terminals else LogLines(stream)
 
 
 def write(stream: TextIO, text: str) -> bool:
