@@ -100,10 +100,10 @@ class ArrayBatches(BatchSource):
         self._number = 0
 
     async def following(self) -> Batch | None:
-        if self._number == self.count:
-            return None
         size = self._options.size
         place = slice(self._number * size, min((self._number + 1) * size, self._length))
+        if place.stop - place.start < (size if self._options.drop_last else 1):
+            return None
         rows = place if self._order is None else self._order[place]
         self._number += 1
         feed = {key: array[rows] for key, array in zip(self.keys, self._arrays, strict=True)}
