@@ -15,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
 from flowengine.core import tracebacks
 from flowengine.core.config import Config, RunOptions
@@ -27,6 +27,7 @@ from flowengine.core.errors import (
     OutOfRangeError,
 )
 from flowengine.core.missing import public_module
+from flowengine.core.sessions.run_arguments import FeedDict, Fetch, Key, OneFetch, RunArguments
 from flowengine.portal import PortalCall, PortalSession
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.run_metadata import RunMetadata
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
     from flowengine.graphs.variables.initialising import Listed
     from flowengine.graphs.variables.variable import GraphVariable
-    from flowengine.saved_model.model import Model
+    from flowengine.saved_model.model import BlockingModel
     from flowengine.train.fitting.history import TrainingHistory
     from flowengine.train.training_loop import Feeds, LoopResult
 
@@ -50,6 +51,24 @@ class Session(PortalSession):
 
     _called = "flowengine.blocking.Session"
     _await = ""
+
+    @overload
+    def run(
+        self, fetches: OneFetch, feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> Any: ...
+
+    @overload
+    def run(
+        self, fetches: dict[Key, Fetch], feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> dict[Key, Any]: ...
+
+    @overload
+    def run(
+        self, fetches: list[Fetch], feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> list[Any]: ...
+
+    @overload
+    def run(self, fetches: Any, feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]) -> Any: ...
 
     def run(
         self,
@@ -128,14 +147,14 @@ def load_saved_model(
     config: Config | None = None,
     target: str = "",
     resources: ResourceManager | None = None,
-) -> Model:
+) -> BlockingModel:
     """See `flowengine.saved_model.load`; what is awaited there is a plain call of this model.
 
     with fe.blocking.load_saved_model("export/1") as model:
         scores = model.signatures["serving_default"](x=[[1.0, 2.0]])
     """
     from flowengine.saved_model.loading import restored, source_of
-    from flowengine.saved_model.model import Model
+    from flowengine.saved_model.model import BlockingModel
 
     saved = source_of(path, tags, config)
     session = Session(saved.graph, target=target, config=config, resources=resources)
@@ -144,7 +163,7 @@ def load_saved_model(
     except BaseException:
         session.close()
         raise
-    return Model(saved, session)
+    return BlockingModel(saved, session)
 
 
 def loop(
