@@ -25,8 +25,8 @@ _log: Final = logging.getLogger("flowengine.train")
 VALIDATION: Final = "val_"
 #: Before the mean of a number by epoch, among the metrics of a loop: its own name is that of the step's.
 MEAN: Final = "epoch_"
-#: The number that says which epoch is the best, while an epoch is saved. A checkpoint within an epoch, where a
-#: hook has ended the training, has none.
+#: The number that says which epoch is the best, as long as an epoch is saved. A checkpoint within an epoch,
+#: where a hook has ended the training, has none.
 WATCHED: Final = "fit_monitor"
 
 
