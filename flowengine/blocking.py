@@ -126,7 +126,7 @@ class Session(PortalSession):
 
         Not in asyncio programs: a notebook's cells run in a task of asyncio, and this session is for them.
         """
-        if not self._has_warned and trio.lowlevel.in_trio_task():
+        if not self._has_warned and trio.lowlevel.in_trio_task() and not self._open().is_here:
             self._has_warned = True
             warnings.warn(
                 "fe.blocking.Session is used in a task of a trio program: while a step runs, no other task "
