@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 from flowengine.core import tracebacks
 from flowengine.core.config import Config, RunOptions
 from flowengine.core.errors import OpError
-from flowengine.core.missing import public_module
+from flowengine.core.public_names.missing import public_module
 from flowengine.core.sessions.run_arguments import FeedDict, Fetch, Key, OneFetch, RunArguments
 from flowengine.portal import PortalSession
 from flowengine.resources.container import ResourceManager
@@ -28,7 +28,7 @@ from flowengine.runtime.run_metadata import RunMetadata
 from flowengine.session import Session as _Session
 
 if TYPE_CHECKING:
-    from flowengine.graphs.variables.initialising import Listed
+    from flowengine.graphs.variables.initializing import Listed
     from flowengine.graphs.variables.variable import GraphVariable
     from flowengine.saved_model.model import AwaitedModel
 
@@ -143,8 +143,6 @@ class Session(PortalSession):
     async def uninitialized(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
         """See `flowengine.Session.uninitialized`."""
         return cast("list[GraphVariable]", await self.call(_Session.uninitialized, variables))
-
-    initialise, uninitialised = initialize, uninitialized
 
     async def close(self) -> None:
         """End running steps with CancelledError and the thread with them. Closing twice does nothing."""

@@ -29,7 +29,8 @@ from flowengine.core.errors import (
     OpError,
     OutOfRangeError,
 )
-from flowengine.core.missing import public_module
+from flowengine.core.public_names.deprecated import renamed_arguments
+from flowengine.core.public_names.missing import public_module
 from flowengine.core.sessions.run_arguments import FeedDict, Fetch, Key, OneFetch, RunArguments
 from flowengine.portal import PortalCall, PortalSession
 from flowengine.resources.container import ResourceManager
@@ -38,7 +39,7 @@ from flowengine.session import Session as _Session
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
-    from flowengine.graphs.variables.initialising import Listed
+    from flowengine.graphs.variables.initializing import Listed
     from flowengine.graphs.variables.variable import GraphVariable
     from flowengine.saved_model.model import BlockingModel
     from flowengine.train.fitting.history import TrainingHistory
@@ -143,8 +144,6 @@ class Session(PortalSession):
         """See `flowengine.Session.uninitialized`."""
         return cast("list[GraphVariable]", self.call(_Session.uninitialized, variables))
 
-    initialise, uninitialised = initialize, uninitialized
-
     def close(self) -> None:
         """End running steps with CancelledError and the thread with them. Closing twice does nothing."""
         portal, self._portal = self._portal, None
@@ -187,6 +186,7 @@ def load_saved_model(
     return BlockingModel(saved, session)
 
 
+@renamed_arguments(initialise="initialize")
 def loop(
     session: Session,
     step: Any,
@@ -195,7 +195,7 @@ def loop(
     feeds: Feeds | None = None,
     fetches: Any = None,
     hooks: Sequence[Any] = (),
-    initialise: bool = True,
+    initialize: bool = True,
     quiet: bool = False,
 ) -> LoopResult:
     """Run training steps with `flowengine.train.loop`, and return when they have ended.
@@ -210,7 +210,7 @@ def loop(
     from flowengine.train.training_loop import loop as awaited
 
     given = {"steps": steps, "feeds": feeds, "fetches": fetches, "hooks": hooks}
-    given |= {"initialise": initialise, "quiet": quiet}
+    given |= {"initialize": initialize, "quiet": quiet}
     return cast("LoopResult", _checked(session, "loop").call(awaited, step, **given))
 
 

@@ -29,7 +29,7 @@ from flowengine.devices.load import DEVICES
 from flowengine.devices.session_devices import OfferedDevices
 from flowengine.graphs.given import checked_graph
 from flowengine.graphs.graph import Graph
-from flowengine.graphs.variables.initialising import SessionVariables
+from flowengine.graphs.variables.initializing import SessionVariables
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.checked import CheckedKernels
 from flowengine.kernels.common.generators import places_of, random_sequences, set_places
