@@ -26,9 +26,10 @@ from flowengine.core.errors import (
     OpError,
     OutOfRangeError,
 )
-from flowengine.portal import PortalCall, PortalSession
+from flowengine.portal import ELSEWHERE, Attempt, PortalCall, PortalSession
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.run_metadata import RunMetadata
+from flowengine.runtime.turn_queue import SLICE_SECONDS
 from flowengine.session import Session as _Session
 
 if TYPE_CHECKING:
@@ -62,8 +63,21 @@ class Session(PortalSession):
         step = partial(
             self._session.run, fetches, feed_dict, targets=targets, options=options, run_metadata=run_metadata
         )
+        attempt = None
+        if options is None and run_metadata is None:
+            attempt = partial(self._session.attempt, fetches, feed_dict, targets)
+        return self._step(step, attempt)
+
+    def _step(self, step: Callable[[], Awaitable[Any]], attempt: Attempt | None) -> Any:
+        """Run a step in this thread if that can be, else in the portal."""
         try:
-            return self._open().call(step)
+            portal = self._open()
+            if attempt is None:
+                return portal.call(step)
+            outcome = portal.try_in_place(attempt, SLICE_SECONDS, patience=SLICE_SECONDS)
+            if outcome is ELSEWHERE:
+                return portal.call(step)
+            return portal.wait(outcome) if isinstance(outcome, PortalCall) else outcome
         except OpError as error:
             tracebacks.shorten(error)
             raise
@@ -73,14 +87,10 @@ class Session(PortalSession):
         self, fetches: Any, feeds: Sequence[Any] = (), targets: Sequence[Any] = ()
     ) -> Callable[..., Any]:
         """See `flowengine.Session.make_callable`; the function returned is a plain one."""
-        step = self._session.make_callable(fetches, feeds, targets)
+        step, attempt = self._session.make_both(fetches, feeds, targets)
 
         def call(*values: Any) -> Any:
-            try:
-                return self._open().call(partial(step, *values))
-            except OpError as error:
-                tracebacks.shorten(error)
-                raise
+            return self._step(partial(step, *values), partial(attempt, values))
 
         return call
 
