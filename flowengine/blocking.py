@@ -26,8 +26,9 @@ from flowengine.core.errors import (
     OpError,
     OutOfRangeError,
 )
-from flowengine.portal import ELSEWHERE, Attempt, PortalCall, PortalSession
+from flowengine.portal import Attempt, PortalCall, PortalSession
 from flowengine.resources.container import ResourceManager
+from flowengine.runtime.in_place.attempt import ELSEWHERE
 from flowengine.runtime.run_metadata import RunMetadata
 from flowengine.runtime.turn_queue import SLICE_SECONDS
 from flowengine.session import Session as _Session

@@ -7,7 +7,6 @@ how their callers wait is theirs.
 
 from __future__ import annotations
 
-import enum
 import os
 import queue
 import sys
@@ -16,10 +15,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextvars import Context
 from functools import partial
-from time import perf_counter
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
-import numpy as np
 import trio
 
 from flowengine.core import tracebacks
@@ -27,34 +24,21 @@ from flowengine.core.config import Config
 from flowengine.core.errors import CancelledError, FailedPreconditionError, OpError
 from flowengine.core.session_view import SessionView
 from flowengine.devices.device import DeviceRegistry
-from flowengine.devices.dlpack_values import is_lent
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.place.costs import CostModel
 from flowengine.resources.container import ResourceManager
-from flowengine.runtime.in_place import Baton, DeferredInterrupt, StepInPlace
+from flowengine.runtime.in_place.attempt import ELSEWHERE, StepRest, begin_in_place
+from flowengine.runtime.in_place.baton import Baton, DeferredInterrupt
 from flowengine.runtime.planning.fetches import as_values, unpack
 from flowengine.runtime.planning.placing import Placer
 from flowengine.runtime.planning.preparing import PlannedRequest
 from flowengine.runtime.planning.session_plans import ReadyPlan
-from flowengine.runtime.planning.tiers import TieredPlan
 from flowengine.session import Session as _Session
 from flowengine.session import SessionStatistics
 
-
 #: What runs one slice of a step: it takes the run's token and how many seconds the slice has.
 Attempt: TypeAlias = Callable[[trio.lowlevel.TrioToken, float], Any]
-
-
-class NotInPlace(enum.Enum):
-    """Why a step has not begun in place: it has to run in the portal, or later."""
-
-    ELSEWHERE = enum.auto()
-    LATER = enum.auto()
-
-
-ELSEWHERE: Final = NotInPlace.ELSEWHERE
-LATER: Final = NotInPlace.LATER
 
 
 class PortalCall:
@@ -227,12 +211,6 @@ class Portal:
             self._thread.join()
 
 
-class StepRest(NamedTuple):
-    """What is left of a step after its slice in place: a coroutine function for the run."""
-
-    run: Callable[[], Awaitable[Any]]
-
-
 class PortalOwnSession(_Session):
     """A session whose steps may run in place: outside of the run that owns it, while that does nothing."""
 
@@ -272,7 +250,9 @@ class PortalOwnSession(_Session):
             try:
                 ready.check(values)
                 found = ready.at_hand()
-                return ELSEWHERE if found is None else self._attempt(found, ready.pack, values, token, seconds)
+                return (
+                    ELSEWHERE if found is None else self._attempt(found, ready.pack, values, token, seconds)
+                )
             except OpError as error:
                 self._tell_plainly(error)
                 raise
@@ -287,51 +267,14 @@ class PortalOwnSession(_Session):
         token: trio.lowlevel.TrioToken,
         seconds: float,
     ) -> Any:
-        prepared, runner = found.prepared, self._runner
-        tiers, turns = prepared.plan, runner.known_turns
-        if (
-            not isinstance(tiers, TieredPlan)
-            or (self._compiles and tiers.settled_form() is None)
-            or (times := tiers.in_place) is None
-            or turns is None
-            or self._closed
-            or self._admission is not None
-            or runner.settings.counts_allocations
-            or not self.resources.is_bound_to(token)
-            or (prepared.takes_text and self._planning.takes_long(prepared.feeds, values))
-            or any(type(value) is not np.ndarray and is_lent(value) for value in values)
-        ):
+        if self._closed or self._admission is not None or not self.resources.is_bound_to(token):
             return ELSEWHERE
-        if seconds <= 0:
-            return LATER
-        if not times.may_try():
-            return ELSEWHERE
-        ends = perf_counter() + seconds
-        feeds = [spec.convert(value) for spec, value in zip(prepared.feeds, values, strict=True)]
-        plan = tiers.settled_form(feeds) if self._compiles else tiers.interpreted
-        if plan is None:
-            return ELSEWHERE
-        step = StepInPlace(runner, plan, turns)
-
-        def handed_out(results: list[Any]) -> Any:
-            return pack(found.values(self.hand_out(prepared, results)))
-
-        results = step.begin(feeds, ends)
-        del feeds
-        if results is not None:
-            given = handed_out(results)
-            times.note(fits=perf_counter() <= ends)
-            return given
-        times.note(fits=False)
-
-        async def go_on() -> Any:
-            try:
-                return handed_out(await step.go_on())
-            except OpError as error:
-                self._tell_plainly(error)
-                raise
-
-        return StepRest(go_on)
+        return begin_in_place(
+            *(self._runner, self._planning, found, values, seconds),
+            compiles=self._compiles,
+            give=lambda results: pack(found.values(self.hand_out(found.prepared, results))),
+            tell=self._tell_plainly,
+        )
 
 
 class PortalSession(SessionView):

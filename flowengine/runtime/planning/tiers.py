@@ -21,9 +21,9 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.blocks.cutting import REGION_LIMITS, WHOLE_LIMITS
 from flowengine.passes.context import HotContext, PassContext
 from flowengine.passes.pipeline import heating
+from flowengine.runtime.in_place.eligibility import never_waits
 from flowengine.runtime.planning.binding import Functions
 from flowengine.runtime.planning.items import Kind
-from flowengine.runtime.planning.never_waiting import never_waits
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.planning.plan_text import form_of
 from flowengine.runtime.planning.planner import making_plan

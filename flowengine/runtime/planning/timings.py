@@ -193,7 +193,7 @@ class PlanTimes:
 
 
 class InPlaceTimes:
-    """How steps of a plan did that ran in place: see `runtime/in_place.py`.
+    """How steps of a plan did that ran in place: see `runtime/in_place`.
 
     A plan of which two steps in a row did not end within their slice there (one may be the machine's fault)
     runs the next ones elsewhere: 1, then 3, 7 and so on.
