@@ -20,6 +20,8 @@ from typing import Any, TypeAlias
 import trio
 
 from flowengine.core import tracebacks
+from flowengine.core.abandonment import may_wait
+from flowengine.core.accounting import is_asked
 from flowengine.core.config import Config
 from flowengine.core.errors import CancelledError, FailedPreconditionError, OpError
 from flowengine.core.session_view import SessionView
@@ -166,8 +168,8 @@ class Portal:
 
         Ctrl-C comes when the slice is over; a step that goes on then is cancelled and waited for.
         """
-        if self.is_elsewhere:
-            return ELSEWHERE
+        if self.is_elsewhere or may_wait() or is_asked():
+            return ELSEWHERE  # this thread has another process's session, or runs a kernel of another step
         interrupt, outcome = DeferredInterrupt(), ELSEWHERE
         try:
             if self._baton.take(patience):

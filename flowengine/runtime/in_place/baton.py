@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from importlib import import_module
+from time import perf_counter
 from types import FrameType
 from typing import Any, Final
 
@@ -21,6 +22,12 @@ from flowengine.core.errors import FailedPreconditionError
 #: us for that of asyncio, becomes the message of an error that they catch.
 _signal: Final[Any] = import_module("_signal")
 _INTERRUPT: Final[int] = _signal.SIGINT
+
+
+#: A run that has given a result usually waits for I/O again after so long: a caller who asks at once waits.
+_RUN_PATIENCE: Final = 200e-6
+#: Where that was in vain the run has more to do: no caller waits for it in so many seconds.
+_IMPATIENT_SECONDS: Final = 0.005
 
 
 class Baton(trio.abc.Instrument):
@@ -36,6 +43,7 @@ class Baton(trio.abc.Instrument):
         self._is_free = False
         #: The thread of the caller that has it.
         self._holder: int | None = None
+        self._impatient_until = 0.0
 
     def before_run(self) -> None:
         self._lock.acquire()
@@ -68,12 +76,22 @@ class Baton(trio.abc.Instrument):
             )
         if self._is_wanted:
             return False
-        if not self._lock.acquire(blocking=False) and (
-            holder is None or not patience or not self._lock.acquire(timeout=patience)
-        ):
+        if not self._lock.acquire(blocking=False) and not self._wait(holder, patience):
             return False
         self._holder = own
         return True
+
+    def _wait(self, holder: int | None, patience: float) -> bool:
+        """Wait for whoever has it; whether it could be had."""
+        if holder is not None:
+            return patience > 0 and self._lock.acquire(timeout=patience)
+        now = perf_counter()
+        if now < self._impatient_until:
+            return False
+        if self._lock.acquire(timeout=_RUN_PATIENCE):
+            return True
+        self._impatient_until = now + _IMPATIENT_SECONDS
+        return False
 
     def give(self) -> None:
         """Give it back."""

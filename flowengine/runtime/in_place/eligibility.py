@@ -13,7 +13,7 @@ from flowengine.core.dtypes import DType, resource, variant
 from flowengine.ir.attrs import FuncAttr
 from flowengine.ir.graph import Node
 from flowengine.ir.names import CONTROL_FLOW_OPS
-from flowengine.ir.trait_checks.outward import ReadsFiles, WritesFiles
+from flowengine.ir.trait_checks.outward import CallsPython, ReadsFiles, WritesFiles
 from flowengine.ir.traits import (
     Checks,
     GivesVariable,
@@ -33,7 +33,7 @@ from flowengine.runtime.planning.plan import Plan
 #: What a node may be that runs in place. Calls have bodies of their own, blocks belong to partitions.
 _KINDS: Final = frozenset(range(Kind.ASYNC)) | {Kind.TRIGGER, Kind.CONSTANT, Kind.REGION}
 #: Whoever has one of these may wait for others, wake them, or take time that no plan knows.
-_NEVER: Final = (Impure, Names, OfOneStep, ReadsFiles, SharedAs, Uses, WritesFiles)
+_NEVER: Final = (CallsPython, Impure, Names, OfOneStep, ReadsFiles, SharedAs, Uses, WritesFiles)
 _HANDLES: Final = frozenset({resource, variant})
 
 
