@@ -30,7 +30,7 @@ from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.place.costs import CostModel
 from flowengine.resources.container import ResourceManager
-from flowengine.runtime.in_place.attempt import ELSEWHERE, StepRest, begin_in_place
+from flowengine.runtime.in_place.attempt import ELSEWHERE, LATER, StepRest, begin_in_place
 from flowengine.runtime.in_place.baton import Baton, DeferredInterrupt
 from flowengine.runtime.planning.fetches import as_values, unpack
 from flowengine.runtime.planning.placing import Placer
@@ -157,6 +157,10 @@ class Portal:
                 call.cancel()
                 call.future.exception()
             raise
+
+    def qualifies(self, attempt: Attempt) -> bool:
+        """Whether a step is of those that may run in place. It only looks; raises what is wrong with it."""
+        return attempt(self._token, 0.0) is LATER
 
     def try_in_place(self, attempt: Attempt, seconds: float, *, patience: float = 0.0) -> Any:
         """Run one slice of a step in this thread, if that can be, while the run waits for I/O.
