@@ -30,7 +30,7 @@ from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.place.costs import CostModel
 from flowengine.resources.container import ResourceManager
-from flowengine.runtime.in_place.attempt import ELSEWHERE, LATER, StepRest, begin_in_place
+from flowengine.runtime.in_place.attempt import ELSEWHERE, LATER, RestOfStep, begin_in_place
 from flowengine.runtime.in_place.baton import Baton, DeferredInterrupt
 from flowengine.runtime.planning.fetches import as_values, unpack
 from flowengine.runtime.planning.placing import Placer
@@ -174,12 +174,13 @@ class Portal:
         """
         if self.is_elsewhere or may_wait() or is_asked():
             return ELSEWHERE  # this thread has another process's session, or runs a kernel of another step
-        interrupt, outcome = DeferredInterrupt(), ELSEWHERE
+        interrupt = DeferredInterrupt()
+        outcome: Any = ELSEWHERE
         try:
             if self._baton.take(patience):
                 try:
                     outcome = self._context.run(attempt, self._token, seconds)
-                    if isinstance(outcome, StepRest):
+                    if isinstance(outcome, RestOfStep):
                         outcome = self.start(outcome.run)
                 finally:
                     self._baton.give()
@@ -228,7 +229,7 @@ class PortalOwnSession(_Session):
         token: trio.lowlevel.TrioToken,
         seconds: float,
     ) -> Any:
-        """Run a step as `run` does, for so many seconds: its values, a `StepRest`, ELSEWHERE or LATER.
+        """Run a step as `run` does, for so many seconds: its values, a `RestOfStep`, ELSEWHERE or LATER.
 
         LATER if no time is left for a step that could run here.
         """
