@@ -155,7 +155,7 @@ limits: $(TEST)/ready
 fuzz: $(TEST)/ready
 	$(TEST)/bin/python -m tests.testing.fuzz.bases .fuzz/bases
 	@for kind in $(or $(KIND),graphs calls records checkpoints images frames); do \
-	$(TEST)/bin/python -m flowengine.testing.fuzz --kind $$kind --seeds $(if $(findstring :,$(SEEDS)),$(SEEDS),0:$(SEEDS)) --folder .fuzz \
+	$(TEST)/bin/python -m tests.tools.fuzz --kind $$kind --seeds $(if $(findstring :,$(SEEDS)),$(SEEDS),0:$(SEEDS)) --folder .fuzz \
 	$$(test $$kind = calls && echo --bases .fuzz/bases) $(ARGS) || failed=1; done; test -z "$$failed"
 
 mutants: $(MUTANTS)/ready

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from typing import Any as _Any
 from typing import Final as _Final
 
+from flowengine.core.missing import missing_name as _missing_name
 from flowengine.core.targets import register_scheme as _register_scheme
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from flowengine import blocking as blocking
     from flowengine import data as data
     from flowengine import saved_model as saved_model
+    from flowengine import testing as testing
     from flowengine import train as train
     from flowengine.client import ctc as ctc
     from flowengine.client import embedding as embedding
@@ -153,6 +155,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "recompute_grad": ("flowengine.gradients.recomputation", "recompute_grad"),
     "saved_model": ("flowengine.saved_model", None),
     "schedules": ("flowengine.client.schedules", None),
+    "testing": ("flowengine.testing", None),
     "train": ("flowengine.train", None),
 }
 
@@ -196,14 +199,16 @@ _PUBLIC.update(
 __all__ = [*_PUBLIC, "__version__"]
 
 
-def __getattr__(name: str) -> _Any:
-    place = _PUBLIC.get(name)
-    if place is None:
-        raise AttributeError(f"module 'flowengine' has no attribute '{name}'")
-    module = _importlib.import_module(place[0])
-    value = module if place[1] is None else getattr(module, place[1])
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # Type checkers know the names, and report any other.
+
+    def __getattr__(name):
+        place = _PUBLIC.get(name)
+        if place is None:
+            raise _missing_name("flowengine", name, __all__)
+        module = _importlib.import_module(place[0])
+        value = module if place[1] is None else getattr(module, place[1])
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -18,11 +18,13 @@ from contextlib import suppress
 from functools import partial
 from time import perf_counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Unpack, cast, overload
 
 from flowengine.core import tracebacks
 from flowengine.core.config import Config, RunOptions
 from flowengine.core.errors import OpError
+from flowengine.core.missing import public_module
+from flowengine.core.sessions.run_arguments import FeedDict, Fetch, Key, OneFetch, RunArguments
 from flowengine.portal import Attempt, PortalCall, PortalSession
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.in_place.attempt import ELSEWHERE
@@ -33,7 +35,7 @@ from flowengine.session import Session as _Session
 if TYPE_CHECKING:
     from flowengine.graphs.variables.initialising import Listed
     from flowengine.graphs.variables.variable import GraphVariable
-    from flowengine.saved_model.model import Model
+    from flowengine.saved_model.model import AwaitedModel
 
 
 #: Whether a task may put its cancellation off: before 3.13 `asyncio.timeout` would not know it again.
@@ -177,6 +179,26 @@ class Session(PortalSession):
                 return waiting.result()
             raise
 
+    @overload
+    async def run(
+        self, fetches: OneFetch, feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> Any: ...
+
+    @overload
+    async def run(
+        self, fetches: dict[Key, Fetch], feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> dict[Key, Any]: ...
+
+    @overload
+    async def run(
+        self, fetches: list[Fetch], feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> list[Any]: ...
+
+    @overload
+    async def run(
+        self, fetches: Any, feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> Any: ...
+
     async def run(
         self,
         fetches: Any,
@@ -216,13 +238,15 @@ class Session(PortalSession):
         """
         return await self._call(partial(function, self._session, *args, **keywords))
 
-    async def initialise(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
-        """See `flowengine.Session.initialise`."""
-        return cast("list[GraphVariable]", await self.call(_Session.initialise, variables))
+    async def initialize(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
+        """See `flowengine.Session.initialize`."""
+        return cast("list[GraphVariable]", await self.call(_Session.initialize, variables))
 
-    async def uninitialised(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
-        """See `flowengine.Session.uninitialised`."""
-        return cast("list[GraphVariable]", await self.call(_Session.uninitialised, variables))
+    async def uninitialized(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
+        """See `flowengine.Session.uninitialized`."""
+        return cast("list[GraphVariable]", await self.call(_Session.uninitialized, variables))
+
+    initialise, uninitialised = initialize, uninitialized
 
     async def close(self) -> None:
         """End running steps with CancelledError and the thread with them. Closing twice does nothing."""
@@ -249,10 +273,10 @@ async def load_saved_model(
     config: Config | None = None,
     target: str = "",
     resources: ResourceManager | None = None,
-) -> Model:
+) -> AwaitedModel:
     """See `flowengine.saved_model.load`; the model's calls are awaited in this asyncio program."""
     from flowengine.saved_model.loading import restored, source_of
-    from flowengine.saved_model.model import Model
+    from flowengine.saved_model.model import AwaitedModel
 
     saved = await asyncio.to_thread(source_of, path, tags, config)
     session = Session(saved.graph, target=target, config=config, resources=resources)
@@ -261,7 +285,10 @@ async def load_saved_model(
     except BaseException:
         await session.close()
         raise
-    return Model(saved, session)
+    return AwaitedModel(saved, session)
 
 
 __all__ = ["Session", "load_saved_model"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_module(__name__, __all__)

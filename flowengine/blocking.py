@@ -15,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
 from flowengine.core import tracebacks
 from flowengine.core.config import Config, RunOptions
@@ -26,6 +26,8 @@ from flowengine.core.errors import (
     OpError,
     OutOfRangeError,
 )
+from flowengine.core.missing import public_module
+from flowengine.core.sessions.run_arguments import FeedDict, Fetch, Key, OneFetch, RunArguments
 from flowengine.portal import Attempt, PortalCall, PortalSession
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.in_place.attempt import ELSEWHERE
@@ -37,7 +39,8 @@ if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
     from flowengine.graphs.variables.initialising import Listed
     from flowengine.graphs.variables.variable import GraphVariable
-    from flowengine.saved_model.model import Model
+    from flowengine.saved_model.model import BlockingModel
+    from flowengine.train.fitting.history import TrainingHistory
     from flowengine.train.training_loop import Feeds, LoopResult
 
 
@@ -50,6 +53,24 @@ class Session(PortalSession):
 
     _called = "flowengine.blocking.Session"
     _await = ""
+
+    @overload
+    def run(
+        self, fetches: OneFetch, feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> Any: ...
+
+    @overload
+    def run(
+        self, fetches: dict[Key, Fetch], feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> dict[Key, Any]: ...
+
+    @overload
+    def run(
+        self, fetches: list[Fetch], feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> list[Any]: ...
+
+    @overload
+    def run(self, fetches: Any, feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]) -> Any: ...
 
     def run(
         self,
@@ -104,13 +125,15 @@ class Session(PortalSession):
         """
         return self._open().call(partial(function, self._session, *args, **keywords))
 
-    def initialise(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
-        """See `flowengine.Session.initialise`."""
-        return cast("list[GraphVariable]", self.call(_Session.initialise, variables))
+    def initialize(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
+        """See `flowengine.Session.initialize`."""
+        return cast("list[GraphVariable]", self.call(_Session.initialize, variables))
 
-    def uninitialised(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
-        """See `flowengine.Session.uninitialised`."""
-        return cast("list[GraphVariable]", self.call(_Session.uninitialised, variables))
+    def uninitialized(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
+        """See `flowengine.Session.uninitialized`."""
+        return cast("list[GraphVariable]", self.call(_Session.uninitialized, variables))
+
+    initialise, uninitialised = initialize, uninitialized
 
     def close(self) -> None:
         """End running steps with CancelledError and the thread with them. Closing twice does nothing."""
@@ -135,14 +158,14 @@ def load_saved_model(
     config: Config | None = None,
     target: str = "",
     resources: ResourceManager | None = None,
-) -> Model:
+) -> BlockingModel:
     """See `flowengine.saved_model.load`; what is awaited there is a plain call of this model.
 
     with fe.blocking.load_saved_model("export/1") as model:
         scores = model.signatures["serving_default"](x=[[1.0, 2.0]])
     """
     from flowengine.saved_model.loading import restored, source_of
-    from flowengine.saved_model.model import Model
+    from flowengine.saved_model.model import BlockingModel
 
     saved = source_of(path, tags, config)
     session = Session(saved.graph, target=target, config=config, resources=resources)
@@ -151,7 +174,7 @@ def load_saved_model(
     except BaseException:
         session.close()
         raise
-    return Model(saved, session)
+    return BlockingModel(saved, session)
 
 
 def loop(
@@ -179,6 +202,21 @@ def loop(
     given = {"steps": steps, "feeds": feeds, "fetches": fetches, "hooks": hooks}
     given |= {"initialise": initialise, "quiet": quiet}
     return cast("LoopResult", _checked(session, "loop").call(awaited, step, **given))
+
+
+def fit(session: Session, step: Any, data: Any, **options: Any) -> TrainingHistory:
+    """Train for epochs over data with `flowengine.train.fit`, and return the history when they have ended.
+
+        with fe.blocking.Session(graph) as session:
+            history = fe.blocking.fit(session, step, {x: images, y: labels}, epochs=3, fetches={"loss": loss})
+            print(history["loss"])
+
+    Arguments, results and errors are the same. Raises InvalidArgumentError for another kind of session.
+    Ctrl-C ends it as a cancellation ends `flowengine.train.fit`.
+    """
+    from flowengine.train.fitting.fit import fit as awaited
+
+    return cast("TrainingHistory", _checked(session, "fit").call(awaited, step, data, **options))
 
 
 def _checked(session: Any, name: str) -> Session:
@@ -240,9 +278,11 @@ class Saver:
         global_step: Any = None,
         metric: float | None = None,
         at_boundary: bool = False,
+        write_meta_graph: bool = False,
     ) -> str:
         """Save under `path`, or `path-step`, and return that prefix; see `flowengine.train.Saver.save`."""
-        given = {"global_step": global_step, "metric": metric, "at_boundary": at_boundary}
+        given = {"global_step": global_step, "metric": metric}
+        given |= {"at_boundary": at_boundary, "write_meta_graph": write_meta_graph}
         return cast("str", _checked(session, "Saver").call(self._saver.save, path, **given))
 
     def restore(
@@ -340,4 +380,7 @@ class QueueRunners:
         return isinstance(error, OutOfRangeError)
 
 
-__all__ = ["QueueRunners", "Saver", "Session", "load_saved_model", "loop"]
+__all__ = ["QueueRunners", "Saver", "Session", "fit", "load_saved_model", "loop"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_module(__name__, __all__)

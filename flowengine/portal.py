@@ -24,13 +24,13 @@ from flowengine.core.abandonment import may_wait
 from flowengine.core.accounting import is_asked
 from flowengine.core.config import Config
 from flowengine.core.errors import CancelledError, FailedPreconditionError, OpError
-from flowengine.core.session_view import SessionView
+from flowengine.core.sessions.view import SessionView
 from flowengine.devices.device import DeviceRegistry
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.place.costs import CostModel
 from flowengine.resources.container import ResourceManager
-from flowengine.runtime.in_place.attempt import ELSEWHERE, LATER, RestOfStep, begin_in_place
+from flowengine.runtime.in_place.attempt import ELSEWHERE, LATER, UnfinishedStep, begin_in_place
 from flowengine.runtime.in_place.baton import Baton, DeferredInterrupt
 from flowengine.runtime.planning.fetches import as_values, unpack
 from flowengine.runtime.planning.placing import Placer
@@ -180,7 +180,7 @@ class Portal:
             if self._baton.take(patience):
                 try:
                     outcome = self._context.run(attempt, self._token, seconds)
-                    if isinstance(outcome, RestOfStep):
+                    if isinstance(outcome, UnfinishedStep):
                         outcome = self.start(outcome.run)
                 finally:
                     self._baton.give()
@@ -229,7 +229,7 @@ class PortalOwnSession(_Session):
         token: trio.lowlevel.TrioToken,
         seconds: float,
     ) -> Any:
-        """Run a step as `run` does, for so many seconds: its values, a `RestOfStep`, ELSEWHERE or LATER.
+        """Run a step as `run` does, for so many seconds: its values, a `UnfinishedStep`, ELSEWHERE or LATER.
 
         LATER if no time is left for a step that could run here.
         """

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from flowengine.core.config import KERNEL_PROVIDERS
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
+from flowengine.core.setting_values import KERNEL_PROVIDERS
 from flowengine.devices.device import ProvidedDevice
 from flowengine.kernels.index import PROVIDED
 

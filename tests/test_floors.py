@@ -20,12 +20,12 @@ ROOT = Path(__file__).resolve().parent.parent
 
 #: library -> the modules, or packages with a trailing dot, that may import it. Others may not.
 ALLOWED = {
+    "IPython": ("flowengine.train.progress.screens",),  # imported where a notebook has it already
     "cryptography": ("flowengine.cluster.authority",),
     "click": ("flowengine.cli.",),
     "cupy": ("flowengine.devices.cuda", "flowengine.kernels.cuda."),
     "google": ("flowengine.ir.", "flowengine.kernels."),
     "msgpack": ("flowengine.transport.",),
-    "rich": ("flowengine.cli.",),
     "sniffio": ("flowengine.anyio",),
     "trio": (
         "flowengine.asyncio",

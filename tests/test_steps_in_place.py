@@ -109,7 +109,11 @@ def test_an_asyncio_step_crosses_no_thread(door: Any) -> None:
                 await session.run("y:0", {"x:0": 2.0})
                 await call(2.0)
             inner = session._session if door is fe.anyio.Session else session
-            for step, want in ((lambda: session.run("y:0", {"x:0": 3.0}), 9), (lambda: call(4.0), 16)):
+            steps: list[tuple[Callable[[], Any], float]] = [
+                (lambda: session.run("y:0", {"x:0": 3.0}), 9),
+                (lambda: call(4.0), 16),
+            ]
+            for step, want in steps:
                 for _ in range(200):
                     with starts(inner) as seen:
                         assert await step() == want
@@ -249,9 +253,12 @@ def test_a_step_waits_in_the_portal_for_a_variable_that_a_thread_writes() -> Non
         portal.post(hold)
         held.wait()
         got: list[Any] = []
-        waiting = threading.Thread(
-            target=lambda: (got.append(session.run("a/add:0", {"by:0": 1.0}, targets=ADD)), released.set())
-        )
+
+        def add() -> None:
+            got.append(session.run("a/add:0", {"by:0": 1.0}, targets=ADD))
+            released.set()
+
+        waiting = threading.Thread(target=add)
         # It begins in place or in the portal, finds the variable held, and waits there.
         waiting.start()
         while not variable._parked:

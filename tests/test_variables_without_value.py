@@ -33,7 +33,7 @@ async def test_a_read_says_what_to_call_and_then_tensorflows_words(use_resource:
 async def test_an_update_says_what_to_call(use_resource: bool) -> None:
     graph = fe.Graph()
     variable = graph.variable(np.zeros(3, np.float32), name="v", use_resource=use_resource)
-    updates = (variable.assign_add(np.float32([1, 2, 3])), variable.scatter_add([0], np.float32([1])))
+    updates = (variable.assign_add(np.ones(3, np.float32)), variable.scatter_add([0], np.ones(1, np.float32)))
     async with fe.Session(graph) as session:
         for update in updates:
             with pytest.raises(OpError, match=f"'[^']*': {ADVICE}"):
@@ -54,7 +54,7 @@ async def test_a_table_that_is_not_filled_says_what_to_call() -> None:
     graph = fe.Graph()
     table = graph.ops.HashTableV2(key_dtype="int64", value_dtype="int64")
     size = graph.ops.LookupTableSizeV2(table)
-    found = graph.ops.LookupTableFindV2(table, np.int64([1]), np.int64(0))
+    found = graph.ops.LookupTableFindV2(table, np.array([1], np.int64), np.int64(0))
     async with fe.Session(graph) as session:
         for fetch in (size, found):
             with pytest.raises(

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import Array
-from flowengine.core.crc32c import crc32c, mask
+from flowengine.core.checksums.crc32c import crc32c, mask
 from flowengine.ir.wire import decode_varints, encode_varints
 
 #: Checksum and writing take turns on this much, so that what is written is still in the cache.

@@ -19,8 +19,8 @@ from flowengine.checkpoint.slices import Shape, Slice, cover, describe, slice_ke
 from flowengine.checkpoint.table import TableReader
 from flowengine.core import dtypes
 from flowengine.core.arrays import Array
-from flowengine.core.crc32c import mask
-from flowengine.core.crc32c_pieces import Crc32c
+from flowengine.core.checksums.crc32c import mask
+from flowengine.core.checksums.crc32c_pieces import Crc32c
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import (
     DataLossError,

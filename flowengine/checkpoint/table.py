@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Final, NoReturn
 
-from flowengine.core.crc32c import crc32c, mask, unmask
+from flowengine.core.checksums.crc32c import crc32c, mask, unmask
 from flowengine.core.errors import DataLossError, NotFoundError, UnimplementedError
 from flowengine.core.files.access import SYSTEM, Files
 from flowengine.ir.wire import read_varint, varint

@@ -32,8 +32,8 @@ from flowengine.checkpoint.reader import shown
 from flowengine.checkpoint.slices import Shape, Slice, slice_key, slice_shape
 from flowengine.checkpoint.table import TableWriter
 from flowengine.core.arrays import Array, Value, describe, to_array
-from flowengine.core.crc32c import mask
-from flowengine.core.crc32c_pieces import Crc32c
+from flowengine.core.checksums.crc32c import mask
+from flowengine.core.checksums.crc32c_pieces import Crc32c
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
 from flowengine.ir.tensorproto import VariantData

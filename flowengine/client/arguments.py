@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
 from flowengine.core.suggest import close_matches
 from flowengine.graphs.conversion import TensorLike, convert, stands_for_tensor
-from flowengine.graphs.errors import ConstructionTypeError
+from flowengine.graphs.errors import ConstructionTypeError, ConstructionValueError
 from flowengine.graphs.functions.math import cast
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
@@ -25,6 +27,29 @@ def of_type(graph: Graph, value: TensorLike, dtype: DType) -> Tensor:
     return cast(convert(graph, value, None if stands_for_tensor(value) else dtype), dtype)
 
 
+def training_flag(graph: Graph, what: str, training: Any) -> bool | Tensor:
+    """Return whether a layer trains, as a bool or a bool Tensor of rank 0.
+
+    A Tensor whose rank is unknown, such as a placeholder without a shape, is checked in each step: results
+    selected by it keep the shape that they would have otherwise. Raises ConstructionTypeError for another
+    type, ConstructionValueError for a Tensor that is known to have axes.
+    """
+    if not stands_for_tensor(training):
+        return bool(training)
+    flag = convert(graph, training)
+    if flag.dtype.base is not dtypes.bool_:
+        raise ConstructionTypeError(f"{what}: training is '{flag.name}' of {flag.dtype}; it must be bool")
+    rank = flag.shape.rank
+    if rank:
+        raise ConstructionValueError(
+            f"{what}: training is '{flag.name}' of shape {flag.shape}; it must be a scalar, of shape []"
+        )
+    if rank is None:
+        scalar: Tensor = graph.ops.Reshape(flag, np.zeros(0, np.int32), name="training")
+        return scalar
+    return flag
+
+
 def check_options(what: str, options: Mapping[str, Any], known: type[Any]) -> None:
     """ConstructionTypeError for an option that is none of the TypedDict's that a function takes."""
     for name in options.keys() - known.__optional_keys__:
@@ -33,4 +58,4 @@ def check_options(what: str, options: Mapping[str, Any], known: type[Any]) -> No
         raise ConstructionTypeError(f"{what} has no option {name!r}{hint}")
 
 
-__all__ = ["check_options", "computing_type", "of_type"]
+__all__ = ["check_options", "computing_type", "of_type", "training_flag"]

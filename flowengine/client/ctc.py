@@ -6,9 +6,10 @@ how many of the T steps an example has. Labels are sparse, (N, L) of int32 in 0 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowengine.client.embedding import SparseParts
+from flowengine.core.missing import public_module
 from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.tensor import Tensor
 
@@ -111,3 +112,6 @@ def beam_search_decoder(
 
 
 __all__ = ["CTCDecoded", "beam_search_decoder", "greedy_decoder", "loss"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_module(__name__, __all__)

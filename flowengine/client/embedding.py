@@ -11,10 +11,11 @@ run.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.missing import public_module
 from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.functions import array
 from flowengine.graphs.graph import Graph
@@ -311,3 +312,6 @@ def safe_lookup_sparse(
 
 
 __all__ = ["SparseParts", "lookup", "lookup_sparse", "safe_lookup_sparse"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_module(__name__, __all__)

@@ -14,7 +14,7 @@ when it runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from flowengine.client.arguments import computing_type, of_type
 from flowengine.client.reductions import (
@@ -28,6 +28,7 @@ from flowengine.client.reductions import (
 )
 from flowengine.client.weights import check_weights, spread_weights, where_nonzero
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.missing import public_module
 from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.functions.math import cast
 from flowengine.graphs.functions.normalization import (
@@ -36,6 +37,7 @@ from flowengine.graphs.functions.normalization import (
     sparse_softmax_cross_entropy_with_logits,
 )
 from flowengine.graphs.functions.reductions import reduce_sum
+from flowengine.graphs.given import need_graph
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 
@@ -337,6 +339,7 @@ def collected(graph: Graph, collection: str = LOSSES) -> list[Tensor]:
 
     Scalars, or losses by example where their reduction was "none"; none of a name that nothing was added to.
     """
+    need_graph(graph, "fe.losses.collected(graph)")
     return list(graph.collection(collection))
 
 
@@ -345,6 +348,7 @@ def total(graph: Graph, *, regularization: bool = True, name: str = "total_loss"
 
     Scalar. Raises InvalidArgumentError where there is none.
     """
+    need_graph(graph, "fe.losses.total(graph)")
     parts = collected(graph) + (collected(graph, REGULARIZATION_LOSSES) if regularization else [])
     if not parts:
         raise InvalidArgumentError("losses.total: the graph has no losses in its collections")
@@ -371,3 +375,6 @@ __all__ = [
     "total",
     "weighted",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_module(__name__, __all__)

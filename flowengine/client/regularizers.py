@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.missing import public_module
 from flowengine.graphs.tensor import Tensor
 
 #: Of a tensor a () tensor of its type.
@@ -77,3 +78,6 @@ def _check(scale: float) -> None:
 
 
 __all__ = ["l1", "l1_l2", "l2"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_module(__name__, __all__)

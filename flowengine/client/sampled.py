@@ -13,12 +13,13 @@ the same shapes. Inputs (N, D), weights (classes, D) and losses (N,) are floats 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowengine.client import embedding
 from flowengine.client.arguments import of_type
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.missing import public_module
 from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.functions import array
 from flowengine.graphs.functions.math import cast
@@ -380,3 +381,6 @@ __all__ = [
     "softmax_loss",
     "uniform_sampler",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_module(__name__, __all__)

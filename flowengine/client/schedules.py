@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.missing import public_module
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.seeds import seeds_for
 from flowengine.graphs.tensor import Tensor
@@ -323,3 +324,6 @@ __all__ = [
     "piecewise_constant",
     "polynomial_decay",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_module(__name__, __all__)

@@ -37,19 +37,28 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from flowengine.core import device_config
 from flowengine.core.bounds import LEVELS, Sandbox, roots, texts
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.files.access import FILE_ACCESS, FileAccess, FileRoots, Files, files_of
-
-#: Who computes: the fastest that is there, NumPy alone, or oneDNN without fail.
-KERNEL_PROVIDERS: Final = ("auto", "numpy", "onednn")
+from flowengine.core.files.access import FileAccess, FileRoots, Files, files_of
+from flowengine.core.setting_values import (
+    KERNEL_PROVIDERS,
+    bound,
+    check_choice,
+    check_file_access,
+    check_given,
+    flag,
+    is_number,
+    open_flag,
+    setting_name,
+    silence,
+    text_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +118,8 @@ class Config:
     checked                       compare the shapes that kernels of users give with what the shape functions
                                   of their ops say for the inputs
 
-    Raises InvalidArgumentError for a value that a field cannot have, naming field or variable.
+    Raises InvalidArgumentError at once for a value that a field cannot have, naming the field and what it may
+    be; for a variable of the environment, naming that, when a session is opened.
     """
 
     file_access: str | FileAccess | None = None
@@ -198,6 +208,9 @@ class Config:
         )
         return sandbox_config(box, settings, max_steps)
 
+    def __post_init__(self) -> None:
+        check_given({each.name: getattr(self, each.name) for each in fields(Config)})
+
     def __repr__(self) -> str:
         """What differs from the defaults."""
         given = ((field.name, getattr(self, field.name)) for field in fields(self))
@@ -205,62 +218,56 @@ class Config:
 
     def resolved(self) -> Settings:
         """Every field filled in."""
-        access = self.file_access if self.file_access is not None else _text("FILE_ACCESS", "all")
-        if not isinstance(access, FileAccess) and access not in FILE_ACCESS:
-            raise InvalidArgumentError(
-                f"file_access is {access!r}: it must be one of {', '.join(FILE_ACCESS)}, or a FileAccess"
-            )
-        most_steps = _bound(self.max_steps, "MAX_STEPS")
-        most_waiting = _bound(self.max_waiting_steps, "MAX_WAITING_STEPS", least=0)
+        access = self.file_access if self.file_access is not None else text_of("FILE_ACCESS", "all")
+        check_file_access(setting_name(self.file_access, "FILE_ACCESS"), access)
+        most_steps = bound(self.max_steps, "MAX_STEPS")
+        most_waiting = bound(self.max_waiting_steps, "MAX_WAITING_STEPS", least=0)
         if most_waiting is not None and most_steps is None:
             raise InvalidArgumentError("max_waiting_steps needs max_steps: else no step waits to begin")
-        provider = self.kernel_provider or _text("KERNEL_PROVIDER", "auto").strip().lower() or "auto"
-        if provider not in KERNEL_PROVIDERS:
-            raise InvalidArgumentError(
-                f"kernel_provider is {provider!r}: it must be one of {', '.join(KERNEL_PROVIDERS)}"
-            )
+        provider = self.kernel_provider or text_of("KERNEL_PROVIDER", "auto").strip().lower() or "auto"
+        check_choice(setting_name(self.kernel_provider, "KERNEL_PROVIDER"), provider, KERNEL_PROVIDERS)
         return Settings(
             file_access=FileRoots(access) if isinstance(access, FileAccess) else files_of(access),
-            memory_limit_bytes=_bound(self.memory_limit_bytes, "MEMORY_LIMIT_BYTES"),
-            session_memory_bytes=_bound(self.session_memory_bytes, "SESSION_MEMORY_BYTES"),
-            python_calls=_flag(self.python_calls, "PYTHON_CALLS"),
+            memory_limit_bytes=bound(self.memory_limit_bytes, "MEMORY_LIMIT_BYTES"),
+            session_memory_bytes=bound(self.session_memory_bytes, "SESSION_MEMORY_BYTES"),
+            python_calls=flag(self.python_calls, "PYTHON_CALLS"),
             max_steps=most_steps,
             max_waiting_steps=most_waiting,
-            worker_threads=_flag(self.worker_threads, "WORKER_THREADS"),
-            fold_constants=_flag(self.fold_constants, "FOLD_CONSTANTS"),
-            merge_common_subexpressions=_flag(
-                self.merge_common_subexpressions, "MERGE_COMMON_SUBEXPRESSIONS"
-            ),
-            compile_hot_plans=_flag(self.compile_hot_plans, "COMPILE_HOT_PLANS"),
-            fuse_elementwise=_flag(self.fuse_elementwise, "FUSE_ELEMENTWISE"),
-            fuse_contractions=_flag(self.fuse_contractions, "FUSE_CONTRACTIONS"),
-            fold_batch_norms=_flag(self.fold_batch_norms, "FOLD_BATCH_NORMS", default=True),
-            open_calls=_flag(self.open_calls, "OPEN_CALLS"),
+            worker_threads=flag(self.worker_threads, "WORKER_THREADS"),
+            fold_constants=flag(self.fold_constants, "FOLD_CONSTANTS"),
+            merge_common_subexpressions=flag(self.merge_common_subexpressions, "MERGE_COMMON_SUBEXPRESSIONS"),
+            compile_hot_plans=flag(self.compile_hot_plans, "COMPILE_HOT_PLANS"),
+            fuse_elementwise=flag(self.fuse_elementwise, "FUSE_ELEMENTWISE"),
+            fuse_contractions=flag(self.fuse_contractions, "FUSE_CONTRACTIONS"),
+            fold_batch_norms=flag(self.fold_batch_norms, "FOLD_BATCH_NORMS", default=True),
+            open_calls=flag(self.open_calls, "OPEN_CALLS"),
             kernel_provider=provider,
-            sync_checkpoints=_flag(self.sync_checkpoints, "SYNC_CHECKPOINTS"),
+            sync_checkpoints=flag(self.sync_checkpoints, "SYNC_CHECKPOINTS"),
             device_count=device_config.numbers(
-                self.device_count, _text("DEVICE_COUNT", ""), _name(self.device_count, "DEVICE_COUNT")
+                self.device_count,
+                text_of("DEVICE_COUNT", ""),
+                setting_name(self.device_count, "DEVICE_COUNT"),
             ),
             device_memory_limits=device_config.numbers(
                 self.device_memory_limits,
-                _text("DEVICE_MEMORY_LIMITS", ""),
-                _name(self.device_memory_limits, "DEVICE_MEMORY_LIMITS"),
+                text_of("DEVICE_MEMORY_LIMITS", ""),
+                setting_name(self.device_memory_limits, "DEVICE_MEMORY_LIMITS"),
             ),
-            count_allocations=_flag(self.count_allocations, "COUNT_ALLOCATIONS", default=False),
-            debug_devices=_flag(self.debug_devices, "DEBUG_DEVICES", default=False),
-            tensor_float_32=_flag(self.tensor_float_32, "TENSOR_FLOAT_32", default=False),
-            deterministic=_flag(self.deterministic, "DETERMINISTIC", default=False),
-            schedule_receives=_flag(self.schedule_receives, "SCHEDULE_RECEIVES"),
+            count_allocations=flag(self.count_allocations, "COUNT_ALLOCATIONS", default=False),
+            debug_devices=flag(self.debug_devices, "DEBUG_DEVICES", default=False),
+            tensor_float_32=flag(self.tensor_float_32, "TENSOR_FLOAT_32", default=False),
+            deterministic=flag(self.deterministic, "DETERMINISTIC", default=False),
+            schedule_receives=flag(self.schedule_receives, "SCHEDULE_RECEIVES"),
             compress_transfers=device_config.scopes(
-                self.compress_transfers, _text("COMPRESS_TRANSFERS", ""), "compress_transfers"
+                self.compress_transfers, text_of("COMPRESS_TRANSFERS", ""), "compress_transfers"
             ),
-            place=device_config.rules(self.place, _text("PLACE", ""), _name(self.place, "PLACE")),
-            allow_soft_placement=_open_flag(self.allow_soft_placement, "ALLOW_SOFT_PLACEMENT"),
-            log_device_placement=_flag(self.log_device_placement, "LOG_DEVICE_PLACEMENT", default=False),
-            measure_costs=_flag(self.measure_costs, "MEASURE_COSTS"),
-            silence_seconds=_silence(self.silence_seconds),
-            abort_on_restart=_flag(self.abort_on_restart, "ABORT_ON_RESTART", default=False),
-            checked=_flag(self.checked, "CHECKED", default=False),
+            place=device_config.rules(self.place, text_of("PLACE", ""), setting_name(self.place, "PLACE")),
+            allow_soft_placement=open_flag(self.allow_soft_placement, "ALLOW_SOFT_PLACEMENT"),
+            log_device_placement=flag(self.log_device_placement, "LOG_DEVICE_PLACEMENT", default=False),
+            measure_costs=flag(self.measure_costs, "MEASURE_COSTS"),
+            silence_seconds=silence(self.silence_seconds),
+            abort_on_restart=flag(self.abort_on_restart, "ABORT_ON_RESTART", default=False),
+            checked=flag(self.checked, "CHECKED", default=False),
         )
 
 
@@ -341,7 +348,7 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         timeout = self.timeout_seconds
-        if timeout is not None and not (_is_number(timeout) and timeout > 0):
+        if timeout is not None and not (is_number(timeout) and timeout > 0):
             raise InvalidArgumentError(
                 f"timeout_seconds is {timeout!r}: it must be a positive number of seconds, or None for none"
             )
@@ -365,76 +372,3 @@ def timeout_of(options: RunOptions) -> float | None:
             f"options is a {type(options).__name__}: give `RunOptions(timeout_seconds=...)`"
         )
     return options.timeout_seconds
-
-
-def _variable(name: str) -> str:
-    return f"FLOWENGINE_{name}"
-
-
-def _name(given: object, name: str) -> str:
-    """What an error calls a setting: the field if that was given, else the variable."""
-    return _variable(name) if given is None else name.lower()
-
-
-def _text(name: str, default: str) -> str:
-    return os.environ.get(_variable(name), default)
-
-
-def _integer(name: str) -> int | None:
-    text = os.environ.get(_variable(name))
-    if not text:
-        return None
-    try:
-        return int(text)
-    except ValueError:
-        raise InvalidArgumentError(f"{_variable(name)} is {text!r}: it must be a whole number") from None
-
-
-def _silence(given: float | None) -> float:
-    seconds = _number("SILENCE_SECONDS", 30.0) if given is None else given
-    if not (_is_number(seconds) and 0 < seconds < float("inf")):
-        raise InvalidArgumentError(f"silence_seconds is {seconds!r}: it must be positive and finite")
-    return float(seconds)
-
-
-def _bound(given: int | None, name: str, *, least: int = 1) -> int | None:
-    """A bound; None for none."""
-    value = _integer(name) if given is None else given
-    if value is not None and not (type(value) is int and value >= least):
-        wanted = "a positive whole number" if least else "a whole number, 0 or more"
-        raise InvalidArgumentError(f"{_name(given, name)} is {value!r}: it must be {wanted}")
-    return value
-
-
-def _number(name: str, default: float) -> float:
-    text = os.environ.get(_variable(name))
-    if not text:
-        return default
-    try:
-        return float(text)
-    except ValueError:
-        raise InvalidArgumentError(f"{_variable(name)} is {text!r}: it must be a number") from None
-
-
-def _open_flag(given: bool | None, name: str) -> bool | None:
-    """A flag that may stay open."""
-    return None if given is None and not _text(name, "").strip() else _flag(given, name)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _flag(given: bool | None, name: str, *, default: bool = True) -> bool:
-    if given is not None:
-        if not isinstance(given, bool):
-            raise InvalidArgumentError(f"{name.lower()} is {given!r}: it must be True or False")
-        return given
-    text = os.environ.get(_variable(name), "").strip().lower()
-    if not text:
-        return default
-    if text in ("1", "true", "yes", "on"):
-        return True
-    if text in ("0", "false", "no", "off"):
-        return False
-    raise InvalidArgumentError(f"{_variable(name)} is {text!r}: write 1 or 0")

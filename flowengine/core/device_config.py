@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from flowengine.core.errors import InvalidArgumentError
 
@@ -35,13 +36,16 @@ def numbers(given: Mapping[str, int] | None, text: str, name: str) -> dict[str, 
                 raise InvalidArgumentError(f"{name} has {pair!r}: write DEVICE=NUMBER, such as CPU=4")
             read[key.strip()] = int(number)
         return read
+    _need_mapping(given, name, "{'CPU': 4}")
     for key, value in given.items():
-        if value < 0:
-            raise InvalidArgumentError(f"{name} says {value!r} for {key!r}: it must be a whole number")
+        if type(value) is not int or value < 0:
+            raise InvalidArgumentError(
+                f"{name} says {value!r} for {key!r}: it must be a whole number, 0 or more"
+            )
     return dict(given)
 
 
-def scopes(given: bool | Sequence[str] | None, text: str, name: str) -> tuple[str, ...]:
+def scopes(given: Any, text: str, name: str) -> tuple[str, ...]:
     """Name scopes: () for none, ("",) for everything, which True or `1` stand for.
 
     Raises InvalidArgumentError for a single string, which would be taken apart.
@@ -55,9 +59,11 @@ def scopes(given: bool | Sequence[str] | None, text: str, name: str) -> tuple[st
         return tuple(part.strip() for part in word.split(",") if part.strip())
     if isinstance(given, bool):
         return ("",) if given else ()
-    if isinstance(given, str):
+    listed: Any = None if isinstance(given, str) or not isinstance(given, Collection) else tuple(given)
+    if listed is None or not all(isinstance(each, str) for each in listed):
         raise InvalidArgumentError(f"{name} is {given!r}: give a list of scopes, or True for every tensor")
-    return tuple(given)
+    found: tuple[str, ...] = listed
+    return found
 
 
 def rules(given: Mapping[str, str] | None, text: str, name: str) -> tuple[tuple[str, str], ...]:
@@ -68,10 +74,16 @@ def rules(given: Mapping[str, str] | None, text: str, name: str) -> tuple[tuple[
     if given is None:
         pairs = [part.strip() for part in text.split(",") if part.strip()]
         return tuple(rule(pair, name) for pair in pairs)
+    _need_mapping(given, name, "{'layer1/*': 'CPU:1'}")
     for pattern, device in given.items():
         if not pattern or not device:
             raise InvalidArgumentError(f"{name} has {pattern!r}: {device!r}: both must say something")
     return tuple(given.items())
+
+
+def _need_mapping(given: object, name: str, example: str) -> None:
+    if not isinstance(given, Mapping):
+        raise InvalidArgumentError(f"{name} is {given!r}: give a dict, such as {example}")
 
 
 def rule(text: str, name: str) -> tuple[str, str]:

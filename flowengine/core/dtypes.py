@@ -14,12 +14,13 @@ arrays of `bytes`; what crosses the session's door is converted there.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import ml_dtypes
 import numpy as np
 
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.missing import public_module
 
 _REF_OFFSET: Final = 100
 
@@ -214,3 +215,15 @@ def as_dtype(value: Any) -> DType:
     if numpy_dtype.names and len(numpy_dtype.names) == 1 and numpy_dtype.names[0] in _by_name:
         return _by_name[numpy_dtype.names[0]]
     raise InvalidArgumentError(f"no tensor holds elements of NumPy dtype {numpy_dtype}")
+
+
+#: The types themselves by name, and what makes one of a name, a number or a type of NumPy's.
+__all__ = [
+    "DType",
+    "as_dtype",
+    "from_number",
+    *sorted(name for name, value in list(globals().items()) if isinstance(value, DType)),
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_module(__name__, __all__)

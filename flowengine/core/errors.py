@@ -15,7 +15,9 @@ A kernel raises one of these with its message only; the executor adds where it h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+from flowengine.core.missing import public_module
 
 
 class OpError(Exception):
@@ -202,3 +204,6 @@ __all__ = [
     "UnimplementedError",
     "UnknownError",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_module(__name__, __all__)

@@ -7,7 +7,13 @@ async for batch in batches:
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from flowengine.core.missing import public_module
 from flowengine.data.dataset import Dataset
 from flowengine.data.elements import Elements
 
 __all__ = ["Dataset", "Elements"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_module(__name__, __all__)

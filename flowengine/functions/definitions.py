@@ -23,6 +23,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.functions.bodies import functions_in
 from flowengine.functions.writing import fitting_names, function_def
+from flowengine.graphs.given import need_graph
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.importing import take_library
 from flowengine.graphs.tensor import Operation, Tensor
@@ -54,6 +55,7 @@ def function(
     Tensor, several in a list, or None. It is called when the function is first called or named by `attr`, and
     what is wrong with it is raised there.
     """
+    need_graph(graph, '@fe.function(graph, ["float32"])')
     types = tuple(_spec(each) for each in inputs)
     declared = None if outputs is None else tuple(as_dtype(each) for each in outputs)
 

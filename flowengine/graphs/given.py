@@ -54,6 +54,15 @@ def checked_graph(graph: Any) -> NodeGraph:
     raise InvalidArgumentError(f"fe.Session takes a Graph, and {advice}")
 
 
+def need_graph(graph: Any, call: str) -> None:
+    """Check the argument `graph` of a function; ConstructionTypeError, with the call to write, for no graph.
+
+    call   such as "cell.zero_state(graph, batch_size)"
+    """
+    if not isinstance(graph, NodeGraph):
+        raise ConstructionTypeError(f"{graph!r:.80} is no Graph: write {call}")
+
+
 def _advice(given: Any) -> str:
     """Say what a wrong value is and what makes a graph of it; "" if it is neither file nor message."""
     if isinstance(given, str | os.PathLike):
@@ -66,4 +75,4 @@ def _advice(given: Any) -> str:
     return ""
 
 
-__all__ = ["checked_graph", "checked_nodes", "graph_path", "is_path", "model_path"]
+__all__ = ["checked_graph", "checked_nodes", "graph_path", "is_path", "model_path", "need_graph"]

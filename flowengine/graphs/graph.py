@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from flowengine.core.arrays import to_array
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.missing import missing_member
 from flowengine.core.names import parse_tensor_name
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.attrs import constant as constant_attr
@@ -73,6 +74,11 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
         #: Constructors, one per op: `graph.ops.MatMul(a, b)`.
         self.ops: OpConstructors = Ops(self)  # type: ignore[assignment]
         self.scopes = Scopes(self._nodes)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            raise missing_member(self, name, "OF_GRAPHS")
 
     def __repr__(self) -> str:
         fed = [f"{node.name}:0" for node in self if node.is_placeholder]

@@ -7,11 +7,12 @@ compare the objects, not the values: `ops.Equal(x, y)` compares those.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
 from flowengine.graphs.errors import ConstructionTypeError
+from flowengine.graphs.symbolic import SymbolicValue
 
 if TYPE_CHECKING:
     from flowengine.core.shapes import TensorShape
@@ -31,7 +32,7 @@ _QUOTIENT_TYPES: Final = {
 }
 
 
-class TensorOperators:
+class TensorOperators(SymbolicValue):
     """The operators, for Tensor and for what converts to one. Needs `graph`, `dtype` and `shape`."""
 
     __slots__ = ()
@@ -136,9 +137,6 @@ class TensorOperators:
 
     def __ge__(self, other: Any) -> Tensor:
         return _binary(self, "GreaterEqual", "GreaterEqual", self, other)
-
-    def __iter__(self) -> NoReturn:
-        raise TypeError(f"{self!r} has no elements here, only while a session runs; use unstack or split")
 
     def __getitem__(self, key: Any) -> Tensor:
         """A part: integers, slices with any step, `...`, None for a new axis, and tensors in their places."""

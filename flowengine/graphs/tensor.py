@@ -6,20 +6,18 @@ a feed dictionary or stand among the fetches of a run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import tensor_name
 from flowengine.core.shapes import TensorShape
-from flowengine.graphs.errors import ConstructionTypeError, builds
+from flowengine.graphs.errors import builds
 from flowengine.graphs.operators import TensorOperators
 from flowengine.ir.graph import Node, OutputPort
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
-
-_SYMBOLIC: Final = "'{}' stands for a value that exists only while a session runs; it has no {} here"
 
 
 class Tensor(TensorOperators):
@@ -86,21 +84,6 @@ class Tensor(TensorOperators):
 
     def __hash__(self) -> int:
         return hash((self.node_name, self.slot))
-
-    def __bool__(self) -> NoReturn:
-        raise self._has_no("truth value", "; build a conditional instead")
-
-    def __iter__(self) -> NoReturn:
-        raise self._has_no("elements", "; use Unpack or Split")
-
-    def __len__(self) -> NoReturn:
-        raise self._has_no("length", "; look at its shape, or use Size")
-
-    def __array__(self, *_: object, **__: object) -> NoReturn:
-        raise self._has_no("array", "; a session's run returns one")
-
-    def _has_no(self, what: str, advice: str) -> ConstructionTypeError:
-        return ConstructionTypeError(_SYMBOLIC.format(self.name, what) + advice)
 
     def _repr_html_(self) -> str:
         from flowengine.core import html

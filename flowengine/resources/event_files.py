@@ -14,7 +14,7 @@ from typing import BinaryIO, Final
 
 import trio
 
-from flowengine.core.crc32c import crc32c, mask
+from flowengine.core.checksums.crc32c import crc32c, mask
 from flowengine.core.errors import NotFoundError
 from flowengine.core.files.access import SYSTEM, Files
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import recycled
-from flowengine.core.crc32c import crc32c, is_multiple, mask
+from flowengine.core.checksums.crc32c import crc32c, is_multiple, mask
 from flowengine.core.errors import DataLossError, OpError, ResourceExhaustedError
 from flowengine.resources.records import Block, RecordSource, exactly, shown
 

@@ -9,7 +9,9 @@ Names are resolved when first used: using one part does not import the others.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from flowengine.core.missing import missing_name
 
 if TYPE_CHECKING:
     from flowengine.saved_model.functions import ModelFunction
@@ -49,13 +51,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'flowengine.saved_model' has no attribute '{name}'")
-    value = getattr(importlib.import_module(_PUBLIC[name]), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        if name not in _PUBLIC:
+            raise missing_name(__name__, name, __all__)
+        value = getattr(importlib.import_module(_PUBLIC[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    """List the public names only."""
+    return sorted(__all__)

@@ -27,6 +27,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import parse_tensor_name
 from flowengine.core.sessions.calls import takes_session
 from flowengine.functions.lowering import CallLowering
+from flowengine.graphs.given import need_graph
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.reading import part_of, readers_of, value_of
 from flowengine.ir import make
@@ -63,6 +64,7 @@ async def freeze(graph: Graph, session: Any, outputs: Iterable[Any]) -> Graph:
     InvalidArgumentError where what the outputs need changes a variable, or calls itself with one. Cancelled,
     it leaves nothing behind.
     """
+    need_graph(graph, "await fe.freeze(graph, session, outputs)")
     names = [parse_tensor_name(_name(each))[0] for each in outputs]
     if not names:
         raise InvalidArgumentError("nothing to freeze: name the outputs that are wanted")

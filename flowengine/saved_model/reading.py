@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -55,7 +55,7 @@ class StoredVariable:
     trainable: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SavedGraph:
     """A graph of a SavedModel, before anything has run.
 
@@ -82,8 +82,12 @@ class SavedGraph:
     training: str | None
     feeds: Mapping[str, bytes]
     variables: Mapping[str, StoredVariable]
-    objects: ObjectGraph | None = field(repr=False)
-    meta_graph: MetaGraphDef = field(repr=False)
+    objects: ObjectGraph | None
+    meta_graph: MetaGraphDef
+
+    def __repr__(self) -> str:
+        named = ", ".join(self.signatures) or "no signatures"
+        return f"<SavedGraph '{self.path}' of {self.graph!r} with {named}>"
 
 
 def read_saved_model(

@@ -8,7 +8,7 @@ outputs = await signature(x=[[1.0, 2.0]])          # {"y": array}
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from flowengine.core import dtypes
@@ -30,7 +30,7 @@ class SparseValue(NamedTuple):
     dense_shape: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SignatureTensor:
     """What a signature takes or gives under one name.
 
@@ -51,6 +51,10 @@ class SignatureTensor:
         kind = "sparse " if self.is_sparse else "composite " if self.is_composite else ""
         return f"{kind}{self.dtype.name} {self.shape}"
 
+    def __repr__(self) -> str:
+        optional = "" if self.default is None else ", optional"
+        return f"<SignatureTensor {self}{optional}>"
+
     def pairs(self, name: str, value: Any) -> list[tuple[str, Any]]:
         """(tensor, value to feed) for what a caller gives; InvalidArgumentError if parts are missing."""
         if not (self.is_sparse or self.is_composite):
@@ -70,7 +74,7 @@ class SignatureTensor:
         return tuple(self.tensors) if self.is_composite else self.tensors[0]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SignatureFacts:
     """A signature as the export describes it; `method` says what for, in TensorFlow's words."""
 
@@ -96,16 +100,22 @@ class SignatureFacts:
         """What to fetch for its outputs, by their names; a node without outputs is run, and gives None."""
         return {name: each.fetches for name, each in self.outputs.items()}
 
+    def __repr__(self) -> str:
+        return f"<SignatureFacts '{self.name}' ({self.sides()})>"
+
     def described(self) -> str:
         """In a line, with dtypes and shapes."""
-        sides = (
+        return f"signature '{self.name}' ({self.sides()})"
+
+    def sides(self) -> str:
+        """Its inputs and outputs in a line, with dtypes and shapes."""
+        return " -> ".join(
             ", ".join(f"{name} {each}" for name, each in side.items()) or "nothing"
             for side in (self.inputs, self.outputs)
         )
-        return f"signature '{self.name}' ({' -> '.join(sides)})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ModelSignature:
     """A signature of a model that is loaded, to be called with its inputs by name.
 
@@ -115,7 +125,19 @@ class ModelSignature:
     """
 
     facts: SignatureFacts
-    _run: Callable[..., Any] = field(repr=False)
+    _run: Callable[..., Any]
+
+    def __repr__(self) -> str:
+        return f"<ModelSignature '{self.name}' ({self.facts.sides()})>"
+
+    def _repr_html_(self) -> str:
+        from flowengine.core import html  # only for notebooks
+
+        rows = [
+            *((f"input {name}", each) for name, each in self.inputs.items()),
+            *((f"output {name}", each) for name, each in self.outputs.items()),
+        ]
+        return f"<div>{html.code(f'ModelSignature {self.name}')}{html.table(rows)}</div>"
 
     @property
     def name(self) -> str:

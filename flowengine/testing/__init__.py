@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import importlib as _importlib
 from typing import TYPE_CHECKING
-from typing import Any as _Any
 from typing import Final as _Final
+
+from flowengine.core.missing import missing_name as _missing_name
 
 if TYPE_CHECKING:
     from flowengine.testing.control import conditional, while_loop
+    from flowengine.testing.gradients import check_gradient
     from flowengine.testing.graphs import as_text, graph, same_up_to_names
     from flowengine.testing.kits import check_kernel
     from flowengine.testing.reference import evaluate
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 _PUBLIC: _Final = {
     "as_text": "graphs",
     "check_byte_stream": "streams",
+    "check_gradient": "gradients",
     "check_kernel": "kits",
     "check_rendezvous": "rendezvous",
     "conditional": "control",
@@ -39,6 +42,7 @@ _PUBLIC: _Final = {
 __all__ = [
     "as_text",
     "check_byte_stream",
+    "check_gradient",
     "check_kernel",
     "check_rendezvous",
     "conditional",
@@ -49,13 +53,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> _Any:
-    module = _PUBLIC.get(name)
-    if module is None:
-        raise AttributeError(f"module 'flowengine.testing' has no attribute '{name}'")
-    value = getattr(_importlib.import_module(f"flowengine.testing.{module}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        module = _PUBLIC.get(name)
+        if module is None:
+            raise _missing_name(__name__, name, __all__)
+        value = getattr(_importlib.import_module(f"flowengine.testing.{module}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from flowengine.core.arrays import Array, to_array
+from flowengine.core.arrays import Array, describe, to_array
 from flowengine.core.dtypes import as_dtype
+from flowengine.core.errors import OpError
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
@@ -46,8 +47,9 @@ def check_kernel(
 
     Checked: inputs are not written; outputs are as many as in the signature, and of its types; rank-0 inputs
     may be NumPy scalars and `bytes` as well as arrays; the shape function agrees with the outputs, and with
-    unknown input shapes claims nothing that is not so. Raises AssertionError saying what does not hold,
-    errors of `flowengine.errors` for an unknown op, kernel or attribute, and what the kernel raises.
+    unknown input shapes claims nothing that is not so. Raises AssertionError saying what does not hold, which
+    includes an error of Python's or NumPy's that the kernel raises, and errors of `flowengine.errors` for an
+    unknown op, kernel or attribute, or as the kernel raises them for inputs that it refuses.
     """
     arrays = [_arrays(value) for value in inputs]
     node, shapes = _node(op, arrays, attrs, ops, known=True)
@@ -121,13 +123,35 @@ def _call(
         array.flags.writeable = False
         return array[()] if scalars and not array.ndim else array
 
+    arguments = [tuple(map(given, i)) if isinstance(i, list) else given(i) for i in inputs]
     with np.errstate(all="ignore"):
-        result = function(
-            *(tuple(map(given, i)) if isinstance(i, list) else given(i) for i in inputs), **keywords
-        )
+        try:
+            result = function(*arguments, **keywords)
+        except OpError:
+            raise
+        except Exception as error:
+            raise AssertionError(_raised(node, error, inputs, scalars=scalars)) from error
     for array, before in held:
         _assert_same(f"{node.op}: an input, after the call", array, before, 0.0, 0.0)
     return _outputs(node, result)
+
+
+def _raised(node: Node, error: Exception, inputs: Sequence[Any], *, scalars: bool) -> str:
+    """Say what a kernel did that it raised an error of Python's or NumPy's, and what to do about it."""
+    shown = ", ".join(
+        "[" + ", ".join(map(describe, each)) + "]" if isinstance(each, list) else describe(each)
+        for each in inputs
+    )
+    text = f"{node.op}: the kernel raised {type(error).__name__}: {error}; its inputs were {shown}"
+    if isinstance(error, ValueError) and ("read-only" in str(error) or "WRITEABLE" in str(error)):
+        return f"{text}. It writes into an input, which other nodes may read: write into a copy"
+    if scalars and any(not array.ndim for each in inputs for array in _listed(each)):
+        return f"{text}. Inputs of rank 0 were NumPy scalars or bytes here, not arrays: a kernel takes both"
+    return f"{text}. For inputs that are wrong it raises an error of flowengine.errors"
+
+
+def _listed(value: Any) -> Sequence[Array]:
+    return value if isinstance(value, list) else [value]
 
 
 def _outputs(node: Node, result: Any) -> tuple[Array, ...]:

@@ -6,13 +6,17 @@ Names are resolved when first used: using one part does not import the others.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from flowengine.core.missing import missing_name
 
 if TYPE_CHECKING:
     from flowengine.checkpoint.state import CheckpointState, latest_checkpoint
     from flowengine.checkpoint.state import read_state as get_checkpoint_state
     from flowengine.train.bucketing import bucket, bucket_by_sequence_length
     from flowengine.train.coordinator import Coordinator
+    from flowengine.train.fitting.fit import fit as fit
+    from flowengine.train.fitting.history import TrainingHistory as TrainingHistory
     from flowengine.train.hooks.checkpoints import Checkpoints as Checkpoints
     from flowengine.train.hooks.hook import EarlyStopping as EarlyStopping
     from flowengine.train.hooks.hook import Evaluation as Evaluation
@@ -65,11 +69,13 @@ _PUBLIC: Final[dict[str, str]] = {
     "Saver": "flowengine.train.saver",
     "Snapshot": "flowengine.train.snapshot",
     "StopAtNaN": "flowengine.train.hooks.stop_at_nan",
+    "TrainingHistory": "flowengine.train.fitting.history",
     "add_queue_runner": "flowengine.train.queue_runners",
     "batch": "flowengine.train.inputs",
     "batch_join": "flowengine.train.inputs",
     "bucket": "flowengine.train.bucketing",
     "bucket_by_sequence_length": "flowengine.train.bucketing",
+    "fit": "flowengine.train.fitting.fit",
     "get_checkpoint_state": "flowengine.checkpoint.state:read_state",
     "initialize_local_variables": "flowengine.train.queue_runners",
     "input_producer": "flowengine.train.producers",
@@ -107,11 +113,13 @@ __all__ = [
     "Saver",
     "Snapshot",
     "StopAtNaN",
+    "TrainingHistory",
     "add_queue_runner",
     "batch",
     "batch_join",
     "bucket",
     "bucket_by_sequence_length",
+    "fit",
     "get_checkpoint_state",
     "initialize_local_variables",
     "input_producer",
@@ -131,14 +139,17 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'flowengine.train' has no attribute '{name}'")
-    module, _, there = _PUBLIC[name].partition(":")
-    value = getattr(importlib.import_module(module), there or name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        if name not in _PUBLIC:
+            raise missing_name(__name__, name, __all__)
+        module, _, there = _PUBLIC[name].partition(":")
+        value = getattr(importlib.import_module(module), there or name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    """List the public names only."""
+    return sorted(__all__)

@@ -1,17 +1,24 @@
-"""What a MetaGraphDef says of saving: its SaverDef, or else the variables that its collections list."""
+"""MetaGraphDefs of savers: what is written beside checkpoints, and what one that is read says of saving.
+
+That is its SaverDef, or else the variables that its collections list.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.graphs.collections import Collections
+from flowengine.graphs.graph import Graph
 from flowengine.graphs.meta_graph import to_meta_graph
-from flowengine.graphs.saving import SaverNodes
+from flowengine.graphs.saving import SaverNodes, add_saver_nodes
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.common.file_access import translated
+from flowengine.train.retention import Retention
+from flowengine.train.saveables import Saveable
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,63 @@ def read_meta_graph(source: Any) -> SaverFacts:
     return SaverFacts(content, SaverNodes.of(saver_def), int(saver_def.version), options, None)
 
 
+class GraphDescription:
+    """The MetaGraphDef that a saver writes beside its checkpoints.
+
+    content    the MetaGraphDef that the saver was made from, which is written as it is; else None
+    train_op   nodes that a training step runs, if they are others than the graph lists under this name
+    """
+
+    def __init__(self, limits: Retention) -> None:
+        """`limits` say how many checkpoints the SaverDef lets stay."""
+        self.content: bytes | None = None
+        self.train_op: Sequence[str] | None = None
+        self._limits = limits
+        #: Of the newest graph: the graph, its version, `train_op`, and the MetaGraphDef.
+        self._made: tuple[NodeGraph, int, Sequence[str] | None, bytes] | None = None
+
+    def maker(
+        self, graph: Graph, nodes: SaverNodes | None, saveables: Sequence[Saveable]
+    ) -> Callable[[], bytes]:
+        """Return what makes the MetaGraphDef of a graph as it is, to be called on a thread.
+
+        nodes       that the graph has for saving; without them, those that save `saveables` are added to what
+                    is written, and the graph stays as it is
+
+        It is made anew only if the graph has grown; that of a large graph takes its time.
+        """
+        version, train_op = graph.version, self.train_op
+        known = self._made
+        if known is not None and known[0] is graph and known[1:3] == (version, train_op):
+            content = known[3]
+            return lambda: content
+        copy = graph.snapshot()
+
+        def make() -> bytes:
+            described, added = (copy, nodes) if nodes is not None else _with_nodes(graph, copy, saveables)
+            made = describe_saver(
+                described,
+                graph.collections,
+                added,
+                max_to_keep=self._limits.newest,
+                every_hours=self._limits.every_hours,
+                train_op=train_op,
+            )
+            self._made = graph, version, train_op, made
+            return made
+
+        return make
+
+
+def _with_nodes(
+    graph: Graph, nodes: NodeGraph, saveables: Sequence[Saveable]
+) -> tuple[NodeGraph, SaverNodes]:
+    """A graph of these nodes, and of others that save and restore."""
+    grown = Graph(nodes, registry=graph.registry, producer=graph.producer, min_consumer=graph.min_consumer)
+    grown.library = nodes.library
+    return grown, add_saver_nodes(grown, saveables)
+
+
 def describe_saver(
     graph: NodeGraph,
     collections: Collections,
@@ -70,8 +134,12 @@ def describe_saver(
     *,
     max_to_keep: int,
     every_hours: float | None,
+    train_op: Sequence[str] | None = None,
 ) -> bytes:
-    """A MetaGraphDef of a graph and its collections, with the SaverDef of nodes in it."""
+    """A MetaGraphDef of a graph and its collections, with the SaverDef of nodes in it.
+
+    train_op   the nodes to list under this name in place of those that the collection has
+    """
     from flowengine.ir.proto import SaverDef
 
     saver_def = SaverDef(
@@ -85,6 +153,8 @@ def describe_saver(
     )
     meta = to_meta_graph(graph, collections)
     meta.saver_def.CopyFrom(saver_def)
+    if train_op is not None:
+        meta.collection_def["train_op"].node_list.value[:] = list(train_op)
     found: bytes = meta.SerializeToString(deterministic=True)
     return found
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
+from flowengine.graphs.given import need_graph
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 from flowengine.train.pipelines import add_local_variable
@@ -67,6 +68,7 @@ def limit_epochs(tensor: Tensor, num_epochs: int | None, name: str = "limit_epoc
 
 def match_filenames_once(graph: Graph, pattern: Any, name: str = "matching_filenames") -> Tensor:
     """The names of the files that match, looked for when the local variables are set (string [n])."""
+    need_graph(graph, "fe.train.match_filenames_once(graph, pattern)")
     with graph.name_scope(name):
         found = graph.ops.MatchingFiles(as_tensor(graph, pattern, "string", "pattern"))
         variable = graph.ops.VariableV2(shape=TensorShape(None), dtype="string", name="names")
@@ -95,6 +97,7 @@ def input_producer(
     num_epochs      how often each row comes; None: for ever
     Raises InvalidArgumentError where the shape of a row is not known completely.
     """
+    need_graph(graph, "fe.train.input_producer(graph, rows)")
     with graph.name_scope(name):
         tensor = as_tensor(graph, rows)
         shape = _row_shape(tensor, element_shape)
@@ -138,6 +141,7 @@ def string_input_producer(
     strings   a list, or a string tensor [n]
     Raises InvalidArgumentError for an empty list; a tensor that turns out empty fails when it is run.
     """
+    need_graph(graph, "fe.train.string_input_producer(graph, strings)")
     if not isinstance(strings, Tensor) and not len(strings):
         raise InvalidArgumentError("string_input_producer needs at least one string, the list is empty")
     with graph.name_scope(f"{name}_strings"):
@@ -172,6 +176,7 @@ def range_input_producer(
     name: str = "input_producer",
 ) -> GraphQueue:
     """A queue of the numbers from 0 to `limit` - 1 (int32)."""
+    need_graph(graph, "fe.train.range_input_producer(graph, limit)")
     with graph.name_scope(f"{name}_range"):
         numbers = graph.ops.Range(
             graph.constant(0, "int32"), as_tensor(graph, limit, "int32"), graph.constant(1, "int32")

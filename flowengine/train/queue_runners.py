@@ -23,6 +23,7 @@ import trio
 from flowengine.core import errors
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, OpError, OutOfRangeError
 from flowengine.core.sessions.calls import refuse_facade, takes_session
+from flowengine.graphs.given import need_graph
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.train.coordinator import STOP_GRACE_SECONDS, Coordinator
@@ -112,6 +113,7 @@ def _node_name(what: Any) -> str:
 
 def add_queue_runner(graph: Graph, runner: QueueRunner) -> None:
     """Have `QueueRunners` start this runner with the others of the graph."""
+    need_graph(graph, "fe.train.add_queue_runner(graph, runner)")
     graph.add_to_collection(QUEUE_RUNNERS, runner)
 
 

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from flowengine.core.config import Config
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.graphs.given import need_graph
 from flowengine.graphs.graph import Graph
 from flowengine.ir.graph import NodeGraph
 from flowengine.session import Session
@@ -89,6 +90,7 @@ async def run_with_recovery(
     saying where the run stands and what the last error was; InvalidArgumentError for arguments that make no
     sense.
     """
+    need_graph(graph, "await fe.train.run_with_recovery(graph, step, directory=folder)")
     if steps is not None and steps < 0:
         raise InvalidArgumentError(f"steps={steps} must not be negative")
     if (save_steps is not None and save_steps < 1) or (save_seconds is not None and not save_seconds > 0):

@@ -10,10 +10,11 @@ called. It appears as a whole or not at all, and the state file names it only th
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import trio
 
@@ -32,13 +33,15 @@ from flowengine.session import Session
 from flowengine.train.added_nodes import AddedNodes
 from flowengine.train.boundary import at_boundary as _at_boundary
 from flowengine.train.folder import CheckpointFolders
-from flowengine.train.meta_graphs import describe_saver, read_meta_graph
+from flowengine.train.meta_graphs import GraphDescription, read_meta_graph
 from flowengine.train.restoring import chosen, read_values
 from flowengine.train.retention import Direction
 from flowengine.train.saveables import Saveable, check_distinct, of_graph, of_list, variable_named
 from flowengine.train.saver_nodes import resolve
 from flowengine.train.snapshot import Snapshot, settled
 from flowengine.train.variable_devices import home_of, homes_for, in_host_memory
+
+_log: Final = logging.getLogger("flowengine.train")
 
 #: As TensorFlow counts the formats.
 _V2 = 2
@@ -80,10 +83,8 @@ class Saver:
         self._nodes: SaverNodes | None = None
         self._added = AddedNodes(self._listed)
         self._make: type[BundleWriter] | type[V1Writer] = BundleWriter
-        self._meta_graph: bytes | None = None
-        #: The graph that the saver's nodes were added to here, and its version in the MetaGraphDef.
+        #: The graph that the saver's nodes were added to here.
         self._graph: Graph | None = None
-        self._described = -1
         #: What was found in a graph, for as long as it does not grow.
         self._resolved: tuple[NodeGraph, int, list[Saveable] | None] | None = None
         self._folders = CheckpointFolders(
@@ -96,6 +97,8 @@ class Saver:
             files=files,
             clock=clock,
         )
+        #: Of the graph, for the MetaGraphDef beside each checkpoint.
+        self.description = GraphDescription(self._folders.limits)
         self._turn = trio.Lock()
 
     @classmethod
@@ -110,7 +113,7 @@ class Saver:
         """
         found = read_meta_graph(source)
         saver = cls(found.var_list, **(found.options | options))
-        saver._meta_graph = found.content
+        saver.description.content = found.content
         saver._nodes = found.nodes
         if found.nodes is not None and found.version != _V2:
             saver._make = V1Writer
@@ -154,6 +157,7 @@ class Saver:
         global_step: Any = None,
         metric: float | None = None,
         at_boundary: bool = False,
+        write_meta_graph: bool = False,
     ) -> str:
         """Save under `path`, or `path-step`, and return that prefix once the checkpoint is complete.
 
@@ -161,6 +165,9 @@ class Saver:
         metric        what the model scored, for `keep_best`
         at_boundary   wait for a moment at which no step of the session that changes variables is under
                       way; without it the values are those at the time of the call
+        write_meta_graph   whether the MetaGraphDef of the session's graph is written beside it, as `.meta`:
+                      `flowengine run`, TensorFlow, or `from_meta_graph` elsewhere, goes on with it. A saver
+                      whose nodes are in the graph, or that was made from a MetaGraphDef, always writes it
 
         Other steps go on meanwhile; what they write is not in the checkpoint. Cancelled or failed, it
         leaves everything as it was. Raises FailedPreconditionError naming variables without a value, and
@@ -168,12 +175,14 @@ class Saver:
         """
         if self.runs_nodes(session):
             step = await self._step_by_running(session, global_step)
-            return await self._save_by_running(session, self._prefix(path, step), metric)
+            make = self._meta_graph_of(session, is_wanted=write_meta_graph)
+            return await self._save_by_running(session, self._prefix(path, step), metric, make)
         if at_boundary:
             taken = await _at_boundary(session, lambda: self.snapshot(session, global_step=global_step))
         else:
             await settled(lambda: self._variables(session))
             taken = self.snapshot(session, global_step=global_step)
+        taken.meta_graph = self._meta_graph_of(session, is_wanted=write_meta_graph)
         return await self.write(taken, path, metric=metric, sync=self._syncs(session))
 
     def snapshot(self, session: Session, *, global_step: Any = None) -> Snapshot:
@@ -195,6 +204,7 @@ class Saver:
         if any(device is not None for device in devices):
             taken.brought_by(lambda values: in_host_memory(session, values, devices))
         taken.step = self._step(session, global_step)
+        taken.meta_graph = self._meta_graph_of(session)
         return taken
 
     async def write(
@@ -209,25 +219,23 @@ class Saver:
         await snapshot.bring()
         prefix = self._prefix(path, snapshot.step)
         sync = sync if self._sync is None else self._sync
-        graph = self._changed_graph()
 
         def work() -> None:
-            if graph is not None:
-                self._describe(graph)
+            meta_graph = snapshot.meta_graph()
             self._folders.tidy(prefix)
             check = trio.from_thread.check_cancelled
             snapshot.write(prefix, self._make, sync=sync, files=self._folders.files, check=check)
-            self._folders.commit(prefix, metric, self._meta_graph, sync=sync)
+            self._folders.commit(prefix, metric, meta_graph, sync=sync)
 
         async with self._turn:
             await _on_thread(work, prefix)
         return prefix
 
-    async def _save_by_running(self, session: Session, prefix: str, metric: float | None) -> str:
+    async def _save_by_running(
+        self, session: Session, prefix: str, metric: float | None, make: Callable[[], bytes | None]
+    ) -> str:
         nodes = self._nodes or self._added.of(session.graph)
-        graph = self._changed_graph()
-        if graph is not None:
-            await _on_thread(lambda: self._describe(graph), prefix)
+        meta_graph = await _on_thread(make, prefix)
         async with self._turn:
             written = await session.run(nodes.save, {nodes.filename: os.fsencode(prefix)})
             prefix = os.fsdecode(written) if isinstance(written, bytes) else prefix
@@ -237,9 +245,7 @@ class Saver:
                     "find it: tasks and client must see the same directory under the same name"
                 )
             sync = self._syncs(session)
-            await _on_thread(
-                lambda: self._folders.commit(prefix, metric, self._meta_graph, sync=sync), prefix
-            )
+            await _on_thread(lambda: self._folders.commit(prefix, metric, meta_graph, sync=sync), prefix)
         return prefix
 
     # -- restoring ----------------------------------------------------------------------------------
@@ -375,24 +381,27 @@ class Saver:
         check_distinct(found)
         return found
 
-    def _changed_graph(self) -> NodeGraph | None:
-        """A copy of the graph that the MetaGraphDef is of, where it has grown since it was described."""
-        graph = self._graph
-        return None if graph is None or graph.version == self._described else graph.snapshot()
+    def _meta_graph_of(self, session: Session, *, is_wanted: bool = False) -> Callable[[], bytes | None]:
+        """What makes, on a thread, the MetaGraphDef to write; it makes None if none is to be written."""
+        content, graph = self.description.content, self._graph
+        if content is not None:
+            return lambda: content
+        if graph is not None:
+            return self.description.maker(graph, self._nodes, ())
+        graph = session.graph if is_wanted and isinstance(session.graph, Graph) else None
+        if graph is None:
+            return lambda: None
+        nodes = self._nodes or (None if session.is_local else self._added.of(graph))
+        make = self.description.maker(graph, nodes, () if nodes else self._listed(graph))
 
-    def _describe(self, graph: NodeGraph) -> None:
-        """Make the MetaGraphDef of a graph and this saver; on a thread, for a large graph takes its time."""
-        assert self._nodes is not None
-        assert self._graph is not None
-        kept = self._folders.limits
-        self._meta_graph = describe_saver(
-            graph,
-            self._graph.collections,
-            self._nodes,
-            max_to_keep=kept.newest,
-            every_hours=kept.every_hours,
-        )
-        self._described = graph.version
+        def attempt() -> bytes | None:
+            try:
+                return make()
+            except Exception:  # what a graph may hold is without end, and the values are what must be saved
+                _log.warning("a checkpoint is without its .meta: the graph cannot be written", exc_info=True)
+                return None
+
+        return attempt
 
     def _variables(self, session: Session) -> list[Variable]:
         found = [home_of(session, each) for each in self._saveables(session) or ()]

@@ -31,6 +31,8 @@ class Snapshot:
     def __init__(self, values: Iterable[tuple[Saveable, Value]], step: int | None = None) -> None:
         self._values = deque(values)
         self.step = step
+        #: Makes the MetaGraphDef that is written beside it, or None; called on the thread that writes.
+        self.meta_graph: Callable[[], bytes | None] = lambda: None
         self._bring: Callable[[Sequence[Value]], Awaitable[Sequence[Value]]] | None = None
 
     def brought_by(self, bring: Callable[[Sequence[Value]], Awaitable[Sequence[Value]]]) -> None:

@@ -39,6 +39,7 @@ import trio
 
 from flowengine.core.errors import InvalidArgumentError, OutOfRangeError
 from flowengine.core.sessions.calls import takes_session
+from flowengine.runtime.planning.fetches import node_of
 from flowengine.session import Session
 from flowengine.train.hooks.checkpoints import Checkpoints
 from flowengine.train.hooks.hook import Hook
@@ -107,7 +108,8 @@ async def loop(
     take = _taker(session, step, feeds, fetches)
     own = [each for each in hooks if isinstance(each, Hook)]
     fetched = None if callable(step) else FetchedValues(session.graph, fetches)
-    state = LoopState(session, hooks=own, fetched=fetched)
+    targets = [] if callable(step) else [node_of(session.graph, each) for each in _targets(step)]
+    state = LoopState(session, hooks=own, fetched=fetched, targets=targets)
     async with AsyncExitStack() as stack:
         for each in own:
             if isinstance(each, Checkpoints):
@@ -162,7 +164,7 @@ def _taker(session: Session, step: Any, feeds: Feeds | None, fetches: Any) -> Ca
                 "a function as step feeds and fetches by itself: leave feeds= and fetches= out"
             )
         return lambda number: step(session, number)
-    targets = list(step) if isinstance(step, list | tuple) else [step]
+    targets = _targets(step)
     wanted = fetches if fetches is not None else []
     following = _following(feeds)
 
@@ -170,6 +172,10 @@ def _taker(session: Session, step: Any, feeds: Feeds | None, fetches: Any) -> Ca
         return await session.run(wanted, await following(number), targets=targets)
 
     return take
+
+
+def _targets(step: Any) -> list[Any]:
+    return list(step) if isinstance(step, list | tuple) else [step]
 
 
 def _following(feeds: Feeds | None) -> Callable[[int], Awaitable[FeedDict]]:

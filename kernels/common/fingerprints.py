@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from flowengine.core.arrays import Array
-from flowengine.core.hashing import fingerprint64
+from flowengine.core.checksums.hashing import fingerprint64
 
 #: Strings from which all at once is sooner: some hundred operations of NumPy against three microseconds each.
 MANY: Final = 48

@@ -9,8 +9,8 @@ import numpy as np
 
 from flowengine.core import dtypes
 from flowengine.core.arrays import Value, to_array
+from flowengine.core.checksums.hashing import fingerprint64
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.hashing import fingerprint64
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.file_access import path_of, require_reading, require_writing, translated
 from flowengine.kernels.context import KernelContext

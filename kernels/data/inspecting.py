@@ -11,9 +11,9 @@ import numpy as np
 from flowengine.core import dtypes
 from flowengine.core.accounting import ask_for, bytes_of
 from flowengine.core.arrays import Value, describe, scalar_element, to_array
+from flowengine.core.checksums.hashing import fingerprint64
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.hashing import fingerprint64
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.proto import VariantTensorDataProto
 from flowengine.ir.tensorproto import decode_tensor, encode_tensor

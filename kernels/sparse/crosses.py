@@ -11,9 +11,9 @@ import numpy as np
 
 from flowengine.core import dtypes
 from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.checksums.hashing import fingerprint64, siphash24
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.hashing import fingerprint64, siphash24
 from flowengine.kernels.common.array_args import brackets
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.sparse.entries import check_rank, checked_parts, vector_of

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from flowengine.core.arrays import to_array
+from flowengine.core.checksums.hashing import fingerprint64, murmur64, siphash24
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.hashing import fingerprint64, murmur64, siphash24
 from flowengine.kernels.common.fingerprints import fingerprints64
 from flowengine.kernels.registry import kernel
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from flowengine.core import dtypes
 from flowengine.core.arrays import Array
+from flowengine.core.checksums.hashing import fingerprint128
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.hashing import fingerprint128
 from flowengine.ir.graph import Node
 from flowengine.kernels.common import philox
 from flowengine.kernels.common.array_args import brackets

@@ -26,7 +26,7 @@ from typing import Any, Final
 import numpy as np
 
 import flowengine as fe
-from flowengine.core.crc32c import crc32c, mask
+from flowengine.core.checksums.crc32c import crc32c, mask
 from flowengine.ir.proto import MetaGraphDef
 from flowengine.ir.proto.example_pb2 import Example
 from tests.benchmarks.engines import Engine

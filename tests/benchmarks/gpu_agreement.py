@@ -23,8 +23,6 @@ import trio
 
 import flowengine as fe
 from flowengine.kernels.load import registry
-from flowengine.testing.recorded import find_cases
-from flowengine.testing.replay import ReplayOutcome, judge, play, prepared_case
 from tests.benchmarks.gpu_nets import RATE, images_and_labels, logits
 from tests.benchmarks.gpu_networks import FlowLayers
 from tests.benchmarks.gpu_sessions import GPU, GpuPlace, command
@@ -32,6 +30,8 @@ from tests.gpu.tables import ResultTable
 from tests.oprecords.record import Built, OpRecord
 from tests.oprecords.test_on_strict_arrays import EXCUSED, OF_NUMBERS
 from tests.oprecords.test_records import judge as judge_record
+from tests.tools.recorded import find_cases
+from tests.tools.replay import ReplayOutcome, judge, play, prepared_case
 
 #: Of a loss, over so many steps: sums of many float32 in another order.
 LOSS_TOLERANCE: Final = 1e-3

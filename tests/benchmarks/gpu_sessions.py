@@ -19,9 +19,9 @@ import flowengine as fe
 from flowengine.devices import cuda_device
 from flowengine.devices.device import DeviceRegistry
 from flowengine.devices.load import DEVICES
-from flowengine.testing.simulated_gpu import simulated_gpus
 from tests.devices.placing import OverGpu
 from tests.gpu.tables import ResultTable
+from tests.tools.simulated_gpu import simulated_gpus
 
 GPU: Final = "/device:GPU:0"
 

@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from flowengine.testing.simulation.backups import BackupReplicas, normalised_speedups, train_replicas
-from flowengine.testing.simulation.charts import ChartLine, chart
-from flowengine.testing.simulation.nullsteps import null_step_seconds
+from tests.tools.charts import ChartLine, chart
+from tests.tools.simulated_backups import BackupReplicas, normalised_speedups, train_replicas
+from tests.tools.simulated_null_steps import null_step_seconds
 
 HERE: Final = Path(__file__).parent
 FOUND: Final = HERE / "simulated_curves.json"

@@ -10,13 +10,13 @@ import trio
 
 from flowengine.devices import cuda, cuda_device
 from flowengine.devices.launch_record import LaunchRecord
-from flowengine.testing.simulated_gpu import SimulatedGpu
 from tests.benchmarks import gpu_agreement, gpu_latency, gpu_launches, gpu_networks, gpu_transfers
 from tests.benchmarks.gpu_nets import BATCHES, NetLayers, same_padding
 from tests.benchmarks.gpu_networks import PEERS
 from tests.benchmarks.gpu_sessions import GpuPlace, Measurement, command
 from tests.gpu import __main__ as whole
 from tests.gpu.tables import ResultTable
+from tests.tools.simulated_gpu import SimulatedGpu
 
 
 @pytest.mark.parametrize(

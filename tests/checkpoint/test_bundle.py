@@ -18,7 +18,7 @@ from flowengine.checkpoint.slices import to_index
 from flowengine.checkpoint.table import TableReader, TableWriter
 from flowengine.core import dtypes
 from flowengine.core.errors import DataLossError, InvalidArgumentError, NotFoundError
-from flowengine.testing.disks import Recorder, disks_after
+from tests.tools.disks import Recorder, disks_after
 
 WRITTEN = Path(__file__).with_name("written_by_tensorflow")
 NUMERIC = tuple(d for d in dtypes.ALL if d.size)

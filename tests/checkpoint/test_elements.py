@@ -19,7 +19,7 @@ from flowengine.checkpoint.elements import (
 )
 from flowengine.checkpoint.values import decode_values, encode_values
 from flowengine.core import dtypes
-from flowengine.core.crc32c import crc32c, mask
+from flowengine.core.checksums.crc32c import crc32c, mask
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.ir.proto.tensor_pb2 import TensorProto
 from flowengine.ir.wire import decode_varints

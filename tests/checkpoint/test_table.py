@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from flowengine.checkpoint import table
 from flowengine.checkpoint.table import TableReader, TableWriter
-from flowengine.core.crc32c import crc32c, mask
+from flowengine.core.checksums.crc32c import crc32c, mask
 from flowengine.core.errors import DataLossError, UnimplementedError
 from flowengine.ir.wire import decode_varints, read_varint, signed, varint
 

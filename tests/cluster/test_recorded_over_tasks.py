@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from flowengine.testing.clusters import play_all
-from flowengine.testing.recorded import find_cases
-from flowengine.testing.workers import replay_all
+from tests.tools.clusters import play_all
+from tests.tools.recorded import find_cases
+from tests.tools.workers import replay_all
 
 pytestmark = [pytest.mark.slow, pytest.mark.conformance]
 

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from flowengine.testing.recorded import find_cases
-from flowengine.testing.replay import Result
-from flowengine.testing.workers import replay_all, summary
+from tests.tools.recorded import find_cases
+from tests.tools.replay import Result
+from tests.tools.workers import replay_all, summary
 
 HERE = Path(__file__).resolve().parent
 FILE = HERE / "floor.json"

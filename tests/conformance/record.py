@@ -3,7 +3,7 @@
     PYTHON-WITH-TENSORFLOW-1.15 tests/conformance/record.py [CASE...]
 
 Needs nothing of this project, so that it runs under the old Python that TensorFlow 1.15 needs. Writes a
-folder a case: `graph.pb`, `case.json`, `values.npz` (see `flowengine.testing.recorded`). Integers, booleans
+folder a case: `graph.pb`, `case.json`, `values.npz` (see `tests.tools.recorded`). Integers, booleans
 and strings are compared exactly, floats within a few units in the last place of a float32.
 """
 

@@ -17,8 +17,8 @@ import trio
 import flowengine as fe
 from flowengine.runtime import step
 from flowengine.runtime.planning import tiers
-from flowengine.testing.recorded import find_cases, open_case
 from tests.conftest import shared_folder
+from tests.tools.recorded import find_cases, open_case
 
 pytestmark = [pytest.mark.conformance, pytest.mark.slow]
 

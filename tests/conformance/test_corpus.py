@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from flowengine.testing.workers import summary
+from tests.tools.workers import summary
 
 pytestmark = [pytest.mark.conformance, pytest.mark.slow]
 

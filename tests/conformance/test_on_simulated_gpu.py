@@ -15,10 +15,10 @@ import pytest
 import trio
 
 import flowengine as fe
-from flowengine.testing.recorded import find_cases, open_case
-from flowengine.testing.replay import RandomPlacement, ReplayOutcome, Result, judge, play, prepared_case
-from flowengine.testing.simulated_gpu import SimulatedGpu
 from tests.devices.placing import opener
+from tests.tools.recorded import find_cases, open_case
+from tests.tools.replay import RandomPlacement, ReplayOutcome, Result, judge, play, prepared_case
+from tests.tools.simulated_gpu import SimulatedGpu
 
 pytestmark = pytest.mark.conformance
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from flowengine.runtime.planning import tiers
-from flowengine.testing.recorded import find_cases
-from flowengine.testing.replay import replay_case
+from tests.tools.recorded import find_cases
+from tests.tools.replay import replay_case
 
 pytestmark = [pytest.mark.conformance, pytest.mark.provided]
 

@@ -24,9 +24,9 @@ from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops import internal
 from flowengine.ops.load import registry
 from flowengine.runtime.planning import tiers
-from flowengine.testing.recorded import find_cases
-from flowengine.testing.replay import replay_case
 from flowengine.testing.strategies import GraphCase, graphs
+from tests.tools.recorded import find_cases
+from tests.tools.replay import replay_case
 
 NIGHTLY = os.environ.get("FLOWENGINE_TEST_PROFILE") == "nightly"
 GRAPHS = 5_000 if NIGHTLY else 60

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import flowengine as fe
-from flowengine.testing.recorded import find_cases, open_case
+from tests.tools.recorded import find_cases, open_case
 
 pytestmark = pytest.mark.conformance
 

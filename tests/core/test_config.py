@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from typing import Any
 
@@ -45,7 +46,29 @@ def test_options_are_run_options() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("file_access", "nonsense", "file_access is 'nonsense': it must be one of all, read, none"),
+        (
+            "file_access",
+            "nonsense",
+            "file_access is 'nonsense': it must be one of 'all', 'read', 'none', or a FileAccess",
+        ),
+        (
+            "file_access",
+            "al",
+            "it must be one of 'all', 'read', 'none', or a FileAccess; did you mean 'all'?",
+        ),
+        ("kernel_provider", "onedn", "one of 'auto', 'numpy', 'onednn'; did you mean 'onednn'?"),
+        ("kernel_provider", 3, "kernel_provider is 3: it must be one of 'auto', 'numpy', 'onednn'"),
+        ("max_steps", 0, "max_steps is 0: it must be a positive whole number"),
+        ("max_waiting_steps", -1, "max_waiting_steps is -1: it must be a whole number, 0 or more"),
+        ("session_memory_bytes", 2.0, "session_memory_bytes is 2.0"),
+        ("device_count", 4, "device_count is 4: give a dict, such as {'CPU': 4}"),
+        ("device_count", {"CPU": "4"}, "device_count says '4' for 'CPU': it must be a whole number"),
+        ("device_memory_limits", {"CPU:0": -1}, "device_memory_limits says -1 for 'CPU:0'"),
+        ("place", ["layer1"], "place is ['layer1']: give a dict, such as {'layer1/*': 'CPU:1'}"),
+        ("place", {"layer1/*": ""}, "place has 'layer1/*': '': both must say something"),
+        ("compress_transfers", "scope", "compress_transfers is 'scope': give a list of scopes"),
+        ("silence_seconds", 0, "silence_seconds is 0: it must be positive and finite"),
+        ("checked", 1, "checked is 1: it must be True or False"),
         ("memory_limit_bytes", "1", "memory_limit_bytes is '1'"),
         ("memory_limit_bytes", 1.5, "memory_limit_bytes is 1.5"),
         ("memory_limit_bytes", -1, "memory_limit_bytes is -1"),
@@ -59,4 +82,21 @@ def test_options_are_run_options() -> None:
 )
 def test_a_setting_that_cannot_be_names_field_and_value(field: str, value: Any, message: str) -> None:
     with pytest.raises(fe.errors.InvalidArgumentError, match=re.escape(message)):
-        fe.Session(fe.Graph(), config=fe.Config(**{field: value}))
+        fe.Config(**{field: value})
+
+
+@pytest.mark.parametrize("field", [each.name for each in dataclasses.fields(fe.Config)])
+def test_every_field_is_checked_when_a_config_is_made(field: str) -> None:
+    with pytest.raises(fe.errors.InvalidArgumentError, match=f"{field} "):
+        fe.Config(**{field: object()})  # type: ignore[arg-type]
+
+
+def test_the_environment_is_checked_when_a_session_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLOWENGINE_FILE_ACCESS", "nonsense")
+    config = fe.Config()
+    with pytest.raises(fe.errors.InvalidArgumentError, match="FLOWENGINE_FILE_ACCESS is 'nonsense'"):
+        fe.Session(fe.Graph(), config=config)
+    monkeypatch.setenv("FLOWENGINE_FILE_ACCESS", "read")
+    monkeypatch.setenv("FLOWENGINE_KERNEL_PROVIDER", "nonsense")
+    with pytest.raises(fe.errors.InvalidArgumentError, match="FLOWENGINE_KERNEL_PROVIDER is 'nonsense'"):
+        fe.Session(fe.Graph(), config=config)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowengine.core.crc32c import crc32c, is_multiple, mask, unmask
+from flowengine.core.checksums.crc32c import crc32c, is_multiple, mask, unmask
 
 
 def by_definition(data: bytes, crc: int = 0) -> int:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowengine.core.crc32c import crc32c
-from flowengine.core.crc32c_pieces import Crc32c
+from flowengine.core.checksums.crc32c import crc32c
+from flowengine.core.checksums.crc32c_pieces import Crc32c
 
 
 @given(

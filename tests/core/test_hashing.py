@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from flowengine.core.hashing import fingerprint64, murmur64, siphash24
+from flowengine.core.checksums.hashing import fingerprint64, murmur64, siphash24
 
 _BUCKETS = 2**62 + 12345
 

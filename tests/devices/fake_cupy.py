@@ -17,10 +17,10 @@ import numpy as np
 
 from flowengine.core.errors import ResourceExhaustedError
 from flowengine.devices.ordering import StreamEvent
-from flowengine.testing.simulated_gpu import SimulatedGpu
-from flowengine.testing.simulated_gpu.module import LateCall
 from flowengine.testing.strict_array import StrictArray, root_of
 from tests.kernels.cuda.host_images import HostImage
+from tests.tools.simulated_gpu import SimulatedGpu
+from tests.tools.simulated_gpu.module import LateCall
 
 #: {attribute of a device: what it is}: clock and width of its memory, and its capability, as of an H100.
 ATTRIBUTES = {36: 2_619_000, 37: 5120, 75: 9}

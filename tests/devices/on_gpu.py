@@ -10,7 +10,7 @@ import flowengine as fe
 from flowengine.devices.device import DeviceRegistry
 from flowengine.devices.load import DEVICES
 from flowengine.kernels.registry import KernelRegistry
-from flowengine.testing.simulated_gpu import SimulatedGpu, simulated_gpus
+from tests.tools.simulated_gpu import SimulatedGpu, simulated_gpus
 
 GPU = "/device:GPU:0"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import flowengine as fe
-from flowengine.core.hashing import fingerprint64
+from flowengine.core.checksums.hashing import fingerprint64
 from flowengine.core.names import DeviceName
 from flowengine.devices.device import DeviceRegistry
 from flowengine.devices.load import DEVICES
@@ -16,7 +16,7 @@ from flowengine.passes.context import PassContext
 from flowengine.passes.place.colocate import SharedName, colocate, shared_name_of
 from flowengine.passes.place.place import PlaceRequest, place
 from flowengine.runtime.planning.placing import offers_of
-from flowengine.testing.simulated_gpu import SimulatedGpu, simulated_gpus
+from tests.tools.simulated_gpu import SimulatedGpu, simulated_gpus
 
 _CPU, _GPU = DeviceName(type="CPU"), DeviceName(type="GPU")
 

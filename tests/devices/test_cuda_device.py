@@ -21,12 +21,12 @@ from flowengine.devices.device import DeviceRegistry, StreamDevice, TimedDevice
 from flowengine.devices.launch_record import LaunchRecord
 from flowengine.devices.load import DEVICES
 from flowengine.runtime.planning import tiers
-from flowengine.testing.simulated_gpu import SimulatedGpu
 from flowengine.testing.strict_array import StrictArray
 from tests.devices.cuda_by_host import without_libraries
 from tests.devices.fake_cupy import FakeCupy, copied_out
 from tests.devices.gpu_graphs import GRAPHS, alike, of_the_cpu, values_of
 from tests.devices.placing import OverGpu
+from tests.tools.simulated_gpu import SimulatedGpu
 
 NAME: Final = "/job:localhost/replica:0/task:0/device:GPU:0"
 SEEDS: Final = range(12)

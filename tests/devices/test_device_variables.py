@@ -12,8 +12,8 @@ import flowengine as fe
 from flowengine.core import dtypes
 from flowengine.core.shapes import TensorShape
 from flowengine.resources.device_variable import DeviceVariable
-from flowengine.testing.simulated_gpu import SimulatedGpu
 from tests.devices.on_gpu import GPU, opened
+from tests.tools.simulated_gpu import SimulatedGpu
 
 SEEDS = range(3)
 

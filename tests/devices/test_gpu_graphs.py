@@ -15,9 +15,9 @@ import flowengine as fe
 from flowengine.runtime.planning import tiers
 from flowengine.runtime.streams import device_transfers
 from flowengine.runtime.streams.completion import wait_reached
-from flowengine.testing.simulated_gpu import SimulatedGpu
 from tests.devices.gpu_graphs import GRAPHS, GpuGraph, alike, of_the_cpu, values_of
 from tests.devices.placing import opener
+from tests.tools.simulated_gpu import SimulatedGpu
 
 NIGHTLY: Final = os.environ.get("FLOWENGINE_TEST_PROFILE") == "nightly"
 SEEDS: Final = 200 if NIGHTLY else 8

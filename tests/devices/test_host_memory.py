@@ -10,11 +10,11 @@ import trio
 
 import flowengine as fe
 from flowengine.runtime.planning import tiers
-from flowengine.testing.simulated_gpu import SimulatedGpu
 from tests.devices.gpu_graphs import GRAPHS
 from tests.devices.on_gpu import GPU, opened
 from tests.devices.placing import opener
 from tests.devices.test_device_variables import FEEDS, trained
+from tests.tools.simulated_gpu import SimulatedGpu
 
 NAME = f"/job:localhost/replica:0/task:0{GPU}"
 SEEDS = range(3)

@@ -14,9 +14,9 @@ from flowengine.kernels.common.launched_chains import LaunchedStep
 from flowengine.kernels.load import registry
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.runtime.planning import tiers
-from flowengine.testing.simulated_gpu import SimulatedGpu
-from flowengine.testing.simulated_gpu.claims import SimulatedChains
 from tests.devices.on_gpu import GPU, opened
+from tests.tools.simulated_gpu import SimulatedGpu
+from tests.tools.simulated_gpu.claims import SimulatedChains
 
 FLOATS = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
 COLD, HOT = 1_000_000, 0

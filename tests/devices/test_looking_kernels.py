@@ -11,11 +11,11 @@ import trio
 
 import flowengine as fe
 from flowengine.kernels.load import registry
-from flowengine.testing.simulated_gpu import SimulatedGpu
 from tests.devices.on_gpu import GPU, opened
 from tests.oprecords.found import RECORDS
 from tests.oprecords.strict import STRICT, findings
 from tests.oprecords.test_on_strict_arrays import EXCUSED
+from tests.tools.simulated_gpu import SimulatedGpu
 
 X: Final = np.array([0, 0, 1, 3], np.float32)
 #: {op: makes what is fetched of the (4,) vector x and of the same as whole numbers}

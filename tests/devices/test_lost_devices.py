@@ -14,11 +14,11 @@ import trio.testing
 import flowengine as fe
 from flowengine.runtime.planning import tiers
 from flowengine.runtime.streams.device_loss import loss_of
-from flowengine.testing.simulated_gpu import SimulatedGpu
 from tests.devices.gpu_graphs import GRAPHS, alike, of_the_cpu, values_of
 from tests.devices.on_gpu import GPU, opened
 from tests.devices.placing import opener
 from tests.devices.test_gpu_graphs import MOMENTS
+from tests.tools.simulated_gpu import SimulatedGpu
 
 THREE = np.ones(3, np.float32)
 

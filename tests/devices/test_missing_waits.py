@@ -19,10 +19,10 @@ from flowengine.kernels.context import KernelContext
 from flowengine.kernels.load import registry
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.runtime.streams import device_transfers
-from flowengine.testing.simulated_gpu import SimulatedGpu, simulated_gpus
 from tests.devices.gpu_graphs import GRAPHS, values_of
 from tests.devices.on_gpu import GPU
 from tests.devices.placing import opener
+from tests.tools.simulated_gpu import SimulatedGpu, simulated_gpus
 
 NIGHTLY: Final = os.environ.get("FLOWENGINE_TEST_PROFILE") == "nightly"
 #: (all on the GPU, thrown on both devices): each wait of these is left out in turn.

@@ -20,8 +20,8 @@ from flowengine.passes.place.costs import CostModel
 from flowengine.passes.place.device_profiles import BUS_BYTES_A_MICROSECOND, Offer, UsualLinks
 from flowengine.passes.place.place import place
 from flowengine.runtime.planning.placing import offers_of
-from flowengine.testing.simulated_gpu import simulated_gpus
 from tests.devices.fake_cupy import FakeCupy
+from tests.tools.simulated_gpu import simulated_gpus
 
 NAME = "/job:localhost/replica:0/task:0/device:GPU:0"
 

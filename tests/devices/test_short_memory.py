@@ -8,8 +8,8 @@ import pytest
 import flowengine as fe
 from flowengine.core.errors import ResourceExhaustedError
 from flowengine.devices.short_memory import allocated
-from flowengine.testing.simulated_gpu import SimulatedGpu
 from tests.devices.on_gpu import GPU, opened
+from tests.tools.simulated_gpu import SimulatedGpu
 
 NAME = f"/job:localhost/replica:0/task:0{GPU}"
 

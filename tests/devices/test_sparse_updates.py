@@ -9,8 +9,8 @@ import pytest
 
 import flowengine as fe
 from flowengine.ops.load import registry
-from flowengine.testing.simulated_gpu import SimulatedGpu
 from tests.devices.on_gpu import GPU, opened
+from tests.tools.simulated_gpu import SimulatedGpu
 
 _DEFINED: Final = registry()
 _SHORT_NAMES: Final = (

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.transcripts import EXAMPLES, ROOT, Exchange, Said, exchanges, fits, play
+from tests.docs.transcripts import EXAMPLES, ROOT, Exchange, Said, exchanges, fits, play, watch
 
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "docs" / "images" / "terminal.txt", *TUTORIALS]
+WATCHED = [page for page in PAGES if exchanges(page.read_text(), on_terminal=True)]
 #: {what a page's commands need: how to have it}; `make examples` plays these in an environment of its own.
 SERVERS = ("uvicorn", "hypercorn")
 
@@ -71,6 +72,21 @@ def test_a_page_shows_what_its_commands_print(page: Path, tmp_path: Path) -> Non
     for exchange, said in zip(shown, play(commands, tmp_path), strict=True):
         where = f"{page.name}, line {exchange.line}: $ {exchange.command}"
         assert fits(exchange, said), f"{where}\n{said.text}exit status {said.status}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", WATCHED, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_page_shows_what_is_on_a_terminal(page: Path, tmp_path: Path) -> None:
+    for exchange in exchanges(page.read_text(), on_terminal=True):
+        seen = watch(exchange.command, tmp_path / str(exchange.line))
+        where = f"{page.name}, line {exchange.line}: $ {exchange.command}"
+        assert fits(exchange, seen), f"{where}\n{seen.text}exit status {seen.status}"
+
+
+def test_a_terminal_shows_what_is_drawn_last(tmp_path: Path) -> None:
+    command = r"printf 'one\rtwo\n\033[36mth\033[0mree\033[K\n'; tput cols; (exit 3)"
+    seen = watch(command, tmp_path)
+    assert (seen.text.split(), seen.status) == (["two", "three", "80"], 3)
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)

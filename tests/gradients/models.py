@@ -24,9 +24,9 @@ import numpy as np
 import flowengine as fe
 from flowengine.core.arrays import Array
 from flowengine.gradients.values import dense
-from flowengine.testing.recorded import RecordedCase, open_case
 from tests.gradients.retyped import retyped
 from tests.gradients.tensorflow_jobs import Job, answers
+from tests.tools.recorded import RecordedCase, open_case
 
 SUMMARIES: Final = Path(__file__).with_name("models.json")
 #: How many elements of a gradient are kept, spread over all.

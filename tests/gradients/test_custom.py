@@ -10,8 +10,8 @@ import pytest
 import flowengine as fe
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.values import Backward, Results
+from flowengine.testing import check_gradient
 from flowengine.testing.control import while_loop
-from flowengine.testing.gradients import check_gradient
 
 
 def evaluate(graph: fe.Graph, fetches: Any, feeds: Any = None) -> Any:

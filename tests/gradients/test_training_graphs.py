@@ -13,8 +13,8 @@ import pytest
 import trio
 
 import flowengine as fe
-from flowengine.testing.recorded import RecordedCase, RecordedRun, open_case
 from tests.gradients.rebuilt import rebuilt
+from tests.tools.recorded import RecordedCase, RecordedRun, open_case
 
 pytestmark = [pytest.mark.conformance, pytest.mark.slow]
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import trio
 
 import flowengine as fe
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
@@ -93,3 +97,38 @@ def test_a_missing_checkpoint_is_named_first(tmp_path: Path) -> None:
         assert "did you mean" not in str(caught.value)
         with pytest.raises(NotFoundError, match=r"^no checkpoint '.*'; did you mean '.*/model-7'\?: Unsucc"):
             saver.restore(session, tmp_path / "model-8")
+
+
+#: Calls of functions that take a graph first, without it.
+WITHOUT_GRAPH: dict[str, Callable[[], Any]] = {
+    "cell.zero_state(graph, batch_size, ": lambda: fe.rnn.LSTMCell(4).zero_state(3, "float32"),  # type: ignore[arg-type]
+    "fe.losses.collected(graph)": lambda: fe.losses.collected("losses"),  # type: ignore[arg-type]
+    "fe.losses.total(graph)": lambda: fe.losses.total(None),  # type: ignore[arg-type]
+    "@fe.function(graph, ": lambda: fe.function(["float32"])(lambda x: x),  # type: ignore[arg-type]
+    "fe.train.match_filenames_once(graph, ": lambda: fe.train.match_filenames_once("*", "a"),  # type: ignore
+    "fe.train.input_producer(graph, ": lambda: fe.train.input_producer([1], None),  # type: ignore[arg-type]
+    "fe.train.string_input_producer(graph, ": lambda: fe.train.string_input_producer(["a"], None),  # type: ignore
+    "fe.train.range_input_producer(graph, ": lambda: fe.train.range_input_producer(3, None),  # type: ignore
+    "fe.train.add_queue_runner(graph, ": lambda: fe.train.add_queue_runner(1, None),  # type: ignore[arg-type]
+    "fe.freeze(graph, ": lambda: trio.run(partial(fe.freeze, "digits.pb", fe.Session(), [])),  # type: ignore[arg-type]
+    "fe.train.run_with_recovery(graph, ": lambda: trio.run(
+        partial(fe.train.run_with_recovery, "graph.pb", lambda session, run: None, directory="x")  # type: ignore
+    ),
+}
+
+
+@pytest.mark.parametrize("call", WITHOUT_GRAPH)
+def test_a_function_that_takes_a_graph_shows_its_call(call: str) -> None:
+    with pytest.raises(TypeError, match=f"is no Graph: write .*{re.escape(call)}"):
+        WITHOUT_GRAPH[call]()
+
+
+def test_a_state_of_zeros_names_its_batch_size() -> None:
+    graph = fe.Graph()
+    for wrong in ("3", 2.5, None, True):
+        with pytest.raises(
+            TypeError, match=r"batch_size is .* it must be a number or an int32 scalar Tensor"
+        ):
+            fe.rnn.LSTMCell(4).zero_state(graph, wrong)
+    state = fe.rnn.LSTMCell(4).zero_state(graph, np.int64(3))
+    assert state.c.shape.as_list() == [3, 4]

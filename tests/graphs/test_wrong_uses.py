@@ -26,7 +26,7 @@ class Wrong:
         "'x:0' stands for a value that exists only": lambda g, x, n, p: fe.concat(x, 1),
         "it has no truth value here; build a conditional": lambda g, x, n, p: bool(x),
         "it has no length here; look at its shape": lambda g, x, n, p: len(x),
-        "it has no elements here; use Unpack": lambda g, x, n, p: [*x],
+        "it has no elements here; use fe.unstack": lambda g, x, n, p: [*x],
         "it has no array here; a session's run returns one": lambda g, x, n, p: np.array(x),
         "Sum: input 'reduction_indices' cannot be string": lambda g, x, n, p: fe.reduce_sum(x, "a"),
         "pred is True, which is known now": lambda g, x, n, p: g.cond(True, lambda: x, lambda: x),
@@ -133,8 +133,11 @@ class Wrong:
         ),
         "an initialiser makes values of a known shape": lambda g, x, n, p: g.get_variable("v"),
         "is to be of shape [2]; its initial value is of []": lambda g, x, n, p: g.variable(1.0, shape=[2]),
-        "'zeros' is a value, whose shape is its own": lambda g, x, n, p: g.get_variable(
-            "v", [2], initializer="zeros"
+        "3.5 is a value, whose shape is its own": lambda g, x, n, p: g.get_variable(
+            "v", [2], initializer=3.5
+        ),
+        "there is no initializer 'zero'; did you mean 'zeros'": lambda g, x, n, p: g.get_variable(
+            "v", [2], initializer="zero"
         ),
         "3 is neither a Tensor nor an Operation": lambda g, x, n, p: g.group(3),
         "'foreign:0' belongs to": lambda g, x, n, p: g.control_dependencies([FOREIGN]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from flowengine.core.hashing import fingerprint64
+from flowengine.core.checksums.hashing import fingerprint64
 from flowengine.kernels.common.fingerprints import MANY, fingerprints64
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import flowengine as fe
-from flowengine.core.crc32c import crc32c, mask
+from flowengine.core.checksums.crc32c import crc32c, mask
 from flowengine.core.errors import DataLossError, InvalidArgumentError, NotFoundError
 
 

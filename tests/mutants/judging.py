@@ -26,7 +26,6 @@ _LIBRARIES: Final = (
     "ml_dtypes",
     "msgpack",
     "click",
-    "rich.console",
 )
 #: Hypothesis is imported before pytest could rewrite its assertions, which matters to nobody here.
 _ARGUMENTS: Final = (

@@ -8,11 +8,11 @@ from zlib import crc32
 import pytest
 
 from flowengine.kernels.load import registry
-from flowengine.testing.simulated_gpu import SimulatedGpu
 from flowengine.testing.strict_arrays import StrictModule
 from tests.oprecords.record import OpRecord
 from tests.oprecords.strict import findings
 from tests.oprecords.test_on_strict_arrays import EXCUSED, OF_NUMBERS
+from tests.tools.simulated_gpu import SimulatedGpu
 
 #: Ops whose kernels must look at values, and say so: an event loop does not stand still for them.
 _LOOKING: Final = frozenset(kernel.op for kernel in registry() if kernel.looks)

@@ -13,7 +13,7 @@ from flowengine.core.shapes import TensorShape
 from flowengine.graphs.graph import Graph
 from flowengine.ir.graph import OutputPort
 from flowengine.ops.shape_inference import infer_shapes
-from flowengine.testing.recorded import RecordedCase, find_cases, open_case
+from tests.tools.recorded import RecordedCase, find_cases, open_case
 
 #: Of the tensors fetched in the shared cases, the part whose shape is known in full without running.
 LEAST_KNOWN = 0.7

@@ -36,8 +36,8 @@ from flowengine.passes.place.problem_graph import problem_of
 from flowengine.passes.place.search import search
 from flowengine.passes.place.simulate import simulate
 from flowengine.runtime.planning.fetches import port_of
-from flowengine.testing.mock_devices import MockDevices
-from flowengine.testing.recorded import RecordedCase, open_case
+from tests.tools.mock_devices import MockDevices
+from tests.tools.recorded import RecordedCase, open_case
 
 KERNELS = registry("numpy")
 #: A link of 15 us and 10 GB/s, and devices ten times slower than the machine that estimates are for: the

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flowengine.core import dtypes
-from flowengine.core.crc32c import crc32c, mask
+from flowengine.core.checksums.crc32c import crc32c, mask
 from flowengine.core.errors import (
     DataLossError,
     InvalidArgumentError,

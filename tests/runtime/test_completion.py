@@ -14,7 +14,7 @@ from flowengine.devices.device import DeviceRegistry, StreamDevice
 from flowengine.devices.load import DEVICES
 from flowengine.devices.ordering import StreamEvent
 from flowengine.runtime.streams.completion import wait_reached
-from flowengine.testing.simulated_gpu import SimulatedGpu
+from tests.tools.simulated_gpu import SimulatedGpu
 
 NAME = "/job:localhost/replica:0/task:0/device:GPU:0"
 #: Long after the test has failed.

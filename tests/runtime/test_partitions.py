@@ -16,9 +16,9 @@ import flowengine as fe
 from flowengine.devices.device import LOCAL_TASK
 from flowengine.ir.graph import NodeGraph
 from flowengine.passes.context import PassContext
-from flowengine.testing.recorded import find_cases
-from flowengine.testing.replay import RandomPlacement, replay_case
-from flowengine.testing.workers import replay_all
+from tests.tools.recorded import find_cases
+from tests.tools.replay import RandomPlacement, replay_case
+from tests.tools.workers import replay_all
 
 
 def two(**config: Any) -> fe.Config:

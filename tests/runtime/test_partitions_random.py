@@ -15,9 +15,9 @@ import flowengine as fe
 from flowengine.core.arrays import to_array
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.planning import tiers
-from flowengine.testing.placements import RandomPlacer
 from flowengine.testing.reference import evaluate
 from flowengine.testing.strategies import GraphCase, graphs
+from tests.tools.placements import RandomPlacer
 
 TIERS = pytest.mark.parametrize("tier", ["interpreted", "compiled"])
 

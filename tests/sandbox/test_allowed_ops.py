@@ -20,9 +20,9 @@ from flowengine.kernels.load import registry as kernel_registry
 from flowengine.ops.load import registry
 from flowengine.sandbox import confine
 from flowengine.sandbox.allowed_ops import AllowedKernels, AllowedOps
-from flowengine.testing.recorded import find_cases
-from flowengine.testing.replay import prepared_case
 from tests.kernels.test_file_access import READING, WRITING
+from tests.tools.recorded import find_cases
+from tests.tools.replay import prepared_case
 
 needs_box = pytest.mark.skipif(
     bool(confine.missing()), reason=f"this machine has no whole box: {confine.missing()}"

@@ -10,8 +10,8 @@ import trio
 
 import flowengine as fe
 from flowengine.sandbox import confine
-from flowengine.testing.recorded import find_cases
-from flowengine.testing.replay import ReplayOutcome, judge, play, prepared_case
+from tests.tools.recorded import find_cases
+from tests.tools.replay import ReplayOutcome, judge, play, prepared_case
 
 pytestmark = [
     pytest.mark.nightly,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import zipfile
 from collections.abc import Callable
@@ -80,6 +81,27 @@ def test_a_blocking_model(unpacked: Callable[[str], Path]) -> None:
         assert model.variables["b"].read().tolist() == [1, 1, 1]
     with pytest.raises(FailedPreconditionError, match="closed"):
         model(call["inputs"]["x"])
+
+
+def test_a_model_and_its_signatures_show_themselves_in_a_line(unpacked: Callable[[str], Path]) -> None:
+    folder = unpacked("simple")
+    with fe.blocking.load_saved_model(folder) as model:
+        signature = model.signatures["serving_default"]
+        assert repr(signature) == f"<ModelSignature 'serving_default' ({signature.facts.sides()})>"
+        (name, given), *_ = signature.inputs.items()
+        assert repr(given) == f"<SignatureTensor {given.dtype.name} {given.shape}>"
+        assert repr(model) == f"<Model '{folder}' with {', '.join(model.signatures)}>"
+        shown = [repr(model), repr(model.signatures), repr(model.saved), repr(signature.facts)]
+        assert all(len(each) < 400 and "\n" not in each for each in shown)
+        assert f"input {name}</th>" in signature._repr_html_()
+        assert f"{given}</td>" in signature._repr_html_()
+        assert "signature serving_default</th>" in model._repr_html_()
+        assert (
+            "<script>"
+            not in dataclasses.replace(
+                signature, facts=dataclasses.replace(signature.facts, name="<script>")
+            )._repr_html_()
+        )
 
 
 @pytest.mark.parametrize("library", [fe.asyncio, fe.anyio])

@@ -6,14 +6,14 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from flowengine.testing.simulation.backups import (
+from tests.tools.charts import ChartLine, chart
+from tests.tools.simulated_backups import (
     BackupReplicas,
     ComputeTime,
     normalised_speedups,
     train_replicas,
 )
-from flowengine.testing.simulation.charts import ChartLine, chart
-from flowengine.testing.simulation.nullsteps import DATA_CENTRE, null_step_seconds
+from tests.tools.simulated_null_steps import DATA_CENTRE, null_step_seconds
 
 
 def test_scalar_steps_are_bound_by_messages() -> None:

@@ -17,7 +17,7 @@ PROGRAM = """
 import collections, glob, json, random, resource, sys, time, traceback
 import numpy as np, trio
 import flowengine as fe
-from flowengine.testing.recorded import find_cases, open_case
+from tests.tools.recorded import find_cases, open_case
 
 count, seed, folder, budget = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], float(sys.argv[4])
 cases = [open_case(address) for address in find_cases(folder)]

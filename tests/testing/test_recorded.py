@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import flowengine as fe
-from flowengine.testing.recorded import ExpectedFetch, difference, find_cases, open_case
-from flowengine.testing.replay import ReplayOutcome, judge, replay_case
-from flowengine.testing.workers import main, replay_all, summary
+from tests.tools.recorded import ExpectedFetch, difference, find_cases, open_case
+from tests.tools.replay import ReplayOutcome, judge, replay_case
+from tests.tools.workers import main, replay_all, summary
 
 
 def npy(value: Any) -> bytes:

@@ -15,7 +15,7 @@ from flowengine.core.errors import FailedPreconditionError, ResourceExhaustedErr
 from flowengine.devices.device import DeviceRegistry
 from flowengine.devices.load import DEVICES
 from flowengine.devices.ordering import StreamEvent
-from flowengine.testing.simulated_gpu import HostCopy, SimulatedGpu, simulated_gpus
+from tests.tools.simulated_gpu import HostCopy, SimulatedGpu, simulated_gpus
 
 SEEDS = range(20)
 NAME = "/job:localhost/replica:0/task:0/device:GPU:0"

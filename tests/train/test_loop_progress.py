@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -18,7 +19,7 @@ import flowengine as fe
 from flowengine.train import training_loop
 from flowengine.train.progress.loop_progress import LoopProgress
 from flowengine.train.progress.screens import LogLines
-from flowengine.train.progress.wording import Standing, duration, numbers_among, speed
+from flowengine.train.progress.wording import ProgressStatus, duration, numbers_among, speed
 
 
 class Clock:
@@ -129,17 +130,17 @@ def test_a_line_is_no_wider_than_its_terminal(
     columns: int,
 ) -> None:
     for is_complete in (False, True):
-        standing = Standing(step, total, rate, seconds, numbers, label.strip("\r\n"), is_complete)
-        line = standing.bar_line(columns)
+        status = ProgressStatus(step, total, rate, seconds, numbers, label.strip("\r\n"), is_complete)
+        line = status.bar_line(columns)
         assert len(line) < columns
         assert line.isprintable() or not label.isprintable()
-        coloured = standing.bar_line(columns, has_colour=True)
+        coloured = status.bar_line(columns, has_colour=True)
         assert coloured.replace("\x1b[36m", "").replace("\x1b[0m", "") == line
 
 
 def test_wide_names_count_twice() -> None:
-    assert Standing(1, numbers={"損失" * 4: 1.0}).bar_line(27) == "step 1  損失損失損失損失 1"
-    assert Standing(1, numbers={"損失" * 4: 1.0}).bar_line(26) == "step 1"
+    assert ProgressStatus(1, numbers={"損失" * 4: 1.0}).bar_line(27) == "step 1  損失損失損失損失 1"
+    assert ProgressStatus(1, numbers={"損失" * 4: 1.0}).bar_line(26) == "step 1"
 
 
 @pytest.mark.parametrize(
@@ -280,9 +281,7 @@ async def test_a_loop_that_fails_or_is_cancelled_gives_the_terminal_back(
 async def test_loops_side_by_side_have_a_line_each(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     async with fe.Session(fe.Graph()) as session, trio.open_nursery() as nursery:
         for steps in (2, 3):
-            nursery.start_soon(
-                lambda steps=steps: fe.train.loop(session, slow_step(clock, 11.0), steps=steps)
-            )  # type: ignore[misc]
+            nursery.start_soon(partial(fe.train.loop, session, slow_step(clock, 11.0), steps=steps))
     lines = capsys.readouterr().err.splitlines()
     assert all(line.startswith("step ") and line.count("step ") == 1 for line in lines)
     assert {line.partition(",")[0] for line in lines} >= {"step 2 of 2", "step 3 of 3"}

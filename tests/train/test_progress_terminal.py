@@ -19,59 +19,8 @@ from hypothesis import strategies as st
 from flowengine.train.progress import terminal
 from flowengine.train.progress.screens import LogLines, NoScreen, NotebookLine, screen_of
 from flowengine.train.progress.terminal import PassingStream, TerminalScreen, behind
-from flowengine.train.progress.wording import Standing
-
-_COLUMNS = 80
-_CONTROL = re.compile(r"\x1b\[(\d*)([AJK])")
-
-
-class Terminal(io.StringIO):
-    """A terminal of 80 columns that is high enough for everything, and moves its cursor as terminals do."""
-
-    encoding = "utf-8"  # type: ignore[assignment]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows = [""]
-        self.row = self.column = 0
-
-    def isatty(self) -> bool:
-        return True
-
-    def write(self, text: str) -> int:
-        place = 0
-        while place < len(text):
-            found = _CONTROL.match(text, place)
-            if found is not None:
-                self._control(int(found[1] or 1), found[2])
-                place = found.end()
-                continue
-            self._put(text[place])
-            place += 1
-        return len(text)
-
-    def _put(self, character: str) -> None:
-        if character == "\r":
-            self.column = 0
-        elif character == "\n":
-            self.row, self.column = self.row + 1, 0
-            if self.row == len(self.rows):
-                self.rows.append("")
-        else:
-            if self.column == _COLUMNS:
-                self._put("\r")
-                self._put("\n")
-            line = self.rows[self.row].ljust(self.column)
-            self.rows[self.row] = line[: self.column] + character + line[self.column + 1 :]
-            self.column += 1
-
-    def _control(self, count: int, what: str) -> None:
-        if what == "A":
-            self.row = max(self.row - count, 0)
-            return
-        self.rows[self.row] = self.rows[self.row][: self.column]
-        if what == "J":
-            del self.rows[self.row + 1 :]
+from flowengine.train.progress.wording import ProgressStatus
+from tests.tools.terminals import Terminal
 
 
 @contextmanager
@@ -90,8 +39,8 @@ def watching() -> Iterator[Terminal]:
         assert sys.stderr is made
 
 
-def standing(step: int, total: int | None = None, **more: Any) -> Standing:
-    return Standing(step, total, **more)
+def status(step: int, total: int | None = None, **more: Any) -> ProgressStatus:
+    return ProgressStatus(step, total, **more)
 
 
 def test_a_line_is_drawn_over_itself_and_stays_at_the_end() -> None:
@@ -99,35 +48,35 @@ def test_a_line_is_drawn_over_itself_and_stays_at_the_end() -> None:
         screen = screen_of(sys.stderr)
         assert isinstance(screen, TerminalScreen)
         loop = object()
-        screen.show(loop, standing(5, 10, rate=2.0))
+        screen.show(loop, status(5, 10, rate=2.0))
         assert shown.rows == ["step 5/10 ━━━━━━━━━━──────────  2 steps/s  2 s left"]
-        screen.show(loop, standing(6))
+        screen.show(loop, status(6))
         assert shown.rows == ["step 6"]
-        screen.close(loop, standing(7, is_complete=True, seconds=3))
+        screen.close(loop, status(7, is_complete=True, seconds=3))
         assert shown.rows == ["step 7  took 3 s", ""]
 
 
 def test_what_a_program_prints_stands_above_the_lines() -> None:
     with watching() as shown:
         screen, first, second = TerminalScreen.of(shown), object(), object()
-        screen.show(first, standing(1))
-        screen.show(second, standing(2, label="epoch 1/2"))
+        screen.show(first, status(1))
+        screen.show(second, status(2, label="epoch 1/2"))
         assert shown.rows == ["step 1", "epoch 1/2 step 2"]
         print("a text that is longer than the lines are")
         assert shown.rows == ["a text that is longer than the lines are", ""]
-        screen.show(first, standing(3))
+        screen.show(first, status(3))
         assert shown.rows[1:] == ["step 3", "epoch 1/2 step 2"]
         print("no newline yet", end="")
-        screen.show(first, standing(4))
+        screen.show(first, status(4))
         assert shown.rows[1:] == ["no newline yet"]
         print(" but now", file=sys.stderr)
-        screen.show(first, standing(5))
+        screen.show(first, status(5))
         assert shown.rows[1:] == ["no newline yet but now", "step 5", "epoch 1/2 step 2"]
-        screen.close(first, standing(5))
-        screen.close(first, standing(6))  # once only
+        screen.close(first, status(5))
+        screen.close(first, status(6))  # once only
         assert shown.rows[2:] == ["step 5", "epoch 1/2 step 2"]
         assert isinstance(sys.stdout, PassingStream)
-        screen.close(second, standing(9))
+        screen.close(second, status(9))
         assert shown.rows[2:] == ["step 5", "step 9", ""]
 
 
@@ -136,22 +85,22 @@ def test_streams_are_those_of_the_program(monkeypatch: pytest.MonkeyPatch) -> No
         screen, loop = screen_of(sys.stderr), object()
         handler = logging.StreamHandler(shown)
         monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
-        screen.show(loop, standing(1))
+        screen.show(loop, status(1))
         assert screen_of(sys.stderr) is screen  # the next loop's
         assert behind(sys.stderr) is shown
         logging.getLogger().warning("said")
         assert shown.rows == ["said", ""]
-        screen.show(loop, standing(2))
+        screen.show(loop, status(2))
         assert sys.stdout.encoding == "utf-8"
         sys.stdout.writelines(["a\n", "b\n"])
         assert shown.rows == ["said", "a", "b", ""]
-        screen.show(loop, standing(2))
+        screen.show(loop, status(2))
         with pytest.raises(OSError, match="fileno"):
             sys.stdout.fileno()  # what writes by another way finds no line there
         assert shown.rows == ["said", "a", "b", ""]
         mine = io.StringIO()
         monkeypatch.setattr(sys, "stdout", mine)
-        screen.close(loop, standing(3))
+        screen.close(loop, status(3))
         assert sys.stdout is mine
         assert handler.stream is shown
         monkeypatch.setattr(sys, "stdout", shown)
@@ -178,13 +127,13 @@ def test_every_text_comes_out_whole(deeds: list[Any]) -> None:
                     sys.stdout.write(deed)
                     bare.write(deed)
                 elif deed[1] == "show":
-                    screen.show(deed[0], standing(7, label=f"<{deed[0]}>"))
+                    screen.show(deed[0], status(7, label=f"<{deed[0]}>"))
                     open_loops.add(deed[0])
                 elif deed[0] in open_loops:
-                    screen.close(deed[0], standing(9, label=f"<{deed[0]}>"))
+                    screen.close(deed[0], status(9, label=f"<{deed[0]}>"))
                     open_loops.discard(deed[0])
             for each in open_loops:
-                screen.close(each, standing(9, label=f"<{each}>"))
+                screen.close(each, status(9, label=f"<{each}>"))
             assert sys.stdout is made
         finally:
             sys.stdout = before
@@ -207,34 +156,34 @@ def test_who_cannot_be_reached_is_no_error(monkeypatch: pytest.MonkeyPatch) -> N
             raise BrokenPipeError
 
     screen = screen_of(Broken())
-    screen.show(1, standing(1))
-    screen.close(1, standing(1))
+    screen.show(1, status(1))
+    screen.close(1, status(1))
     gone = io.StringIO()
     lines = screen_of(gone)
     assert isinstance(lines, LogLines)
     gone.close()
-    lines.show(1, standing(1))
-    lines.close(1, standing(2))
+    lines.show(1, status(1))
+    lines.close(1, status(2))
 
 
 def test_a_dumb_terminal_and_a_pipe_have_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
     made = Terminal()
     screen = screen_of(made)
-    screen.show(1, standing(1, 5))
-    screen.close(1, standing(2, 5))  # an error says the rest
-    screen.close(1, standing(5, 5, is_complete=True, seconds=61, rate=4.0))
+    screen.show(1, status(1, 5))
+    screen.close(1, status(2, 5))  # an error says the rest
+    screen.close(1, status(5, 5, is_complete=True, seconds=61, rate=4.0))
     assert made.rows == ["step 1 of 5", "step 5 of 5, 4 steps/s, took 1:01", ""]
 
 
 def test_a_stream_without_bars_has_plain_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     made = Terminal()
-    made.encoding = "latin-1"  # type: ignore[assignment]
+    made.encoding = "latin-1"
     screen = TerminalScreen(made)
-    screen.show(1, standing(5, 10))
+    screen.show(1, status(5, 10))
     assert "step 5/10 ##########.........." in made.rows[0]
-    screen.close(1, standing(5, 10))
+    screen.close(1, status(5, 10))
 
 
 @pytest.mark.parametrize("without", ["", "1"])
@@ -244,7 +193,7 @@ def test_colour_is_for_those_who_want_it(monkeypatch: pytest.MonkeyPatch, withou
     written: list[str] = []
     made = Terminal()
     monkeypatch.setattr(made, "write", written.append)
-    TerminalScreen(made).show(1, standing(5, 10))
+    TerminalScreen(made).show(1, status(5, 10))
     assert ("\x1b[36m" in "".join(written)) is (not without)
 
 
@@ -272,10 +221,10 @@ def test_a_notebook_updates_one_output(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "IPython.display", inner)
     screen = screen_of(sys.stderr)
     assert isinstance(screen, NotebookLine)
-    screen.show("a", standing(1))
-    screen.show("b", standing(2))
-    screen.close("a", standing(3))
-    screen.close("b", standing(4))
+    screen.show("a", status(1))
+    screen.show("b", status(2))
+    screen.close("a", status(3))
+    screen.close("b", status(4))
     assert said == [("display", "step 1"), ("display", "step 2"), ("update", "step 3"), ("update", "step 4")]
 
 

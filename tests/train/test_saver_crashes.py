@@ -18,7 +18,7 @@ import pytest
 import flowengine as fe
 from flowengine.checkpoint import V1Writer, open_checkpoint
 from flowengine.checkpoint.state import latest_checkpoint
-from flowengine.testing.disks import Recorder, disks_after
+from tests.tools.disks import Recorder, disks_after
 
 
 def counting() -> fe.Graph:

@@ -14,8 +14,8 @@ import pytest
 
 import flowengine as fe
 from flowengine.core.arrays import to_array
-from flowengine.testing.recorded import open_case
 from flowengine.train.saveables import of_graph
+from tests.tools.recorded import open_case
 
 TENSORFLOW = os.environ.get("FLOWENGINE_TENSORFLOW_PYTHON")
 HERE = Path(__file__).resolve().parent

@@ -15,7 +15,6 @@ import trio.testing
 from flowengine.core.errors import (
     FailedPreconditionError,
 )
-from flowengine.testing.links import KEY, identity
 from flowengine.transport.connection import Connection
 from flowengine.transport.dialling import connect
 from flowengine.transport.limits import (
@@ -26,6 +25,7 @@ from flowengine.transport.server import listen, serve
 from flowengine.transport.streams.inproc import stream_pair
 from flowengine.transport.streams.schemes import ByteStream
 from flowengine.transport.wire.states import Side
+from tests.tools.links import KEY, identity
 
 LIMITS = Limits(heartbeat_seconds=1, silence_seconds=5, frame_seconds=20, handshake_seconds=3)
 linux_only = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="counts through /proc")

@@ -11,7 +11,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from flowengine.core.errors import CancelledError, InvalidArgumentError
 from flowengine.core.rendezvous import RendezvousKey
-from flowengine.testing.links import ConnectionLink
 from flowengine.transport import events as e
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError, LocalProtocolError
@@ -19,6 +18,7 @@ from flowengine.transport.limits import ENTRY_BYTES, INLINE_BYTES_MAX, Limits
 from flowengine.transport.tensors.credit import push_cost
 from flowengine.transport.wire.payload import Payload
 from flowengine.transport.wire.states import State
+from tests.tools.links import ConnectionLink
 
 LIMITS = Limits(
     calls_max=4,

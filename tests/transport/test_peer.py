@@ -21,7 +21,6 @@ from flowengine.core.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from flowengine.testing.links import KEY, FaultyStream, identity
 from flowengine.transport.dialling import connect
 from flowengine.transport.errors import ConnectionLostError, LocalProtocolError, RemoteProtocolError
 from flowengine.transport.limits import (
@@ -31,6 +30,7 @@ from flowengine.transport.limits import (
 from flowengine.transport.peer import IncomingCall, Peer, Reply, Service
 from flowengine.transport.server import listen, serve
 from flowengine.transport.wire.identity import new_key
+from tests.tools.links import KEY, FaultyStream, identity
 from tests.transport.peers import joined, served
 
 

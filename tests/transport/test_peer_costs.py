@@ -16,7 +16,6 @@ import trio.testing
 from flowengine.core.errors import (
     FailedPreconditionError,
 )
-from flowengine.testing.links import KEY, identity, output
 from flowengine.transport.connection import Connection
 from flowengine.transport.dialling import connect
 from flowengine.transport.limits import (
@@ -30,6 +29,7 @@ from flowengine.transport.wire.payload import Payload
 from flowengine.transport.wire.placing import place_pieces
 from flowengine.transport.wire.prefix import data_prefix
 from flowengine.transport.wire.states import Side
+from tests.tools.links import KEY, identity, output
 from tests.transport.peers import linux_only, listening_peer, open_by_hand, served
 
 

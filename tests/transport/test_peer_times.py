@@ -13,7 +13,6 @@ import trio.testing
 from flowengine.core.errors import (
     UnavailableError,
 )
-from flowengine.testing.links import KEY, ConnectionLink, FaultyStream, identity, output
 from flowengine.transport import events as e
 from flowengine.transport.calls.serving import ServedCalls
 from flowengine.transport.connection import Connection
@@ -24,6 +23,7 @@ from flowengine.transport.wire import messages as m
 from flowengine.transport.wire.payload import Payload
 from flowengine.transport.wire.prefix import message_prefix
 from flowengine.transport.wire.states import Side
+from tests.tools.links import KEY, ConnectionLink, FaultyStream, identity, output
 from tests.transport.peers import LIMITS, Counted, joined, listening_peer, open_by_hand
 
 

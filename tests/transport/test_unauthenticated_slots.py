@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowengine.core.errors import FailedPreconditionError, OpError
-from flowengine.testing.links import KEY, identity, output
 from flowengine.transport.calls.service import Reply, Service
 from flowengine.transport.connection import Connection
 from flowengine.transport.dialling import connect
@@ -27,6 +26,7 @@ from flowengine.transport.streams.schemes import Scheme, register_scheme
 from flowengine.transport.unauthenticated_slots import Lobby, LobbyPlace, origin_of
 from flowengine.transport.wire.states import Side
 from tests.conftest import PROFILE
+from tests.tools.links import KEY, identity, output
 
 #: Connections that say nothing; 512 have a place.
 SILENT = 2000 if PROFILE == "nightly" else 1000

@@ -8,6 +8,10 @@ are used again. Variables take what the variable scope around says (initialiser,
 Errors: InvalidArgumentError where shapes or words do not fit.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from flowengine.client.layers.attention import attention, multi_head_attention
 from flowengine.client.layers.base import Activation, LayerEnd, LayerOptions, LayerWeights
 from flowengine.client.layers.convolution import conv1d, conv2d, conv3d
@@ -31,6 +35,7 @@ from flowengine.client.layers.separable import (
 )
 from flowengine.client.layers.transposed import conv1d_transpose, conv2d_transpose, conv3d_transpose
 from flowengine.client.layers.windows import ChannelOrder, ConvolutionOptions, WindowOptions
+from flowengine.core.missing import public_module
 
 __all__ = [
     "Activation",
@@ -67,3 +72,6 @@ __all__ = [
     "separable_conv1d",
     "separable_conv2d",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_module(__name__, __all__)

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeAlias, TypedDict
 
 from flowengine.client.arguments import check_options
+from flowengine.client.named import activation_of, check_functions
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.graphs.conversion import convert
@@ -17,15 +18,15 @@ from flowengine.graphs.tensor import Tensor
 from flowengine.graphs.variables import initializers, keys
 from flowengine.graphs.variables.scopes import Reuse, VariableScope
 
-#: A function of a tensor, such as `fe.nn.relu`; None leaves it as it is.
-Activation: TypeAlias = Callable[[Tensor], Tensor] | None
+#: A function of a tensor, such as `fe.nn.relu`, or its name, "relu"; None leaves the tensor as it is.
+Activation: TypeAlias = Callable[[Tensor], Tensor] | str | None
 
 
 class LayerWeights(TypedDict, total=False):
     """Options of a layer's variables, each None unless it is given.
 
-    ..._initializer   what makes the first value: see `fe.initializers`. Of a kernel the scope's, else
-                      glorot_uniform; of a bias zeros
+    ..._initializer   makes the first value: a function of `fe.initializers` or its name, "he_normal". Of a
+                      kernel the scope's, else glorot_uniform; of a bias zeros
     ..._regularizer   a function of the variable; what it gives is listed under "regularization_losses"
     ..._constraint    a function that optimizers apply to a new value
     trainable         whether optimizers change them; True unless it is given
@@ -76,6 +77,7 @@ def scope_of(
 ) -> AbstractContextManager[VariableScope]:
     """As `layer_scope`, of a layer that is given options; ConstructionTypeError for unknown ones."""
     check_options(f"layers.{what}", options, known)
+    check_functions(options)
     return layer_scope(graph, options.get("name"), what, options.get("reuse"))
 
 
@@ -113,8 +115,9 @@ def ended(
         filled = {**options, "bias_initializer": options.get("bias_initializer") or initializers.zeros()}
         offset = weight(graph, "bias", [units], x.dtype.base, filled, "bias")
         result = graph.ops.BiasAdd(x, offset, data_format="NHWC" if axis == -1 else "NCHW")
-    if activation is not None:
-        result = activation(result)
+    applied = activation_of(activation)
+    if applied is not None:
+        result = applied(result)
     regularizer = options.get("activity_regularizer")
     if regularizer is not None:
         with graph.name_scope("ActivityRegularizer"):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from flowengine.client import embedding as embeddings
+from flowengine.client.arguments import training_flag
 from flowengine.client.layers.base import (
     Activation,
     LayerOptions,
@@ -18,6 +19,7 @@ from flowengine.client.layers.base import (
     scope_of,
     weight,
 )
+from flowengine.client.named import activation_of
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.graphs.conversion import convert, graph_of
@@ -31,14 +33,17 @@ from flowengine.graphs.variables.scopes import Reuse
 def dense(inputs: Any, units: int, activation: Activation = None, **options: Unpack[LayerOptions]) -> Tensor:
     """`activation(inputs @ kernel + bias)`, along the last axis.
 
-    inputs    (D_1, ..., D_r, I) of floats, r at least 1, I known
-    kernel    (I, units), `dense/kernel`; bias (units,), `dense/bias`
-    options   see `LayerOptions`
-    returns   (D_1, ..., D_r, units) of the type of inputs
+    inputs       (D_1, ..., D_r, I) of floats, r at least 1, I known
+    activation   a function of a tensor or its name, such as "relu"; see `Activation`
+    kernel       (I, units), `dense/kernel`; bias (units,), `dense/bias`
+    options      see `LayerOptions`
+    returns      (D_1, ..., D_r, units) of the type of inputs
 
-    Raises InvalidArgumentError where I is not known, or there is no axis before it.
+    Raises InvalidArgumentError where I is not known, there is no axis before it, or nothing has this name.
+
+        hidden = fe.layers.dense(images, 128, "relu", kernel_initializer="he_normal")
     """
-    graph = graph_of(inputs)
+    graph, activation = graph_of(inputs), activation_of(activation)
     with scope_of(graph, "dense", options, LayerOptions):
         x = convert(graph, inputs)
         kernel = weight(graph, "kernel", [known_size("dense", x, -1), units], x.dtype.base, options)
@@ -91,6 +96,7 @@ def dropout(
         raise InvalidArgumentError(f"layers.dropout: rate is {rate}; it is at least 0 and less than 1")
     with graph.name_scope(name or "dropout"):
         x = convert(graph, inputs)
+        training = training_flag(graph, "layers.dropout", training)
         if isinstance(training, Tensor):
             chosen: Tensor = graph.ops.SelectV2(training, dropped(x, rate, noise_shape, seed), x)
             return chosen

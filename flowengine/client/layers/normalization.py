@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from flowengine.client.arguments import training_flag
 from flowengine.client.layers.base import known_size, layer_scope
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
@@ -83,6 +84,7 @@ def batch_normalization(
         mean = variable("moving_mean", moving_mean_initializer or zeros, False)
         variance = variable("moving_variance", moving_variance_initializer or ones, False)
         normalization = _Normalization(graph, x, place, epsilon, gamma, beta, mean, variance, momentum)
+        training = training_flag(graph, "layers.batch_normalization", training)
         has_op = rank == 4 and place in _IMAGE_FORMATS and kind is dtypes.float32
         if fused and not has_op:
             raise InvalidArgumentError(

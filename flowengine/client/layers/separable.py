@@ -28,7 +28,7 @@ class DepthwiseOptions(LayerEnd, ChannelOrder, total=False):
 
     depth_multiplier   how many channels are made of each, 1 unless it is given
     dilation_rate      how far apart the elements of a window are, 1 unless it is given
-    activation         applied at the end, a function of a tensor
+    activation         applied at the end, a function of a tensor or its name
     depthwise_...      initializer, regularizer, constraint of the kernel; bias_... those of the bias; see
                        `LayerWeights`
     trainable          whether optimizers change the variables; True unless it is given

@@ -23,7 +23,7 @@ class ChannelOrder(TypedDict, total=False):
 class WindowOptions(LayerOptions, ChannelOrder, total=False):
     """Options of a layer with a window, a kernel and a bias: `LayerOptions`, `ChannelOrder`, and
 
-    activation   applied at the end, a function of a tensor; None leaves the result as it is
+    activation   applied at the end, a function of a tensor or its name; None leaves the result as it is
     """
 
     activation: Activation

@@ -11,6 +11,10 @@ one step it may be read before or after. Weights are a scalar or of the rank of 
 dimension 1 or its own. Errors: InvalidArgumentError where shapes do not fit.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from flowengine.client.metrics.accumulators import METRIC_VARIABLES, Metric
 from flowengine.client.metrics.at_k import (
     average_precision_at_k,
@@ -46,6 +50,7 @@ from flowengine.client.metrics.means import (
     percentage_below,
     root_mean_squared_error,
 )
+from flowengine.core.missing import public_module
 
 __all__ = [
     "METRIC_VARIABLES",
@@ -83,3 +88,6 @@ __all__ = [
     "true_positives",
     "true_positives_at_thresholds",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_module(__name__, __all__)

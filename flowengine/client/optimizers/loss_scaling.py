@@ -11,6 +11,7 @@ from typing import Any
 from flowengine.client.optimizers.optimizer import Optimizer, Pair
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.gradients.values import Gradient, IndexedSlices
+from flowengine.graphs.given import need_graph
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.graphs.variables.variable import GraphVariable
@@ -51,6 +52,7 @@ class LossScaling(Optimizer):
 
     def scale(self, graph: Graph) -> GraphVariable:
         """The variable that holds the scale in a graph: () float32."""
+        need_graph(graph, "scaling.scale(graph)")
         if (graph, "current_loss_scale") not in self._others:
             with graph.scopes.outside(), graph.name_scope(None):
                 for name, value, dtype in (

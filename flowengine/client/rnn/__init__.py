@@ -6,6 +6,10 @@
 Names of variables are TensorFlow 1's: `rnn/multi_rnn_cell/cell_0/lstm_cell/kernel`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from flowengine.client.rnn.attention import (
     AlignmentHistory,
     AttentionMechanism,
@@ -43,6 +47,7 @@ from flowengine.client.rnn.decoder import (
 )
 from flowengine.client.rnn.dynamic import RawStep, bidirectional_dynamic_rnn, dynamic_rnn, raw_rnn
 from flowengine.client.rnn.wrappers import DeviceWrapper, DropoutWrapper, MultiRNNCell, ResidualWrapper
+from flowengine.core.missing import public_module
 
 __all__ = [
     "AlignmentHistory",
@@ -81,3 +86,6 @@ __all__ = [
     "raw_rnn",
     "tile_batch",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_module(__name__, __all__)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from flowengine.client.layers.core import dense
-from flowengine.client.rnn.cell import RNNCell
+from flowengine.client.rnn.cell import RNNCell, check_zero_state
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
@@ -218,7 +218,11 @@ class AttentionWrapper(RNNCell):
         return self.attention_size if self._output_attention else self._cell.output_size
 
     def zero_state(self, graph: Graph, batch_size: Any, dtype: Any = "float32") -> AttentionState:
-        """Zeros, also where the length of the memory is known to the run only."""
+        """Return zeros, also where the length of the memory is known to the run only.
+
+        Arguments and errors are those of `RNNCell.zero_state`.
+        """
+        check_zero_state(graph, batch_size)
         ops = graph.ops
         cell_state = self._cell.zero_state(graph, batch_size, dtype)
         shape = ops.Shape(self._mechanism.values)

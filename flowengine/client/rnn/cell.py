@@ -11,10 +11,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
-from flowengine.graphs.conversion import convert, graph_of
+from flowengine.graphs.conversion import convert, graph_of, stands_for_tensor
+from flowengine.graphs.errors import ConstructionTypeError
+from flowengine.graphs.given import need_graph
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.structures import flatten, map_structure
 from flowengine.graphs.tensor import Tensor
@@ -73,8 +77,15 @@ class RNNCell(ABC):
     def zero_state(self, graph: Graph, batch_size: Any, dtype: Any = "float32") -> Any:
         """A state of zeros: tensors (batch_size, size) of dtype in a structure as `state_size`.
 
+        graph        of the tensors, as the cell has none before its first call
         batch_size   a number, or an int32 scalar Tensor
+
+        Raises InvalidArgumentError, also a TypeError, for another graph or batch size, as where the graph is
+        left out.
+
+            state = cell.zero_state(graph, 32, "float32")
         """
+        check_zero_state(graph, batch_size)
         kind = as_dtype(dtype)
         with graph.name_scope(f"{type(self).__name__}ZeroState"):
             return map_structure(lambda size: zeros_of(graph, batch_size, size, kind), self.state_size)
@@ -90,6 +101,16 @@ class RNNCell(ABC):
             self._variables[name] = variable
         with self._graph.scopes.outside():
             return convert(self._graph, getattr(variable, "snapshot", variable))
+
+
+def check_zero_state(graph: Any, batch_size: Any) -> None:
+    """Check the arguments of `zero_state`; ConstructionTypeError with the call to write."""
+    need_graph(graph, 'cell.zero_state(graph, batch_size, dtype="float32")')
+    is_number = isinstance(batch_size, int | np.integer) and not isinstance(batch_size, bool)
+    if not is_number and not stands_for_tensor(batch_size):
+        raise ConstructionTypeError(
+            f"zero_state: batch_size is {batch_size!r:.80}; it must be a number or an int32 scalar Tensor"
+        )
 
 
 def zeros_of(graph: Graph, batch_size: Any, size: Any, dtype: DType) -> Tensor:

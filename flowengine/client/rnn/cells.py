@@ -1,7 +1,8 @@
 """Cells that compute: basic, LSTM in its variants, GRU.
 
-Activations are functions of a tensor; `tanh` unless they are given. Initialisers are those of the variable
-scope unless they are given; a bias is zero at first.
+Activations are functions of a tensor or their names, such as "relu"; `tanh` unless they are given.
+Initializers, functions of `fe.initializers` or their names, are those of the variable scope unless they are
+given; a bias is zero at first.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
+from flowengine.client.named import activation_of, check_functions
 from flowengine.client.rnn.cell import RNNCell, depth
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 from flowengine.graphs.variables import initializers
 
-CellActivation: TypeAlias = Callable[[Tensor], Tensor]
+#: A function of a tensor, such as `fe.nn.relu`, or its name, "relu".
+CellActivation: TypeAlias = Callable[[Tensor], Tensor] | str
 
 
 class LSTMStateTuple(NamedTuple):
@@ -42,6 +45,17 @@ def _tanh(x: Tensor) -> Tensor:
     return result
 
 
+def _activation(given: CellActivation | None) -> Callable[[Tensor], Tensor]:
+    """The function that a cell applies: tanh unless another one is given."""
+    if given is None:
+        return _tanh
+    return activation_of(given) or _unchanged
+
+
+def _unchanged(x: Tensor) -> Tensor:
+    return x
+
+
 def _sigmoid(x: Tensor) -> Tensor:
     result: Tensor = x.graph.ops.Sigmoid(x)
     return result
@@ -57,7 +71,7 @@ class BasicRNNCell(RNNCell):
         self, units: int, *, activation: CellActivation | None = None, name: str | None = None
     ) -> None:
         super().__init__("basic_rnn_cell", name)
-        self._units, self._activation = units, activation or _tanh
+        self._units, self._activation = units, _activation(activation)
 
     @property
     def state_size(self) -> int:
@@ -95,7 +109,8 @@ class GRUCell(RNNCell):
         name: str | None = None,
     ) -> None:
         super().__init__("gru_cell", name)
-        self._units, self._activation = units, activation or _tanh
+        self._units, self._activation = units, _activation(activation)
+        check_functions({"kernel_initializer": kernel_initializer, "bias_initializer": bias_initializer})
         self._kernel_initializer, self._bias_initializer = kernel_initializer, bias_initializer
 
     @property
@@ -156,7 +171,8 @@ class LSTMCell(RNNCell):
         default_name: str = "lstm_cell",
     ) -> None:
         super().__init__(default_name, name)
-        self._units, self._activation, self._initializer = units, activation or _tanh, initializer
+        check_functions({"cell_initializer": initializer})
+        self._units, self._activation, self._initializer = units, _activation(activation), initializer
         self._peepholes, self._forget_bias = use_peepholes, forget_bias
         self._cell_clip, self._proj, self._proj_clip = cell_clip, num_proj, proj_clip
 
@@ -243,7 +259,7 @@ class LayerNormLSTMCell(RNNCell):
         name: str | None = None,
     ) -> None:
         super().__init__("layer_norm_basic_lstm_cell", name)
-        self._units, self._activation, self._forget_bias = units, activation or _tanh, forget_bias
+        self._units, self._activation, self._forget_bias = units, _activation(activation), forget_bias
         self._gain, self._shift = norm_gain, norm_shift
 
     @property

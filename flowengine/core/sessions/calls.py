@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any, Final, TypeGuard, TypeVar, cast
 
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.session_view import SessionView
+from flowengine.core.sessions.view import SessionView
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from flowengine.core.missing import public_module
 from flowengine.graphs.functions.activations import (
     bias_add,
     crelu,
@@ -103,3 +106,6 @@ __all__ = [
     "xw_plus_b",
     "zero_fraction",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_module(__name__, __all__)

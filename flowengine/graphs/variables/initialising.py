@@ -34,7 +34,7 @@ class SessionVariables(ABC):
         """See `Session.run`."""
 
     @tracebacks.hides_engine
-    async def uninitialised(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
+    async def uninitialized(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
         """Those of the variables that have no value, by default of all that the graph lists.
 
         They are the graph's collections "variables" and "local_variables".
@@ -48,17 +48,17 @@ class SessionVariables(ABC):
         return [each for each, has_value in zip(listed, known, strict=True) if not has_value]
 
     @tracebacks.hides_engine
-    async def initialise(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
-        """Give variables that have no value their first one, and return those; by default as `uninitialised`.
+    async def initialize(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
+        """Give variables that have no value their first one, and return those; by default as `uninitialized`.
 
-        A variable whose initial value is made from others is set after these. What is initialised already,
+        A variable whose initial value is made from others is set after these. What is initialized already,
         by a checkpoint or another session, stays as it is. Cancelled or failed, some have their values.
         Raises InvalidArgumentError for variables whose initial values need each other.
 
         Where no variables are given, the session's first call then runs what the graph lists as
         "table_initializer": tables are filled, and iterators that are listed there begin.
         """
-        missing = await self.uninitialised(variables)
+        missing = await self.uninitialized(variables)
         for group in _in_order(self.graph, missing):
             await self.run([], targets=[each.initializer for each in group])
         if variables is None and not self._has_filled:
@@ -67,6 +67,8 @@ class SessionVariables(ABC):
                 await self.run([], targets=fillers)
             self._has_filled = True
         return missing
+
+    initialise, uninitialised = initialize, uninitialized
 
 
 def _fillers(graph: NodeGraph) -> list[str]:

@@ -19,7 +19,9 @@ import numpy as np
 from flowengine.core.arrays import to_array
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.missing import public_module
 from flowengine.core.shapes import TensorShape
+from flowengine.core.suggest import did_you_mean
 from flowengine.graphs.seeds import seeds_for
 from flowengine.graphs.tensor import Tensor
 
@@ -231,6 +233,23 @@ def lecun_normal(*, seed: int | None = None) -> ScaledInitializer:
     return variance_scaling(1.0, "fan_in", "truncated_normal", seed=seed)
 
 
+def get(given: str | Initializer) -> Initializer:
+    """Return an initializer by its name in this module, such as "zeros" or "glorot_uniform"; others as given.
+
+    By name each has its default arguments: write `fe.initializers.normal(stddev=0.1)` for other ones. Raises
+    InvalidArgumentError for an unknown name, listing those that there are.
+
+        v = graph.get_variable("v", [3, 4], initializer="he_normal")
+    """
+    if not isinstance(given, str):
+        return given
+    if given not in _NAMED:
+        raise InvalidArgumentError(
+            f"there is no initializer {given!r}{did_you_mean(given, _NAMED)} (there are: {', '.join(_NAMED)})"
+        )
+    return _NAMED[given]()
+
+
 def fans(shape: Sequence[int]) -> tuple[float, float]:
     """How many inputs and outputs a weight of this shape connects."""
     if not shape:
@@ -295,10 +314,29 @@ def _normal(
     return moved
 
 
+#: {name: a function that makes the initializer with its default arguments}
+_NAMED: Final[dict[str, Callable[[], Initializer]]] = {
+    "glorot_normal": glorot_normal,
+    "glorot_uniform": glorot_uniform,
+    "he_normal": he_normal,
+    "he_uniform": he_uniform,
+    "identity": identity,
+    "lecun_normal": lecun_normal,
+    "lecun_uniform": lecun_uniform,
+    "normal": normal,
+    "ones": ones,
+    "orthogonal": orthogonal,
+    "truncated_normal": truncated_normal,
+    "uniform": uniform,
+    "variance_scaling": variance_scaling,
+    "zeros": zeros,
+}
+
 __all__ = [
     "ScaledInitializer",
     "constant",
     "fans",
+    "get",
     "glorot_normal",
     "glorot_uniform",
     "he_normal",
@@ -314,3 +352,6 @@ __all__ = [
     "variance_scaling",
     "zeros",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_module(__name__, __all__)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         VariableScope,
         VariableScopes,
     )
+    from flowengine.graphs.variables.summary import GraphSummary
     from flowengine.graphs.variables.variable import GraphVariable
 
     class VariableOptions(TypedDict, total=False):
@@ -81,6 +82,21 @@ class GraphVariables:
         from flowengine.graphs.meta_graph import to_meta_graph
 
         return to_meta_graph(cast("Graph", self), self.collections)
+
+    def summary(self, *, scopes_only: bool | None = None) -> GraphSummary:
+        """Return the variables by scope, with shapes, dtypes and sizes, and whether they are trained.
+
+        scopes_only   whether the table has a row for each scope alone; by default for more than 100 variables
+
+        `str` of it and a notebook show a table. It has `parameters`, `trainable_parameters` and `bytes`, and
+        `variables`. Those of metrics and other local variables are left out. A GraphDef lists no variables:
+        they are found by their nodes, and nobody knows which of them are trained.
+
+            print(graph.summary())
+        """
+        from flowengine.graphs.variables.summary import summarized
+
+        return summarized(cast("Graph", self), scopes_only=scopes_only)
 
     # -- variables ---------------------------------------------------------------------------------
 

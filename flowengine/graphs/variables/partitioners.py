@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.missing import public_module
 from flowengine.core.shapes import TensorShape
 
 
@@ -79,3 +81,6 @@ def _known(shape: TensorShape) -> tuple[int, ...]:
 
 
 __all__ = ["by_shard_bytes", "fixed_size", "min_max"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_module(__name__, __all__)

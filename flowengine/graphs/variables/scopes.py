@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from flowengine.core.dtypes import DType, as_dtype
+from flowengine.core.dtypes import DType, as_dtype, string
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.tensor import Tensor
@@ -183,6 +183,10 @@ class VariableScopes:
             initializer = default_initializer(name, dtype)
         if isinstance(initializer, type):
             initializer = initializer()
+        if isinstance(initializer, str) and dtype is not string:
+            from flowengine.graphs.variables.initializers import get
+
+            initializer = get(initializer)
         if not callable(initializer) and shape is not None:
             raise InvalidArgumentError(
                 f"variable '{name}': {initializer!r} is a value, whose shape is its own; leave shape= out or "

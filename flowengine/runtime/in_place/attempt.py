@@ -29,7 +29,7 @@ ELSEWHERE: Final = NotInPlace.ELSEWHERE
 LATER: Final = NotInPlace.LATER
 
 
-class RestOfStep(NamedTuple):
+class UnfinishedStep(NamedTuple):
     """What is left of a step after its slice in place: a coroutine function for the run."""
 
     run: Callable[[], Awaitable[Any]]
@@ -46,7 +46,7 @@ def begin_in_place(
     give: Callable[[list[Any]], Any],
     tell: Callable[[OpError], None],
 ) -> Any:
-    """Run one slice of a step: what `give` makes of its results, a `RestOfStep`, ELSEWHERE or LATER.
+    """Run one slice of a step: what `give` makes of its results, a `UnfinishedStep`, ELSEWHERE or LATER.
 
     Only a plan in its final form qualifies, on one device, whose steps cannot wait and usually end within
     their slice; not where memory is counted, nor with what is fed from other memories or takes long to read.
@@ -91,7 +91,7 @@ def begin_in_place(
             tell(error)
             raise
 
-    return RestOfStep(go_on)
+    return UnfinishedStep(go_on)
 
 
-__all__ = ["ELSEWHERE", "LATER", "NotInPlace", "RestOfStep", "begin_in_place"]
+__all__ = ["ELSEWHERE", "LATER", "NotInPlace", "UnfinishedStep", "begin_in_place"]

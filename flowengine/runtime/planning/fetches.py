@@ -12,15 +12,18 @@ keeps no structure after the step; a function of `make_callable` keeps its own c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
+from flowengine.core.dtypes import resource
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.names import parse_tensor_name
 from flowengine.graphs.structures import field_names, maker_of, parts_of, with_parts
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.ir.graph import NodeGraph, OutputPort
+from flowengine.ir.traits import GivesVariable, ValueOf
 
 #: The name of the method by which an object says what is fetched for it: a structure of tensors or names.
 FETCH_HOOK: Final = "__flowengine_fetch__"
@@ -127,6 +130,8 @@ class FetchPlan:
         slots = []
         for leaf in leaves:
             name = None if leaf is None else name_of(graph, leaf)
+            if type(leaf) is str:
+                name = value_of_variable(graph, leaf) or leaf
             if name is not None and ":" in name:
                 slots.append(index.setdefault(port_of(graph, name), len(index)))
                 continue
@@ -247,7 +252,26 @@ def _identified(graph: NodeGraph) -> str:
     return f"{graph!r} at {id(graph):#x}"
 
 
+def value_of_variable(graph: NodeGraph, name: str) -> str | None:
+    """The tensor with the value of the variable whose handle a fetch names, 'v' or 'v:0'.
+
+    None for any other name, and where no node of the graph reads the variable.
+    """
+    node = graph.nodes.get(name.removesuffix(":0"))
+    if node is None or not node.has(GivesVariable) or node.output_types[0].base is not resource:
+        return None
+    port = OutputPort(node.name, 0)
+    readers = (each for each in graph if port in each.inputs and each.has(ValueOf))
+    return next((f"{each.name}:0" for each in readers if not each.control_inputs), None)
+
+
 def _similar(graph: NodeGraph, name: str) -> str:
+    parts = [each for each in graph.nodes if re.fullmatch(rf"{re.escape(name)}/part_\d+", each)]
+    if parts:
+        return (
+            f"a variable of this name is kept in {len(parts)} parts; fetch the PartitionedVariable that "
+            f"get_variable returned, or the parts by their names, '{parts[0]}:0' and so on"
+        )
     from difflib import get_close_matches
 
     close = get_close_matches(name, list(graph.nodes)[:20_000], n=3)

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from flowengine.ir.frames import FramePath
 from flowengine.ir.graph import NodeGraph, OutputPort
 from flowengine.resources.function_calls import FunctionCaller
+from flowengine.runtime.lanes import HEAVY_MICROSECONDS
 from flowengine.runtime.planning.items import KIND_NAMES, Edge, Item, Kind, MergeEdge, StaticFrame
 from flowengine.runtime.planning.offloaded_run_items import StretchItems
 from flowengine.runtime.planning.timings import PlanTimes
@@ -102,3 +103,35 @@ def kernel_summary(plan: Plan) -> Mapping[str, int]:
         name = KIND_NAMES[item.kind]
         counts[name] = counts.get(name, 0) + 1
     return counts
+
+
+def form_of(plan: Plan) -> str:
+    """Return the form of a plan as text: for each item its block or op, and where it runs.
+
+    Steps of two plans with equal texts run alike.
+    """
+    has_stretches = plan.stretch_items.are_worth_it()
+    lines = []
+    for item in plan.items:
+        lane = _lane(item, plan, has_stretches=has_stretches)
+        lines.append(f"{item.name}: {_described(item)}; {lane}")
+    return "\n".join(lines) or "nothing to run"
+
+
+def _described(item: Item) -> str:
+    if item.kind == Kind.REGION:
+        names = [unit.name for unit in item.node.attrs["program"].units]
+        return f"block of {len(names)}: {', '.join(names)}"
+    members = getattr(item.node.attrs.get("program"), "names", None)
+    if members is not None:
+        return f"{item.node.op} of {len(members)}: {', '.join(sorted(members))}"
+    return item.node.op
+
+
+def _lane(item: Item, plan: Plan, *, has_stretches: bool) -> str:
+    """Return where the item runs if it takes as long as it last did."""
+    if item.kind > Kind.GENERAL:
+        return {Kind.ASYNC: "a task", Kind.REGION: "inline"}.get(item.kind, KIND_NAMES[item.kind])
+    if item.times.microseconds <= HEAVY_MICROSECONDS:
+        return "inline"
+    return "a stretch" if has_stretches and item in plan.stretch_items.free else "a thread"

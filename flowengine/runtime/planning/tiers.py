@@ -24,8 +24,7 @@ from flowengine.passes.pipeline import heating
 from flowengine.runtime.in_place.eligibility import never_waits
 from flowengine.runtime.planning.binding import Functions
 from flowengine.runtime.planning.items import Kind
-from flowengine.runtime.planning.plan import Plan
-from flowengine.runtime.planning.plan_text import form_of
+from flowengine.runtime.planning.plan import Plan, form_of
 from flowengine.runtime.planning.planner import making_plan
 from flowengine.runtime.planning.timings import InPlaceTimes, Learned, Record
 from flowengine.runtime.turn_queue import SLICE_SECONDS

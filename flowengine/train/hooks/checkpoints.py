@@ -37,6 +37,9 @@ class Checkpoints(Hook):
     metric         name of the number by which a saver with `keep_best` keeps the best: see `LoopState.value`.
                    A checkpoint that is saved before the first evaluation has none
 
+    Beside each checkpoint lies the MetaGraphDef of the graph, `.meta`, whose "train_op" is the loop's step:
+    `flowengine run` and TensorFlow can go on from there.
+
     A step waits until a checkpoint that is due is complete. Cancelled, or killed, while it writes one, the
     one before stays the latest.
     """
@@ -109,7 +112,7 @@ class Checkpoints(Hook):
             self._is_settled = state.expects(self._metric, self._shown)
         if self.latest is None:
             # A folder that cannot be written, or a target that sees another one, shows at once.
-            await self._save(state)
+            await self.save(state)
 
     async def after_step(self, state: LoopState) -> None:
         if self._metric is not None and not self._is_settled:
@@ -118,13 +121,14 @@ class Checkpoints(Hook):
         if self._seconds is not None and trio.current_time() - self._when >= self._seconds:
             due = True
         if due:
-            await self._save(state)
+            await self.save(state)
 
     async def end(self, state: LoopState) -> None:
         if self._saved != state.step or self.latest is None:
-            await self._save(state)
+            await self.save(state)
 
-    async def _save(self, state: LoopState) -> None:
+    async def save(self, state: LoopState) -> None:
+        """Save now, as the checkpoint of `state.step` steps; cancelled, the one before stays the latest."""
         session, step = state.session, state.step
         path = os.path.join(self._folder, "model.ckpt")
         kept = {name: state_of(thing, name) for name, thing in self._state.items()}
@@ -134,7 +138,12 @@ class Checkpoints(Hook):
         # The notes first: a checkpoint counts from the moment at which the state file names it.
         await trio.to_thread.run_sync(lambda: notes.write(f"{path}-{step}", sync=sync, files=files))
         metric = self._metric_of(state)
-        self.latest = await self._saver.save(session, path, global_step=step, metric=metric)
+        if state.targets:
+            # What goes on from there runs this step, and not every one that the graph lists.
+            self._saver.description.train_op = tuple(state.targets)
+        self.latest = await self._saver.save(
+            session, path, global_step=step, metric=metric, write_meta_graph=True
+        )
         self._saved, self._when = step, trio.current_time()
 
     def _metric_of(self, state: LoopState) -> float | None:

@@ -29,6 +29,7 @@ class LoopState:
     values    what the last step returned
     metrics   {name: value} of the last evaluations
     stopped   why the loop is to end, or empty
+    targets   the nodes that each step runs for their effect; empty if a function makes the steps
     hooks     the loop's hooks, in their order
     fetched   what each step fetches; None if a function makes the steps
     has_run   whether this loop has made a step
@@ -39,6 +40,7 @@ class LoopState:
     values: Any = None
     metrics: dict[str, float] = field(default_factory=dict)
     stopped: str = ""
+    targets: Sequence[str] = ()
     hooks: Sequence[Hook] = ()
     fetched: FetchedValues | None = None
     has_run: bool = False

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from flowengine.train.progress.screens import NoScreen, Screen, screen_of
-from flowengine.train.progress.wording import Standing, numbers_among
+from flowengine.train.progress.wording import ProgressStatus, numbers_among
 
 #: The rate is that of about the last half minute: long enough to be steady, short enough to be of now.
 _RATE_SECONDS: Final = 30.0
@@ -30,6 +30,7 @@ class LoopProgress:
 
     total    how many steps there will be, those before the loop's first included; None if nobody knows
     quiet    whether to show nothing
+    only_on_terminals   whether to show nothing in a file or a pipe
     screen   where to show it; by default what fits `sys.stderr`
     clock    seconds
     """
@@ -39,11 +40,13 @@ class LoopProgress:
         total: int | None = None,
         *,
         quiet: bool = False,
+        only_on_terminals: bool = False,
         screen: Screen | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._total = total
         self._screen = NoScreen() if quiet else screen
+        self._only_on_terminals = only_on_terminals
         self._clock = clock
         self._due = float("inf")
         self._is_shown = False
@@ -55,10 +58,14 @@ class LoopProgress:
         #: Stands before the rest.
         self.label = ""
 
-    def begin(self, step: int) -> None:
-        """Begin to count at the step that the first one follows."""
+    def begin(self, step: int, total: int | None = None) -> None:
+        """Begin to count at the step that the first one follows.
+
+        total   how many steps there will be, if that shows only now
+        """
+        self._total = self._total if total is None else total
         if self._screen is None:
-            self._screen = screen_of(sys.stderr)
+            self._screen = screen_of(sys.stderr, only_on_terminals=self._only_on_terminals)
         self._began = self._clock()
         self._first = self._step = step
         self._marks.append((self._began, step))
@@ -75,7 +82,7 @@ class LoopProgress:
             return
         assert self._screen is not None
         self._is_shown = True
-        self._screen.show(self, self._standing(now))
+        self._screen.show(self, self._status(now))
         # From now on, so that a slow terminal is not what a loop waits for.
         self._due = now + self._screen.wait(now - self._began)
 
@@ -88,14 +95,20 @@ class LoopProgress:
         self._due = float("inf")
         if self._is_shown and self._screen is not None:
             self._is_shown = False
-            self._screen.close(self, self._standing(self._clock(), is_complete=error is None))
+            self._screen.close(self, self._status(self._clock(), is_complete=error is None))
         self._read = dict
 
-    def _standing(self, now: float, *, is_complete: bool = False) -> Standing:
+    def say(self, text: str) -> None:
+        """Show a text of several lines, unless it is quiet."""
+        if self._screen is None:
+            self._screen = screen_of(sys.stderr)
+        self._screen.say(text)
+
+    def _status(self, now: float, *, is_complete: bool = False) -> ProgressStatus:
         seconds = now - self._began
         rate = self._rate(self._began, self._first, now) if is_complete else self._recent_rate(now)
         numbers = numbers_among(self._read())
-        return Standing(self._step, self._total, rate, seconds, numbers, self.label, is_complete)
+        return ProgressStatus(self._step, self._total, rate, seconds, numbers, self.label, is_complete)
 
     def _recent_rate(self, now: float) -> float | None:
         marks = self._marks

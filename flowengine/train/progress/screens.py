@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from threading import RLock
 from typing import Any, Final, Protocol, TextIO
 
-from flowengine.train.progress.wording import Standing
+from flowengine.train.progress.wording import ProgressStatus
 
 #: One for all: several loops, in several threads, may write at once.
 LOCK: Final = RLock()
@@ -23,11 +24,14 @@ class Screen(Protocol):
     def wait(self, seconds: float) -> float:
         """Return how long nothing is to be shown, `seconds` after a loop has begun."""
 
-    def show(self, loop: object, standing: Standing) -> None:
+    def show(self, loop: object, status: ProgressStatus) -> None:
         """Show how far a loop has got, in place of what was shown before."""
 
-    def close(self, loop: object, standing: Standing) -> None:
+    def close(self, loop: object, status: ProgressStatus) -> None:
         """Show for the last time how far a loop has got that was shown before."""
+
+    def say(self, text: str) -> None:
+        """Show a text of several lines."""
 
 
 class NoScreen:
@@ -36,10 +40,13 @@ class NoScreen:
     def wait(self, seconds: float) -> float:
         return float("inf")
 
-    def show(self, loop: object, standing: Standing) -> None:
+    def show(self, loop: object, status: ProgressStatus) -> None:
         return
 
-    def close(self, loop: object, standing: Standing) -> None:
+    def close(self, loop: object, status: ProgressStatus) -> None:
+        return
+
+    def say(self, text: str) -> None:
         return
 
 
@@ -57,13 +64,17 @@ class LogLines:
     def wait(self, seconds: float) -> float:
         return min(max(seconds / 10, self._SECONDS), self._SECONDS_MAX)
 
-    def show(self, loop: object, standing: Standing) -> None:
+    def show(self, loop: object, status: ProgressStatus) -> None:
         with LOCK:
-            write(self._stream, f"{standing.line()}\n")
+            write(self._stream, f"{status.line()}\n")
 
-    def close(self, loop: object, standing: Standing) -> None:
-        if standing.is_complete:  # else an error says how it ended
-            self.show(loop, standing)
+    def close(self, loop: object, status: ProgressStatus) -> None:
+        if status.is_complete:  # else an error says how it ended
+            self.show(loop, status)
+
+    def say(self, text: str) -> None:
+        with LOCK:
+            write(self._stream, f"{text}\n")
 
 
 class NotebookLine:
@@ -77,26 +88,25 @@ class NotebookLine:
     def wait(self, seconds: float) -> float:
         return self._SECONDS
 
-    def show(self, loop: object, standing: Standing) -> None:
-        from IPython.display import display  # type: ignore[import-not-found, unused-ignore]
+    def show(self, loop: object, status: ProgressStatus) -> None:
+        bundle = {"text/plain": status.line()}
+        with LOCK, suppress(Exception):  # the front end may be gone
+            handle = self._handles.get(loop)
+            if handle is None:
+                self._handles[loop] = _display(bundle)
+            else:
+                handle.update(bundle, raw=True)
 
-        bundle = {"text/plain": standing.line()}
-        with LOCK:
-            try:
-                handle = self._handles.get(loop)
-                if handle is None:
-                    self._handles[loop] = display(bundle, raw=True, display_id=True)
-                else:
-                    handle.update(bundle, raw=True)
-            except Exception:  # the front end is gone, or another thread than the cell's may not publish
-                self._handles.pop(loop, None)
-
-    def close(self, loop: object, standing: Standing) -> None:
-        self.show(loop, standing)
+    def close(self, loop: object, status: ProgressStatus) -> None:
+        self.show(loop, status)
         self._handles.pop(loop, None)
 
+    def say(self, text: str) -> None:
+        with LOCK, suppress(Exception):
+            _display({"text/plain": text})
 
-def screen_of(stream: TextIO | None) -> Screen:
+
+def screen_of(stream: TextIO | None, *, only_on_terminals: bool = False) -> Screen:
     """Return where to show progress to whoever reads this stream: standard error."""
     # Only what shows something imports it.
     from flowengine.train.progress.terminal import TerminalScreen, behind
@@ -110,7 +120,9 @@ def screen_of(stream: TextIO | None) -> Screen:
         is_terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
     except ValueError:  # it is closed
         return NoScreen()
-    return TerminalScreen.of(stream) if is_terminal else LogLines(stream)
+    if is_terminal:
+        return TerminalScreen.of(stream)
+    return NoScreen() if only_on_terminals else LogLines(stream)
 
 
 def write(stream: TextIO, text: str) -> bool:
@@ -121,6 +133,13 @@ def write(stream: TextIO, text: str) -> bool:
     except (OSError, ValueError):  # nobody reads it any more; it is closed, or cannot say this text
         return False
     return True
+
+
+def _display(bundle: dict[str, str]) -> Any:
+    """Add an output to the notebook's cell, and return what updates it."""
+    from IPython.display import display  # type: ignore[import-not-found, unused-ignore]
+
+    return display(bundle, raw=True, display_id=True)
 
 
 def _is_in_notebook() -> bool:

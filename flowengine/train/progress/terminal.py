@@ -15,7 +15,7 @@ from typing import Any, Final, TextIO, cast
 from weakref import WeakKeyDictionary
 
 from flowengine.train.progress.screens import LOCK, write
-from flowengine.train.progress.wording import Standing
+from flowengine.train.progress.wording import ProgressStatus
 
 #: A loop that ends sooner shows nothing.
 _FIRST_SECONDS: Final = 0.5
@@ -53,26 +53,30 @@ class TerminalScreen:
     def wait(self, seconds: float) -> float:
         return _SECONDS if seconds else _FIRST_SECONDS
 
-    def show(self, loop: object, standing: Standing) -> None:
+    def show(self, loop: object, status: ProgressStatus) -> None:
         with LOCK:
             if not self._lines:
                 self._begin()
-            self._lines[loop] = self._line_of(standing)
+            self._lines[loop] = self._line_of(status)
             self._draw()
 
-    def close(self, loop: object, standing: Standing) -> None:
+    def close(self, loop: object, status: ProgressStatus) -> None:
         """Leave the loop's line above the others, as a line that the program has printed."""
         with LOCK:
             if self._lines.pop(loop, None) is None:
                 return
             self._erase()
             before = "" if self._is_at_start else "\n"
-            write(self._stream, f"{before}{self._line_of(standing)}\n")
+            write(self._stream, f"{before}{self._line_of(status)}\n")
             self._is_at_start = True
             if self._lines:
                 self._draw()
             else:
                 self._end()
+
+    def say(self, text: str) -> None:
+        self.passes(self._stream, f"{text}\n")
+        self._stream.flush()
 
     def passes(self, stream: TextIO, text: str) -> int:
         """Write a text of the program to one of its streams."""
@@ -87,9 +91,9 @@ class TerminalScreen:
         with LOCK:
             self._erase()
 
-    def _line_of(self, standing: Standing) -> str:
+    def _line_of(self, status: ProgressStatus) -> str:
         has_colour = not os.environ.get("NO_COLOR")
-        return standing.bar_line(_columns_of(self._stream), marks=self._marks, has_colour=has_colour)
+        return status.bar_line(_columns_of(self._stream), marks=self._marks, has_colour=has_colour)
 
     def _draw(self) -> None:
         if not self._is_at_start:

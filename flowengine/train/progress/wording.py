@@ -13,12 +13,13 @@ from typing import Any, Final
 import numpy as np
 
 _BAR_COLUMNS: Final = 20
+_BAR_COLUMNS_MIN: Final = 8
 #: A narrower terminal has no place for a bar beside the numbers.
 _COLUMNS_WITH_BAR: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ProgressStatus:
     """How far many steps have got.
 
     step, total   steps made, and how many there will be; None if only the end will show that
@@ -57,20 +58,25 @@ class Standing:
         marks   two characters: for the part of the bar that is done, and for the rest
         """
         step = f"step {self.step}" if self.total is None else f"step {self.step}/{self.total}"
-        found = " ".join(filter(None, [self.label, step]))
-        bar = ""
-        if self.total and columns >= _COLUMNS_WITH_BAR:
-            done = round(_BAR_COLUMNS * min(self.step / self.total, 1.0))
-            bar = f" {marks[0] * done}{marks[1] * (_BAR_COLUMNS - done)}"
-            found += bar
+        head = " ".join(filter(None, [self.label, step]))
         room = columns - 1  # a character in the last column would wrap in some terminals
+        has_bar = bool(self.total) and columns >= _COLUMNS_WITH_BAR
+        # The numbers say more than a long bar.
+        rest, free = "", room - _width(head) - (_BAR_COLUMNS_MIN + 1 if has_bar else 0)
         for part in self.parts():
-            if _width(found) + 2 + _width(part) > room:
+            if _width(rest) + 2 + _width(part) > free:
                 break
-            found += f"  {part}"
-        while _width(found) > room:
-            found = found[:-1]
-        return found.replace(bar, f"\x1b[36m{bar}\x1b[0m", 1) if bar and has_colour else found
+            rest += f"  {part}"
+        if free < 0 or not has_bar:
+            found = head + rest
+            while _width(found) > room:
+                found = found[:-1]
+            return found
+        assert self.total is not None
+        length = min(_BAR_COLUMNS, _BAR_COLUMNS_MIN + free - _width(rest))
+        done = round(length * min(self.step / self.total, 1.0))
+        bar = f"{marks[0] * done}{marks[1] * (length - done)}"
+        return f"{head} \x1b[36m{bar}\x1b[0m{rest}" if has_colour else f"{head} {bar}{rest}"
 
 
 def shown(value: float | int) -> str:
@@ -129,4 +135,4 @@ def _width(text: str) -> int:
     )
 
 
-__all__ = ["Standing", "duration", "numbers_among", "shown", "speed"]
+__all__ = ["ProgressStatus", "duration", "numbers_among", "shown", "speed"]

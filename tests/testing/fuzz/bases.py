@@ -18,11 +18,11 @@ from pathlib import Path
 
 from flowengine.cli.ops import matching
 from flowengine.ir.graphdef import parse_graph_def
-from flowengine.testing.fuzz import campaign
-from flowengine.testing.recorded import find_cases, open_case
 from tests.conformance.node_cases import cases
 from tests.oprecords.found import RECORDS
 from tests.testing.fuzz import built, drawn
+from tests.tools.fuzz import campaign
+from tests.tools.recorded import find_cases, open_case
 
 #: Of an op so many graphs.
 _COUNT = 4

@@ -20,7 +20,7 @@ from flowengine.ir.argdef import ArgDef, AttrDef
 from flowengine.ir.graphdef import parse_graph_def
 from flowengine.ir.opdef import OpDef
 from flowengine.ops.load import registry
-from flowengine.testing.fuzz.playing import play
+from tests.tools.fuzz.playing import play
 
 _DRAWS: Final = 60
 _DEPTH: Final = 3

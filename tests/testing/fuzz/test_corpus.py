@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flowengine.testing.fuzz.campaign import Child
+from tests.tools.fuzz.campaign import Child
 
 _CORPUS_FOLDER = Path(__file__).parent / "corpus"
 #: A step has so much of the wall's time, as the machine may be busy; each of these ends in less than one.

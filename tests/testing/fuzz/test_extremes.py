@@ -11,9 +11,9 @@ import pytest
 
 from flowengine.graphs.graph import Graph
 from flowengine.ir.graphdef import parse_graph_def
-from flowengine.testing.fuzz import campaign
-from flowengine.testing.fuzz.extremes import NUMBERS, SHAPES, extremes
 from tests.testing.fuzz import bases
+from tests.tools.fuzz import campaign
+from tests.tools.fuzz.extremes import NUMBERS, SHAPES, extremes
 
 #: Of an op's good graphs the smallest, if it is no larger than this.
 _BYTES_MAX = 4_000

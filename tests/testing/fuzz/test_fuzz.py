@@ -18,15 +18,15 @@ import pytest
 from flowengine.graphs.graph import Graph
 from flowengine.ir.graphdef import parse_graph_def
 from flowengine.ops.concrete import ConcreteInputs
-from flowengine.testing.fuzz import KINDS, bases, campaign, made
-from flowengine.testing.fuzz.files import pack, unpack
-from flowengine.testing.fuzz.given import GivenBases
-from flowengine.testing.fuzz.graph_changes import light_values
-from flowengine.testing.fuzz.minimise import minimised
-from flowengine.testing.fuzz.playing import play
 from tests.testing.fuzz.bases import keep_accepted, write
 from tests.testing.fuzz.built import BUILT
 from tests.testing.fuzz.built import graphs as graphs_written_down
+from tests.tools.fuzz import KINDS, bases, campaign, made
+from tests.tools.fuzz.files import pack, unpack
+from tests.tools.fuzz.given import GivenBases
+from tests.tools.fuzz.graph_changes import light_values
+from tests.tools.fuzz.minimise import minimised
+from tests.tools.fuzz.playing import play
 
 #: Inputs of each kind in the usual run of the tests: together five thousand.
 SEEDS = 840
@@ -102,7 +102,7 @@ def test_a_campaign_goes_on_after_crash_and_hang(
         started.append(command)
         return real([sys.executable, str(script), *command[3:]], **options)
 
-    monkeypatch.setattr("flowengine.testing.fuzz.campaign.subprocess.Popen", begin)
+    monkeypatch.setattr("tests.tools.fuzz.campaign.subprocess.Popen", begin)
     folder = tmp_path / "found"
     tally = campaign.run("records", 0, 8, folder, hang_seconds=1)
     assert tally.at == 8

@@ -14,8 +14,8 @@ import pytest
 import flowengine as fe
 from flowengine.kernels.load import load_all
 from flowengine.session import Session
-from flowengine.testing.fuzz import playing
-from flowengine.testing.fuzz.playing import play
+from tests.tools.fuzz import playing
+from tests.tools.fuzz.playing import play
 
 #: Longer than a test may take: a step that ends by it was hastened.
 _LONG = 3600.0

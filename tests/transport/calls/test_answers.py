@@ -13,13 +13,13 @@ import trio.testing
 from hypothesis import given
 
 from flowengine.core.errors import CancelledError
-from flowengine.testing.links import KEY, FaultyStream, identity
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.peer import IncomingCall, Peer, Reply, Service
 from flowengine.transport.streams.inproc import stream_pair
 from flowengine.transport.streams.schemes import ByteStream
 from flowengine.transport.wire.states import Side
+from tests.tools.links import KEY, FaultyStream, identity
 
 
 class Watched(FaultyStream):

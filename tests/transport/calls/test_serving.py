@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flowengine.testing.links import ConnectionLink
 from flowengine.transport import events as e
 from flowengine.transport.calls.service import IncomingCall, Service
 from flowengine.transport.calls.serving import ServedCalls
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.wire.payload import NO_TENSORS
+from tests.tools.links import ConnectionLink
 
 
 class Giving:

@@ -11,13 +11,13 @@ import trio.testing
 
 from flowengine.core.errors import AbortedError, UnavailableError
 from flowengine.core.rendezvous import RendezvousKey
-from flowengine.testing.links import KEY, identity
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.peer import Peer, Service
 from flowengine.transport.streams.inproc import InprocStream, stream_pair
 from flowengine.transport.tensors.rendezvous import LocalRendezvous
 from flowengine.transport.wire.states import Side
+from tests.tools.links import KEY, identity
 
 
 class _Breaking:

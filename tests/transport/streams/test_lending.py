@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 
 from flowengine.core.errors import CancelledError
 from flowengine.core.rendezvous import RendezvousKey
-from flowengine.testing.links import KEY, ConnectionLink, feed, identity
 from flowengine.transport import events as e
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import RemoteProtocolError
@@ -32,6 +31,7 @@ from flowengine.transport.tensors.exchange import Exchange
 from flowengine.transport.wire import lent_memory
 from flowengine.transport.wire.payload import Payload
 from flowengine.transport.wire.states import Side
+from tests.tools.links import KEY, ConnectionLink, feed, identity
 from tests.transport.peers import open_by_hand
 from tests.transport.streams.paging import needs_pages, no_pipe
 from tests.transport.streams.test_streams import tcp_pair

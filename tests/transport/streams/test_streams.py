@@ -23,7 +23,6 @@ from flowengine.core.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from flowengine.testing.links import KEY, faulty_pair, identity
 from flowengine.testing.streams import check_byte_stream, receive_exactly
 from flowengine.transport.dialling import connect
 from flowengine.transport.peer import Reply, Service
@@ -39,6 +38,7 @@ from flowengine.transport.streams.schemes import (
     wait_spoken,
 )
 from flowengine.transport.streams.tcp import TcpListener, TcpStream
+from tests.tools.links import KEY, faulty_pair, identity
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

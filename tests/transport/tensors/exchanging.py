@@ -10,7 +10,6 @@ import trio
 import trio.testing
 
 from flowengine.core.rendezvous import RendezvousKey
-from flowengine.testing.links import KEY, identity
 from flowengine.transport.connection import Connection
 from flowengine.transport.limits import Limits
 from flowengine.transport.peer import Peer
@@ -18,6 +17,7 @@ from flowengine.transport.streams.inproc import stream_pair
 from flowengine.transport.tensors.exchange import Exchange
 from flowengine.transport.tensors.step_rendezvous import StepRendezvous
 from flowengine.transport.wire.states import Side
+from tests.tools.links import KEY, identity
 
 A, B = "/job:w/task:0", "/job:w/task:1"
 CPU = "/device:CPU:0"

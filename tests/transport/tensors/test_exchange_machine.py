@@ -18,7 +18,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from flowengine.core.errors import OutOfRangeError
 from flowengine.core.rendezvous import RendezvousKey
-from flowengine.testing.links import KEY, feed, identity, output
 from flowengine.transport import events as e
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError
@@ -28,6 +27,7 @@ from flowengine.transport.tensors.exchange import Exchange
 from flowengine.transport.tensors.step_rendezvous import StepRendezvous
 from flowengine.transport.wire.identity import Identity
 from flowengine.transport.wire.states import Side, State
+from tests.tools.links import KEY, feed, identity, output
 
 TASKS = ("/job:w/task:0", "/job:w/task:1")
 #: Edges that are received one by one, inside and outside a loop, and those that are expected as a whole.

@@ -10,12 +10,12 @@ import pytest
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.rendezvous import RendezvousKey
-from flowengine.testing.links import ConnectionLink
 from flowengine.transport import events as e
 from flowengine.transport.connection import Connection
 from flowengine.transport.tensors import routes
 from flowengine.transport.tensors.credit import ReceiverCredit, push_cost
 from flowengine.transport.tensors.routes import RoutesIn, RoutesOut
+from tests.tools.links import ConnectionLink
 
 DEVICE = "/job:ps/task:0/device:CPU:0"
 

@@ -13,7 +13,6 @@ from flowengine.core.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from flowengine.testing.links import KEY, feed, identity, output
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError, LocalProtocolError, RemoteProtocolError
 from flowengine.transport.limits import Limits, PeerLimits
@@ -24,6 +23,7 @@ from flowengine.transport.wire.identity import Identity, Statement, new_incarnat
 from flowengine.transport.wire.payload import Payload
 from flowengine.transport.wire.prefix import message_prefix
 from flowengine.transport.wire.states import RECEIVING, SENDING, TRUSTED, Side, State
+from tests.tools.links import KEY, feed, identity, output
 
 
 def make(side: Side, who: Identity | None = None, **options: Any) -> Connection:

@@ -13,8 +13,6 @@ import pytest
 import trio
 
 from flowengine.core.errors import OpError
-from flowengine.testing.fuzz.frames import LIMITS, frame, nonsense
-from flowengine.testing.links import KEY, ConnectionLink, feed, identity, output
 from flowengine.transport import events as e
 from flowengine.transport.connection import Connection
 from flowengine.transport.dialling import connect
@@ -25,6 +23,8 @@ from flowengine.transport.streams.schemes import connect_stream
 from flowengine.transport.wire import messages as m
 from flowengine.transport.wire.payload import Payload
 from flowengine.transport.wire.states import State
+from tests.tools.fuzz.frames import LIMITS, frame, nonsense
+from tests.tools.links import KEY, ConnectionLink, feed, identity, output
 
 #: What one connection may hold, whatever comes: its limits, with room for the objects around the bytes.
 MEMORY_BYTES_MAX = 16 << 20

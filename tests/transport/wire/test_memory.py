@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from flowengine.core.rendezvous import RendezvousKey
-from flowengine.testing.links import ConnectionLink
 from flowengine.transport import events as e
 from flowengine.transport.wire.memory import KEPT_BYTES_MAX, KEPT_SECONDS, POOLED_BYTES_MIN, ReceivedMemory
 from flowengine.transport.wire.payload import Payload
+from tests.tools.links import ConnectionLink
 
 SIZE = 2 * POOLED_BYTES_MIN
 FLOAT = np.dtype(np.float32)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from flowengine.core.rendezvous import RendezvousKey
-from flowengine.testing.links import ConnectionLink, feed, output
 from flowengine.transport import events as e
 from flowengine.transport.limits import CHUNK_BYTES_MAX, HANDSHAKE_HEADER_BYTES_MAX, INLINE_BYTES_MAX, Limits
 from flowengine.transport.wire import messages as m
 from flowengine.transport.wire.payload import Payload
 from flowengine.transport.wire.prefix import ABANDON, DATA, MESSAGE, PREFIX, data_prefix
 from flowengine.transport.wire.states import OPEN_MESSAGES, RECEIVING, SENDING, Side, State
+from tests.tools.links import ConnectionLink, feed, output
 
 
 @pytest.fixture(scope="module")

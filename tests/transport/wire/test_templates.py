@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError
 from flowengine.core.rendezvous import RendezvousKey
-from flowengine.testing import links
-from flowengine.testing.links import ConnectionLink
 from flowengine.transport import events as e
 from flowengine.transport.calls.templates import NO_ANSWER, CallTemplate, fixed_call
 from flowengine.transport.connection import Connection
@@ -26,6 +24,8 @@ from flowengine.transport.wire import templates
 from flowengine.transport.wire.payload import NO_TENSORS, Payload
 from flowengine.transport.wire.prefix import PREFIX_BYTES, message_prefix
 from flowengine.transport.wire.templates import FrameTemplate, TensorTemplates, small_tensor
+from tests.tools import links
+from tests.tools.links import ConnectionLink
 
 VALUES: list[Any] = [
     np.float32(2.5),

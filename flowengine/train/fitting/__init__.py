@@ -1,0 +1,1 @@
+"""`fe.train.fit`: epochs over data, with validation and a history."""

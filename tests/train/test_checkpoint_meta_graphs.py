@@ -1,0 +1,146 @@
+"""The `.meta` beside a loop's checkpoints: the command line and others go on with it."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowengine as fe
+from flowengine.cli.main import main
+from flowengine.ir.proto import MetaGraphDef
+
+
+def regression() -> tuple[fe.Graph, Any, Any]:
+    """A graph with two training steps, of which the second is not to be run; the loss and the first."""
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [None, 2], name="x")
+    y = graph.placeholder("float32", [None, 1], name="y")
+    weight = graph.get_variable("weight", [2, 1], initializer=fe.initializers.zeros())
+    loss = fe.reduce_mean(fe.square(x @ weight - y), name="loss")
+    step = graph.variable(0, name="global_step", dtype="int64", trainable=False)
+    train = fe.optimizers.Adam(0.05).minimize(loss, global_step=step)
+    fe.optimizers.SGD(1e9).minimize(loss)
+    return graph, loss, train
+
+
+DATA = {
+    "x:0": np.random.default_rng(0).normal(size=[20, 2]).astype(np.float32),
+    "y:0": np.ones([20, 1], np.float32),
+}
+
+
+def train(directory: Path, steps: int) -> dict[str, Any]:
+    """The variables after so many steps in all."""
+    graph, loss, step = regression()
+    hooks = [fe.train.Checkpoints(directory, every_steps=5)]
+    with fe.blocking.Session(graph) as session:
+        fe.blocking.loop(
+            session, step, steps=steps, feeds=lambda number: DATA, fetches={"loss": loss}, hooks=hooks
+        )
+        return {each.name: session.run(each.value()) for each in graph.collection("variables")}
+
+
+def test_the_command_line_goes_on_where_a_loop_was_and_a_loop_where_that_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.savez("data.npz", allow_pickle=False, **DATA)
+    wanted = train(tmp_path / "whole", 30)
+    train(tmp_path / "run", 10)
+    feed = ["run", "run/model.ckpt-10.meta", "--feed", "data.npz", "--fetch", "loss"]
+    assert main(feed) == 0
+    assert capsys.readouterr().out.startswith("loss:0 = 0.")
+    assert main([*feed, "--checkpoint", "run", "--resume", "--steps", "10"]) == 0
+    assert "saved run/model.ckpt-20" in capsys.readouterr().err
+    found = train(tmp_path / "run", 30)
+    for name, value in wanted.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+def test_the_graph_stays_as_it_is_and_the_file_says_what_a_step_runs(tmp_path: Path) -> None:
+    graph, _, step = regression()
+    before = graph.version, len(graph)
+    with fe.blocking.Session(graph) as session:
+        fe.blocking.loop(
+            session, [step], steps=1, feeds=lambda number: DATA, hooks=[fe.train.Checkpoints(tmp_path)]
+        )
+    assert (graph.version, len(graph)) == before
+    meta = MetaGraphDef.FromString((tmp_path / "model.ckpt-1.meta").read_bytes())
+    assert list(meta.collection_def["train_op"].node_list.value) == [step.name]
+    assert len(graph.collection("train_op")) == 2
+    assert meta.saver_def.max_to_keep == 5
+    saver = fe.blocking.Saver.from_meta_graph(tmp_path / "model.ckpt-1.meta")
+    with fe.blocking.Session(fe.Graph.load(tmp_path / "model.ckpt-1.meta")) as session:
+        assert "weight" in saver.restore(session, tmp_path)
+
+
+def test_functions_as_steps_leave_the_list_as_it_is(tmp_path: Path) -> None:
+    graph, _, _ = regression()
+
+    async def step(session: fe.Session, number: int) -> None:
+        return None
+
+    with fe.blocking.Session(graph) as session:
+        fe.blocking.loop(session, step, steps=1, hooks=[fe.train.Checkpoints(tmp_path)])
+    meta = MetaGraphDef.FromString((tmp_path / "model.ckpt-1.meta").read_bytes())
+    assert len(meta.collection_def["train_op"].node_list.value) == 2
+
+
+def test_a_graph_that_has_grown_is_written_anew(tmp_path: Path) -> None:
+    graph, _, _ = regression()
+    saver = fe.blocking.Saver()
+    with fe.blocking.Session(graph) as session:
+        session.initialize()
+        path = tmp_path / "a"
+
+        def written(**options: Any) -> bytes | None:
+            prefix = saver.save(session, path, **options)
+            meta = Path(f"{prefix}.meta")
+            content = meta.read_bytes() if meta.exists() else None
+            meta.unlink(missing_ok=True)
+            return content
+
+        assert written() is None
+        first = written(write_meta_graph=True)
+        assert first is not None
+        assert written(write_meta_graph=True) == first
+        assert written() is None
+        graph.variable(1.0, name="late")
+        session.initialize()
+        second = written(write_meta_graph=True)
+        assert second is not None
+    names = {node.name for node in MetaGraphDef.FromString(second).graph_def.node}
+    assert names - {node.name for node in MetaGraphDef.FromString(first).graph_def.node} >= {"late"}
+
+
+def test_a_graph_that_cannot_be_written_is_saved_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from flowengine.train import meta_graphs
+
+    def fails(*arguments: Any, **options: Any) -> bytes:
+        raise ValueError("too large")
+
+    monkeypatch.setattr(meta_graphs, "describe_saver", fails)
+    with caplog.at_level(logging.WARNING):
+        train(tmp_path, 1)
+    assert "without its .meta" in caplog.text
+    assert sorted(each for each in os.listdir(tmp_path) if each.endswith(("index", "meta"))) == [
+        "model.ckpt-0.index",
+        "model.ckpt-1.index",
+    ]
+
+
+def test_a_meta_graph_that_a_saver_was_made_from_stays(tmp_path: Path) -> None:
+    graph, _, _ = regression()
+    content = graph.to_meta_graph().SerializeToString(deterministic=True)
+    saver = fe.train.Saver.from_meta_graph(content)
+    with fe.blocking.Session(graph) as session:
+        session.initialize()
+        prefix = session.call(saver.save, tmp_path / "a", write_meta_graph=True)
+    assert Path(f"{prefix}.meta").read_bytes() == content
