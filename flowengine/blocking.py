@@ -10,12 +10,15 @@ their steps run concurrently.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack, cast, overload
+
+import trio
 
 from flowengine.core import tracebacks
 from flowengine.core.config import Config, RunOptions
@@ -48,11 +51,13 @@ class Session(PortalSession):
     """A `flowengine.Session` behind plain calls; arguments, results and errors are the same.
 
     Ctrl-C while a call waits cancels its step, waits until it has ended, and raises KeyboardInterrupt.
-    A closed session raises FailedPreconditionError.
+    A closed session raises FailedPreconditionError. Running steps in a task of a trio program holds up its
+    other tasks, so the first one emits a RuntimeWarning there.
     """
 
     _called = "flowengine.blocking.Session"
     _await = ""
+    _has_warned = False
 
     @overload
     def run(
@@ -93,6 +98,7 @@ class Session(PortalSession):
     def _step(self, step: Callable[[], Awaitable[Any]], attempt: Attempt | None) -> Any:
         """Run a step in this thread if that can be, else in the portal."""
         try:
+            self._warn_of_held_loop()
             portal = self._open()
             if attempt is None:
                 return portal.call(step)
@@ -124,6 +130,20 @@ class Session(PortalSession):
         trio program.
         """
         return self._open().call(partial(function, self._session, *args, **keywords))
+
+    def _warn_of_held_loop(self) -> None:
+        """Warn once if steps are run in a task of trio, whose other tasks wait meanwhile.
+
+        Not in asyncio programs: a notebook's cells run in a task of asyncio, and this session is for them.
+        """
+        if not self._has_warned and trio.lowlevel.in_trio_task() and not self._open().is_here:
+            self._has_warned = True
+            warnings.warn(
+                "fe.blocking.Session is used in a task of a trio program: while a step runs, no other task "
+                "does. Open a fe.Session there, and write `await session.run(...)`",
+                RuntimeWarning,
+                stacklevel=4,
+            )
 
     def initialize(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
         """See `flowengine.Session.initialize`."""
@@ -349,8 +369,6 @@ class QueueRunners:
         started: Future[None] = Future()
 
         async def hold() -> None:
-            import trio
-
             from flowengine import train
 
             async with train.QueueRunners(self._session, self._source, **self._options) as coordinator:

@@ -395,6 +395,23 @@ async def test_hooks_see_an_epoch_s_numbers() -> None:
     assert (history.reason, len(history), history.steps, count) == ("seen enough", 2, 5, 5)
 
 
+async def test_a_training_that_a_hook_ends_has_its_best_epoch(tmp_path: Path) -> None:
+    """The unfinished epoch is saved, too, but is no candidate for the best."""
+
+    class Stopping(fe.train.Hook):
+        async def after_step(self, state: fe.train.LoopState) -> None:
+            if state.step == 5:
+                state.stop("seen enough")
+
+    hooks = [Stopping()]
+    history, count = await fit_scores(
+        [3.0, 2.0, 1.0], hooks=hooks, restore_best=True, directory=str(tmp_path)
+    )
+    assert (history.best_epoch, len(history), count) == (1, 2, 4)
+    assert history.best_checkpoint == os.path.join(tmp_path, "model.ckpt-4")
+    assert fe.train.latest_checkpoint(str(tmp_path)) == os.path.join(tmp_path, "model.ckpt-5")
+
+
 async def test_cancelled_it_leaves_the_session_usable_and_its_data_closed() -> None:
     graph = fe.Graph()
     x = graph.placeholder("float32", [None], name="x")
