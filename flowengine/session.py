@@ -238,14 +238,13 @@ class Session(SessionVariables, SessionView):
         if self._remote is not None:
             there: Callable[..., Awaitable[Any]] = self._remote.make_callable(fetches, feeds, targets)
             return tracebacks.hides_engine(there)
-        ready = ReadyPlan(self._planning, as_values(self.graph, fetches), feeds, targets)
-        count = len(feeds)
+        return self._calling(ReadyPlan(self._planning, as_values(self.graph, fetches), feeds, targets))
 
+    def _calling(self, ready: ReadyPlan) -> Callable[..., Awaitable[Any]]:
         async def call(*values: Any) -> Any:
             waited = 0.0 if self._admission is None else await self._admission.enter(None)
             try:
-                if len(values) != count:
-                    raise InvalidArgumentError(f"this callable takes {count} values, not {len(values)}")
+                ready.check(values)
                 found = await ready.current()
                 return ready.pack(found.values(await self._step(found.prepared, values, None, None, waited)))
             except OpError as error:
