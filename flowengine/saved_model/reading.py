@@ -21,7 +21,6 @@ from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.names import parse_tensor_name
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.graph import Graph
-from flowengine.graphs.meta_graph import read_collections
 from flowengine.ir.graph import Node
 from flowengine.ir.graphdef import read_into
 from flowengine.ir.graphfile import load_saved_model
@@ -159,7 +158,7 @@ def _graph_of(
 def _read(graph_def: GraphDef, meta: MetaGraphDef, registry: OpRegistry | None) -> Graph:
     graph = Graph(registry=registry)
     read_into(graph, graph_def, graph.registry)
-    read_collections(graph, meta.collection_def)
+    graph._unread_collections = meta.collection_def or None
     return graph
 
 

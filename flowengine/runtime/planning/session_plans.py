@@ -10,6 +10,7 @@ import gc
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
+from weakref import WeakSet
 
 import trio
 
@@ -28,6 +29,7 @@ from flowengine.passes.cut.shared_names import SharedNames
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.planning.fetches import spread_feeds, unpack
 from flowengine.runtime.planning.function_calls import StepCaller
+from flowengine.runtime.planning.functions import FunctionTable
 from flowengine.runtime.planning.large_string_feeds import are_long, converted
 from flowengine.runtime.planning.measuring import Measuring
 from flowengine.runtime.planning.placing import Placer, SessionPlacer
@@ -75,6 +77,7 @@ class SessionPlans:
         self.version = -1
         self.lives = 0
         self._names = SharedNames()
+        self._tables: WeakSet[FunctionTable] = WeakSet()
         self._graph = graph
         self._settings = settings
         self._kernels = kernels
@@ -95,6 +98,10 @@ class SessionPlans:
         """Forget all plans, and give up what is being made."""
         self._forget()
         self.planner.close()
+        for table in list(self._tables):
+            table.close()
+        if self._ledger is not None:
+            self._ledger.relief = None
 
     def prepare(self, leaves: Iterable[Any], feeds: Sequence[Any], targets: Sequence[Any]) -> PlannedRequest:
         """A plan, made at once and not kept."""
@@ -254,6 +261,7 @@ class SessionPlans:
             compiler,
             calling,
             self._names,
+            self._tables,
         )
 
     def _forget(self, keys: Iterable[PlanKey] | None = None) -> None:
