@@ -12,11 +12,12 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from flowengine.core.config import Config, RunOptions
 from flowengine.core.errors import FailedPreconditionError
 from flowengine.core.missing import public_module
+from flowengine.core.sessions.run_arguments import FeedDict, Fetch, Key, OneFetch, RunArguments
 from flowengine.core.sessions.view import SessionView
 from flowengine.devices.device import DeviceRegistry
 from flowengine.graphs.given import checked_graph
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from flowengine.asyncio import Session as _AsyncioSession
     from flowengine.graphs.variables.initialising import Listed
     from flowengine.graphs.variables.variable import GraphVariable
-    from flowengine.saved_model.model import Model
+    from flowengine.saved_model.model import AwaitedModel
 
 
 class Session(SessionView):
@@ -75,6 +76,26 @@ class Session(SessionView):
     @property
     def graph(self) -> NodeGraph:
         return self._opened().graph
+
+    @overload
+    async def run(
+        self, fetches: OneFetch, feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> Any: ...
+
+    @overload
+    async def run(
+        self, fetches: dict[Key, Fetch], feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> dict[Key, Any]: ...
+
+    @overload
+    async def run(
+        self, fetches: list[Fetch], feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> list[Any]: ...
+
+    @overload
+    async def run(
+        self, fetches: Any, feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> Any: ...
 
     async def run(
         self,
@@ -183,7 +204,7 @@ async def load_saved_model(
     config: Config | None = None,
     target: str = "",
     resources: ResourceManager | None = None,
-) -> Model:
+) -> AwaitedModel:
     """See `flowengine.saved_model.load`; the model's calls are awaited on the loop that this ran on."""
     import sniffio  # which trio brings along
 

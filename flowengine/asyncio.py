@@ -15,12 +15,13 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
 from flowengine.core import tracebacks
 from flowengine.core.config import Config, RunOptions
 from flowengine.core.errors import OpError
 from flowengine.core.missing import public_module
+from flowengine.core.sessions.run_arguments import FeedDict, Fetch, Key, OneFetch, RunArguments
 from flowengine.portal import PortalSession
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.run_metadata import RunMetadata
@@ -29,7 +30,7 @@ from flowengine.session import Session as _Session
 if TYPE_CHECKING:
     from flowengine.graphs.variables.initialising import Listed
     from flowengine.graphs.variables.variable import GraphVariable
-    from flowengine.saved_model.model import Model
+    from flowengine.saved_model.model import AwaitedModel
 
 
 #: Whether a task may put its cancellation off: before 3.13 `asyncio.timeout` would not know it again.
@@ -70,6 +71,26 @@ class Session(PortalSession):
             if not waiting.cancelled() and waiting.exception() is None and _postponed(cancelled):
                 return waiting.result()
             raise
+
+    @overload
+    async def run(
+        self, fetches: OneFetch, feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> Any: ...
+
+    @overload
+    async def run(
+        self, fetches: dict[Key, Fetch], feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> dict[Key, Any]: ...
+
+    @overload
+    async def run(
+        self, fetches: list[Fetch], feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> list[Any]: ...
+
+    @overload
+    async def run(
+        self, fetches: Any, feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> Any: ...
 
     async def run(
         self,
@@ -150,10 +171,10 @@ async def load_saved_model(
     config: Config | None = None,
     target: str = "",
     resources: ResourceManager | None = None,
-) -> Model:
+) -> AwaitedModel:
     """See `flowengine.saved_model.load`; the model's calls are awaited in this asyncio program."""
     from flowengine.saved_model.loading import restored, source_of
-    from flowengine.saved_model.model import Model
+    from flowengine.saved_model.model import AwaitedModel
 
     saved = await asyncio.to_thread(source_of, path, tags, config)
     session = Session(saved.graph, target=target, config=config, resources=resources)
@@ -162,7 +183,7 @@ async def load_saved_model(
     except BaseException:
         await session.close()
         raise
-    return Model(saved, session)
+    return AwaitedModel(saved, session)
 
 
 __all__ = ["Session", "load_saved_model"]

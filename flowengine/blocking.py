@@ -10,12 +10,15 @@ their steps run concurrently.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast, overload
+
+import trio
 
 from flowengine.core import tracebacks
 from flowengine.core.config import Config, RunOptions
@@ -27,6 +30,7 @@ from flowengine.core.errors import (
     OutOfRangeError,
 )
 from flowengine.core.missing import public_module
+from flowengine.core.sessions.run_arguments import FeedDict, Fetch, Key, OneFetch, RunArguments
 from flowengine.portal import PortalCall, PortalSession
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.run_metadata import RunMetadata
@@ -36,7 +40,7 @@ if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
     from flowengine.graphs.variables.initialising import Listed
     from flowengine.graphs.variables.variable import GraphVariable
-    from flowengine.saved_model.model import Model
+    from flowengine.saved_model.model import BlockingModel
     from flowengine.train.fitting.history import TrainingHistory
     from flowengine.train.training_loop import Feeds, LoopResult
 
@@ -45,11 +49,31 @@ class Session(PortalSession):
     """A `flowengine.Session` behind plain calls; arguments, results and errors are the same.
 
     Ctrl-C while a call waits cancels its step, waits until it has ended, and raises KeyboardInterrupt.
-    A closed session raises FailedPreconditionError.
+    A closed session raises FailedPreconditionError. Running steps in a task of a trio program holds up its
+    other tasks, so the first one emits a RuntimeWarning there.
     """
 
     _called = "flowengine.blocking.Session"
     _await = ""
+    _has_warned = False
+
+    @overload
+    def run(
+        self, fetches: OneFetch, feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> Any: ...
+
+    @overload
+    def run(
+        self, fetches: dict[Key, Fetch], feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> dict[Key, Any]: ...
+
+    @overload
+    def run(
+        self, fetches: list[Fetch], feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> list[Any]: ...
+
+    @overload
+    def run(self, fetches: Any, feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]) -> Any: ...
 
     def run(
         self,
@@ -65,6 +89,7 @@ class Session(PortalSession):
             self._session.run, fetches, feed_dict, targets=targets, options=options, run_metadata=run_metadata
         )
         try:
+            self._warn_of_held_loop()
             return self._open().call(step)
         except OpError as error:
             tracebacks.shorten(error)
@@ -79,6 +104,7 @@ class Session(PortalSession):
 
         def call(*values: Any) -> Any:
             try:
+                self._warn_of_held_loop()
                 return self._open().call(partial(step, *values))
             except OpError as error:
                 tracebacks.shorten(error)
@@ -94,6 +120,20 @@ class Session(PortalSession):
         trio program.
         """
         return self._open().call(partial(function, self._session, *args, **keywords))
+
+    def _warn_of_held_loop(self) -> None:
+        """Warn once if steps are run in a task of trio, whose other tasks wait meanwhile.
+
+        Not in asyncio programs: a notebook's cells run in a task of asyncio, and this session is for them.
+        """
+        if not self._has_warned and trio.lowlevel.in_trio_task() and not self._open().is_here:
+            self._has_warned = True
+            warnings.warn(
+                "fe.blocking.Session is used in a task of a trio program: while a step runs, no other task "
+                "does. Open a fe.Session there, and write `await session.run(...)`",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
     def initialize(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
         """See `flowengine.Session.initialize`."""
@@ -128,14 +168,14 @@ def load_saved_model(
     config: Config | None = None,
     target: str = "",
     resources: ResourceManager | None = None,
-) -> Model:
+) -> BlockingModel:
     """See `flowengine.saved_model.load`; what is awaited there is a plain call of this model.
 
     with fe.blocking.load_saved_model("export/1") as model:
         scores = model.signatures["serving_default"](x=[[1.0, 2.0]])
     """
     from flowengine.saved_model.loading import restored, source_of
-    from flowengine.saved_model.model import Model
+    from flowengine.saved_model.model import BlockingModel
 
     saved = source_of(path, tags, config)
     session = Session(saved.graph, target=target, config=config, resources=resources)
@@ -144,7 +184,7 @@ def load_saved_model(
     except BaseException:
         session.close()
         raise
-    return Model(saved, session)
+    return BlockingModel(saved, session)
 
 
 def loop(
@@ -319,8 +359,6 @@ class QueueRunners:
         started: Future[None] = Future()
 
         async def hold() -> None:
-            import trio
-
             from flowengine import train
 
             async with train.QueueRunners(self._session, self._source, **self._options) as coordinator:

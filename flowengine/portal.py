@@ -101,6 +101,11 @@ class Portal:
         """Whether this process is a fork of the one that the portal was opened in."""
         return os.getpid() != self._process
 
+    @property
+    def is_here(self) -> bool:
+        """Whether the caller is in the portal's own thread."""
+        return threading.get_ident() == self._thread.ident
+
     def start(self, function: Callable[[], Awaitable[Any]]) -> PortalCall:
         """Run a coroutine function in the portal; returns at once.
 
@@ -124,7 +129,7 @@ class Portal:
 
         Raises FailedPreconditionError in the portal's own thread, which would wait for itself for ever.
         """
-        if threading.get_ident() == self._thread.ident:
+        if self.is_here:
             raise FailedPreconditionError(
                 "this blocking session is used in the thread where its steps run, by an async function that "
                 "was given to it: use the session that the function is called with, and `await` its calls"

@@ -12,15 +12,16 @@ from __future__ import annotations
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from time import perf_counter
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack, overload
 
 from flowengine.core import tracebacks
 from flowengine.core.config import Config, RunOptions, timeout_of
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from flowengine.core.sandboxing import box_of
+from flowengine.core.sessions.run_arguments import FeedDict, Fetch, Key, OneFetch, RunArguments
+from flowengine.core.sessions.statistics import SessionStatistics
 from flowengine.core.sessions.view import SessionView
 from flowengine.core.targets import opener_for
 from flowengine.devices.device import DeviceRegistry, DeviceSet
@@ -50,28 +51,6 @@ from flowengine.runtime.planning.tiers import TieredPlan
 from flowengine.runtime.run_metadata import RunMetadata
 from flowengine.runtime.step import StepRunner
 from flowengine.transport.tensors.rendezvous import LocalRendezvous
-
-
-@dataclass(frozen=True, slots=True)
-class SessionStatistics:
-    """What a session holds and does at one moment.
-
-    used_bytes, peak_bytes         of all steps, variables, queues, tables and plans together, now and at most
-                                   so far; None where nothing is counted: without a bound on memory, and
-                                   without `Config(count_allocations=True)`
-    limit_bytes                    `Config.session_memory_bytes`; None for no bound
-    refused                        how often something was refused for want of memory, or of room for a step
-    running_steps, waiting_steps   steps under way, and those that `max_steps` lets wait
-    plans                          how many are kept
-    """
-
-    used_bytes: int | None
-    peak_bytes: int | None
-    limit_bytes: int | None
-    refused: int
-    running_steps: int
-    waiting_steps: int
-    plans: int
 
 
 class Session(SessionVariables, SessionView):
@@ -180,6 +159,26 @@ class Session(SessionVariables, SessionView):
         await self.close()
 
     # -- running ------------------------------------------------------------------------------------
+
+    @overload
+    async def run(
+        self, fetches: OneFetch, feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> Any: ...
+
+    @overload
+    async def run(
+        self, fetches: dict[Key, Fetch], feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> dict[Key, Any]: ...
+
+    @overload
+    async def run(
+        self, fetches: list[Fetch], feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> list[Any]: ...
+
+    @overload
+    async def run(
+        self, fetches: Any, feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
+    ) -> Any: ...
 
     async def run(
         self,

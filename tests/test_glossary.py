@@ -96,8 +96,20 @@ PLAIN: Final = frozenset(
         *("shard", "shot", "shuffled", "signal", "skip", "sleep", "sliding", "to", "unbatch", "unique", "v"),
         *("weighted", "while", "window", "zip"),
         # TensorFlow's own: an attribute, an argument, a definition, element types, encoded variants.
-        *("arg", "attr", "constant", "d", "func", "norm", "padding", "place", "placeholder", "scope"),
-        "variant",
+        *(
+            "arg",
+            "argument",
+            "attr",
+            "constant",
+            "d",
+            "func",
+            "norm",
+            "padding",
+            "place",
+            "placeholder",
+            "scope",
+        ),
+        *("symbolic", "variant"),
     ]
 )
 

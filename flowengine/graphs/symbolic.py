@@ -12,7 +12,7 @@ from flowengine.core.missing import missing_member
 from flowengine.graphs.errors import ConstructionTypeError
 
 _SYMBOLIC: Final = "'{}' stands for a value that exists only while a session runs; it has no {} here; {}"
-_RUN: Final = "session.run({}) returns it"
+_RUN: Final = "session.run(tensor) returns it"
 
 
 class SymbolicValue:
@@ -20,50 +20,50 @@ class SymbolicValue:
 
     __slots__ = ()
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name):
-            raise missing_member(self, name, "OF_TENSORS")
-
     def __bool__(self) -> NoReturn:
         raise self._has_no(
             "truth value", "build a conditional instead, such as graph.cond(pred, if_true, if_false)"
         )
 
-    def __iter__(self) -> NoReturn:
-        raise self._has_no("elements", "use fe.unstack, fe.split or graph.map")
-
-    def __contains__(self, element: object) -> NoReturn:
-        raise self._has_no("elements", "use fe.reduce_any(fe.equal(tensor, element))")
-
-    def __len__(self) -> NoReturn:
-        raise self._has_no("length", "look at its shape, or use fe.shape or fe.size")
-
-    def __array__(self, *_: object, **__: object) -> NoReturn:
-        raise self._has_no("array", "a session's run returns one")
-
-    def __float__(self) -> NoReturn:
-        raise self._has_no("number", _RUN.format("tensor"))
-
-    def __int__(self) -> NoReturn:
-        raise self._has_no("number", _RUN.format("tensor"))
-
-    def __complex__(self) -> NoReturn:
-        raise self._has_no("number", _RUN.format("tensor"))
-
-    def __round__(self, digits: int | None = None) -> NoReturn:
-        raise self._has_no("number", "use fe.round, or fetch it first")
-
     def __format__(self, form: str) -> str:
         if form:
-            raise self._has_no(f"number to be formatted as {form!r}", _RUN.format("tensor"))
+            raise self._has_no(f"number to be formatted as {form!r}", _RUN)
         return str(self)
 
-    def __setitem__(self, key: Any, value: Any) -> NoReturn:
-        raise self._has_no(
-            "elements to assign",
-            "fe.tensor_scatter_update returns a changed copy, variable.scatter_update changes a variable",
-        )
+    if not TYPE_CHECKING:  # Type checkers report what is not there by themselves.
+
+        def __getattr__(self, name):
+            raise missing_member(self, name, "OF_TENSORS")
+
+        def __iter__(self):
+            raise self._has_no("elements", "use fe.unstack, fe.split or graph.map")
+
+        def __contains__(self, element):
+            raise self._has_no("elements", "use fe.reduce_any(fe.equal(tensor, element))")
+
+        def __len__(self):
+            raise self._has_no("length", "look at its shape, or use fe.shape or fe.size")
+
+        def __array__(self, *_, **__):
+            raise self._has_no("array", "a session's run returns one")
+
+        def __float__(self):
+            raise self._has_no("number", _RUN)
+
+        def __int__(self):
+            raise self._has_no("number", _RUN)
+
+        def __complex__(self):
+            raise self._has_no("number", _RUN)
+
+        def __round__(self, digits=None):
+            raise self._has_no("number", "use fe.round, or fetch it first")
+
+        def __setitem__(self, key, value):
+            raise self._has_no(
+                "elements to assign",
+                "fe.tensor_scatter_update returns a changed copy, variable.scatter_update changes a variable",
+            )
 
     def _has_no(self, what: str, advice: str) -> ConstructionTypeError:
         named: Any = self

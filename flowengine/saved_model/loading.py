@@ -20,7 +20,7 @@ from flowengine.graphs.opaque_graphs import ModelFolder
 from flowengine.ir.graphfile import without_model
 from flowengine.ir.proto import MetaGraphDef
 from flowengine.resources.container import ResourceManager
-from flowengine.saved_model.model import Model
+from flowengine.saved_model.model import AwaitedModel
 from flowengine.saved_model.reading import SavedGraph, read_saved_model
 from flowengine.session import Session
 
@@ -32,7 +32,7 @@ async def load(
     config: Config | None = None,
     target: str = "",
     resources: ResourceManager | None = None,
-) -> Model:
+) -> AwaitedModel:
     """Load a SavedModel that TensorFlow 1, TensorFlow 2 or FlowEngine has written.
 
     path     its directory, with `saved_model.pb` in it
@@ -52,7 +52,7 @@ async def load(
         with trio.CancelScope(shield=True):
             await session.close()
         raise
-    return Model(saved, session)
+    return AwaitedModel(saved, session)
 
 
 def source_of(

@@ -7,9 +7,9 @@ await model.close()
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
@@ -123,7 +123,7 @@ class Model:
         """Close the session; to be awaited, but for a blocking model. Closing twice does nothing."""
         return self.session.close()
 
-    async def __aenter__(self) -> Model:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
@@ -131,7 +131,7 @@ class Model:
     ) -> None:
         await self.session.close()
 
-    def __enter__(self) -> Model:
+    def __enter__(self) -> Self:
         if getattr(self.session, "_await", "") != "":
             raise TypeError(
                 "this model's calls are awaited: use `async with`; fe.blocking.load_saved_model(path) opens "
@@ -143,6 +143,26 @@ class Model:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.session.close()
+
+
+class AwaitedModel(Model):
+    """A model of a trio or asyncio program: its calls are awaited."""
+
+    if TYPE_CHECKING:
+
+        def __call__(self, *values: Any, **inputs: Any) -> Awaitable[dict[str, Any]]: ...
+
+        def close(self) -> Awaitable[None]: ...
+
+
+class BlockingModel(Model):
+    """A model of a script or notebook: its calls return the values."""
+
+    if TYPE_CHECKING:
+
+        def __call__(self, *values: Any, **inputs: Any) -> dict[str, Any]: ...
+
+        def close(self) -> None: ...
 
 
 class _Named(dict[str, Any]):

@@ -270,7 +270,8 @@ def test_tensors_are_values_and_have_none(graph: Graph) -> None:
     assert {x: 1}[graph.tensor("x:0")] == 1
     assert x != Graph().placeholder("float32", [2], name="x")
     assert x.op == graph.operation("x")
-    for misuse in (bool, iter, len, np.asarray):
+    misuses: tuple[Any, ...] = (bool, iter, len, np.asarray, float, int, complex, round)
+    for misuse in misuses:
         with pytest.raises(TypeError, match="'x:0' stands for a value that exists only while a session runs"):
             misuse(x)
     assert repr(x) == "<Tensor 'x:0' shape=[2] dtype=float32>"

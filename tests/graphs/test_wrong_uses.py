@@ -133,8 +133,11 @@ class Wrong:
         ),
         "an initialiser makes values of a known shape": lambda g, x, n, p: g.get_variable("v"),
         "is to be of shape [2]; its initial value is of []": lambda g, x, n, p: g.variable(1.0, shape=[2]),
-        "'zeros' is a value, whose shape is its own": lambda g, x, n, p: g.get_variable(
-            "v", [2], initializer="zeros"
+        "3.5 is a value, whose shape is its own": lambda g, x, n, p: g.get_variable(
+            "v", [2], initializer=3.5
+        ),
+        "there is no initializer 'zero'; did you mean 'zeros'": lambda g, x, n, p: g.get_variable(
+            "v", [2], initializer="zero"
         ),
         "3 is neither a Tensor nor an Operation": lambda g, x, n, p: g.group(3),
         "'foreign:0' belongs to": lambda g, x, n, p: g.control_dependencies([FOREIGN]),

@@ -274,6 +274,8 @@ async def test_patience_ends_and_the_best_epoch_is_restored(tmp_path: Path) -> N
     assert (history.reason, history.best_epoch, count) == ("epochs", 4, 10)
     history, count = await fit_scores(scores, best="highest", restore_best=True)
     assert (history.reason, history.best_epoch, count) == ("epochs", 0, 2)
+    history, count = await fit_scores([5.0, 6.0, 4.0, 6.0, 7.0, 1.0], patience=2)
+    assert (len(history), history.best_epoch, count) == (5, 2, 6)
     history, count = await fit_scores([5.0, 4.9, 4.8, 4.7], patience=2, min_delta=0.5)
     assert (len(history), history.best_epoch, count) == (3, 2, 6)
     history, count = await fit_scores(scores[:4], directory=tmp_path / "run")
@@ -393,6 +395,23 @@ async def test_hooks_see_an_epoch_s_numbers() -> None:
     assert (history.reason, len(history), history.steps, count) == ("seen enough", 2, 5, 5)
 
 
+async def test_a_training_that_a_hook_ends_has_its_best_epoch(tmp_path: Path) -> None:
+    """The unfinished epoch is saved, too, but is no candidate for the best."""
+
+    class Stopping(fe.train.Hook):
+        async def after_step(self, state: fe.train.LoopState) -> None:
+            if state.step == 5:
+                state.stop("seen enough")
+
+    hooks = [Stopping()]
+    history, count = await fit_scores(
+        [3.0, 2.0, 1.0], hooks=hooks, restore_best=True, directory=str(tmp_path)
+    )
+    assert (history.best_epoch, len(history), count) == (1, 2, 4)
+    assert history.best_checkpoint == os.path.join(tmp_path, "model.ckpt-4")
+    assert fe.train.latest_checkpoint(str(tmp_path)) == os.path.join(tmp_path, "model.ckpt-5")
+
+
 async def test_cancelled_it_leaves_the_session_usable_and_its_data_closed() -> None:
     graph = fe.Graph()
     x = graph.placeholder("float32", [None], name="x")
@@ -421,6 +440,29 @@ async def test_cancelled_it_leaves_the_session_usable_and_its_data_closed() -> N
         await fe.train.fit(session, step, {x: np.ones(2, np.float32)}, quiet=True)
         assert await session.run(total.value()) == 5
     assert closed == [True]
+
+
+async def test_an_error_ends_the_work_ahead_before_it_is_raised() -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [None], name="x")
+    closed: list[bool] = []
+
+    def rows() -> Iterator[Any]:
+        try:
+            while True:
+                yield np.ones(1, np.float32)
+        finally:
+            closed.append(True)
+
+    class Failing(fe.train.Hook):
+        async def after_step(self, state: fe.train.LoopState) -> None:
+            raise ZeroDivisionError
+
+    data = fe.data.Dataset.from_generator(rows, ["float32"], [[1]]).prefetch(2)
+    async with fe.Session(graph) as session:
+        with pytest.raises(ZeroDivisionError):
+            await fe.train.fit(session, fe.identity(x), data, inputs=x, hooks=[Failing()])
+        assert closed == [True]
 
 
 def test_a_fit_shows_its_epochs_and_its_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -487,6 +529,7 @@ def test_a_history_is_a_table() -> None:
         "    1  0.5123        3     1.00",
         "    2    0.25    1e-07     0.25",
     ]
+    assert repr(history) == "<TrainingHistory of 2 epochs, loss 0.25, val_<a> 1e-07>"
     assert "<th>val_&lt;a&gt;</th>" in history._repr_html_()
     with pytest.raises(fe.errors.InvalidArgumentError, match="no 'los'; did you mean loss"):
         history["los"]

@@ -108,6 +108,7 @@ def test_a_long_run_has_few_lines_and_every_minute_one(pauses: list[float], firs
             assert clock.now - (shown or [began])[-1] < 60
     times = [began, *shown]
     assert all(b - a >= 10 for a, b in pairwise(times))
+    assert all(b - a >= min((a - began) / 10, 60) - 1e-6 for a, b in pairwise(times))
     assert len(said.getvalue().splitlines()) == (len(shown) + 1 if shown else 0)
 
 

@@ -36,8 +36,9 @@ _OPTIMIZERS: Final[dict[str, type[Optimizer]]] = {
 def get(optimizer: str | Optimizer, **options: Any) -> Optimizer:
     """Return an optimizer by name, whatever its case, made with these options; an Optimizer as it is.
 
-    Raises InvalidArgumentError, also a ValueError, for an unknown name, listing those that there are, and,
-    also a TypeError, for options that its class does not take, or beside an Optimizer that is made already.
+    Options are those of its class: a learning rate, for example, is a number or a scalar Tensor. Raises
+    InvalidArgumentError, which is a ValueError for an unknown name, with those that there are, and a
+    TypeError for options that its class does not take, or beside an Optimizer that is made already.
 
         train = fe.optimizers.get("adam", learning_rate=0.01).minimize(loss)
     """

@@ -25,6 +25,9 @@ _log: Final = logging.getLogger("flowengine.train")
 VALIDATION: Final = "val_"
 #: Before the mean of a number by epoch, among the metrics of a loop: its own name is that of the step's.
 MEAN: Final = "epoch_"
+#: The number that says which epoch is the best, as long as an epoch is saved. A checkpoint within an epoch,
+#: where a hook has ended the training, has none.
+WATCHED: Final = "fit_monitor"
 
 
 @dataclass(slots=True)
@@ -81,6 +84,7 @@ class Epochs(Hook):
             *(f"{MEAN}{name}" for name in measures.fetches),
             *(name for name in measures.names if name not in measures.fetches),
             *(f"{VALIDATION}{name}" for name in measures.names if validation is not None),
+            WATCHED,
         ]
 
     # -- what the loop feeds ------------------------------------------------------------------------
@@ -160,8 +164,10 @@ class Epochs(Hook):
         self._steps.append(state.step)
         if self._best is not None:
             self._best.look(found[self._best.name], epoch, state.step)
+            state.metrics[WATCHED] = found[self._best.name]
         if self._save is not None and (self._best is None or self._best.keeps(epoch)):
             await self._save(state)
+        state.metrics.pop(WATCHED, None)
         if len(self.history) >= self._epochs:
             state.stop("epochs")
         elif self._best is not None and (reason := self._best.reason_to_stop):
@@ -232,4 +238,4 @@ async def _first(batches: BatchSource, epoch: int) -> Batch:
     return batch
 
 
-__all__ = ["MEAN", "VALIDATION", "Epochs", "FedBatches"]
+__all__ = ["MEAN", "VALIDATION", "WATCHED", "Epochs", "FedBatches"]

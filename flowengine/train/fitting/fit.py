@@ -112,7 +112,8 @@ async def fit(
     Nothing else changes a variable.
 
     Cancelled, or ended by an error, it leaves the session usable, with the effects of the steps that were
-    made, and the checkpoints of complete epochs. An epoch that a hook ends early is not in the history.
+    made, and the checkpoints of complete epochs. An epoch that a hook ends early is not in the history, and
+    begins anew after a restart.
 
     Raises InvalidArgumentError before the first step for arrays of different lengths, data without a batch, a
     placeholder that nothing feeds, and arguments that do not fit together; NotFoundError for a placeholder
@@ -138,7 +139,7 @@ async def fit(
     keeping = KeepOptions(monitor, best, patience, min_delta, restore_best, directory)
     epoch_best = keeping.best_epoch(measures, has_validation=checking is not None)
     with ExitStack() as stack:
-        keeper = keeping.keeper(stack, epoch_best, measures)
+        keeper = keeping.keeper(stack, epoch_best)
         every = Epochs(
             training,
             checking,

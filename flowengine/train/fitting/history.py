@@ -16,7 +16,7 @@ _FIRST_ROWS: Final = 4
 _LAST_ROWS: Final = 10
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class TrainingHistory:
     """The numbers of a model's epochs, those before a restart included. Epochs count from 0.
 
@@ -66,6 +66,10 @@ class TrainingHistory:
             "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows
         ]
         return "\n".join([*(line.rstrip() for line in lines), *self._notes()])
+
+    def __repr__(self) -> str:
+        last = "".join(f", {name} {shown(values[-1])}" for name, values in self.numbers.items() if values)
+        return f"<TrainingHistory of {len(self)} epochs{last}>"
 
     def _repr_html_(self) -> str:
         head, *rows = self._rows()

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.train.fitting.best import BestEpoch
-from flowengine.train.fitting.epochs import MEAN, VALIDATION
+from flowengine.train.fitting.epochs import VALIDATION, WATCHED
 from flowengine.train.fitting.measures import Measures
 from flowengine.train.hooks.checkpoints import Checkpoints
 from flowengine.train.hooks.hook import Hook
@@ -83,12 +83,11 @@ class KeepOptions:
             every=self.directory is not None,
         )
 
-    def keeper(self, stack: ExitStack, best: BestEpoch | None, measures: Measures) -> EpochKeeper | None:
+    def keeper(self, stack: ExitStack, best: BestEpoch | None) -> EpochKeeper | None:
         """Return what saves epochs; None if none is to be saved. A temporary folder ends with the stack."""
         if self.directory is not None:
-            name = None if best is None else best.name
-            metric = f"{MEAN}{name}" if name in measures.fetches else name
             saver = Saver(max_to_keep=1, keep_best=int(best is not None), best=self.best or "lowest")
+            metric = None if best is None else WATCHED
             return EpochKeeper(os.path.abspath(os.fspath(self.directory)), saver, metric, is_lasting=True)
         if best is None or not self.restores:
             return None

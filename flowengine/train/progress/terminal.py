@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Iterable
 from typing import Any, Final, TextIO, cast
-from weakref import WeakKeyDictionary
+from weakref import WeakValueDictionary
 
 from flowengine.train.progress.screens import LOCK, write
 from flowengine.train.progress.wording import ProgressStatus
@@ -27,7 +27,8 @@ _COLUMNS: Final = 80
 class TerminalScreen:
     """The lines of one terminal. Threads may use it at once."""
 
-    _known: Final[WeakKeyDictionary[TextIO, TerminalScreen]] = WeakKeyDictionary()
+    #: {number of a stream: its screen}, of those that some loop uses.
+    _known: Final[WeakValueDictionary[int, TerminalScreen]] = WeakValueDictionary()
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -46,9 +47,9 @@ class TerminalScreen:
     def of(cls, stream: TextIO) -> TerminalScreen:
         """Return the one of this stream, which all loops share."""
         with LOCK:
-            if sys.platform == "win32" and stream not in cls._known:
+            if sys.platform == "win32" and id(stream) not in cls._known:
                 os.system("")  # lets a console of Windows understand what moves the cursor
-            return cls._known.setdefault(stream, cls(stream))
+            return cls._known.setdefault(id(stream), cls(stream))
 
     def wait(self, seconds: float) -> float:
         return _SECONDS if seconds else _FIRST_SECONDS
