@@ -93,7 +93,7 @@ class ShapeInference:
     """The shapes of one graph. Not thread-safe; owned by who owns the graph."""
 
     def __init__(self, graph: NodeGraph) -> None:
-        # Not the graph itself: a graph keeps its inference, and neither would be freed before the collector runs.
+        # Not the graph itself: it keeps its inference, and neither would be freed before the collector runs.
         #: {name: Node} of the graph, which may grow.
         self.nodes = graph.nodes
         #: The producer version of the GraphDef that the graph was read from.

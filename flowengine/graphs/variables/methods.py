@@ -57,7 +57,7 @@ class GraphVariables:
     seed: int | None = None
 
     _collections: Collections | None = None
-    #: The collections of a MetaGraphDef, as messages, which nobody has asked for yet. What they list refers to
+    #: The collections of a MetaGraphDef, as messages, until somebody asks for them. What they list refers to
     #: the graph: if it were made at once, no graph that was loaded would be freed before the collector runs.
     _unread_collections: Mapping[str, Any] | None = None
     _variables: VariableScopes | None = None
