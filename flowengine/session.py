@@ -233,7 +233,8 @@ class Session(SessionVariables, SessionView):
     ) -> Callable[..., Awaitable[Any]]:
         """A coroutine function that takes one value a feed, in order, and returns the fetches.
 
-        It does what `run` does, but a bare "y" is "y:0". A graph that has grown since changes nothing.
+        It does what `run` does, but a bare "y" is "y:0". A graph that has grown since changes nothing. The
+        first call makes the plan. Raises an error here for names that the graph does not have.
         """
         if self._remote is not None:
             there: Callable[..., Awaitable[Any]] = self._remote.make_callable(fetches, feeds, targets)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowengine.core import tracebacks
@@ -17,7 +18,7 @@ from flowengine.core.public_names.suggest import close_matches
 from flowengine.graphs.attrs import check_attr, constant, free_attr, to_attr, unknown_attr
 from flowengine.graphs.conversion import symbolic_inputs
 from flowengine.graphs.errors import ConstructionTypeError, at_construction
-from flowengine.graphs.signature import describe, signature
+from flowengine.graphs.signature import describe, method_signature
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.graphs.values import natural_dtype, to_value
 from flowengine.ir.argdef import ArgDef, AttrDef
@@ -38,10 +39,20 @@ class Ops:
     signature.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    __slots__ = ("_graph", "_made")
+
+    def __init__(self, graph: Graph, made: dict[str, Callable[..., Any]]) -> None:
+        """`made`: {op: its constructor, which takes the graph first}, which the graph keeps."""
         self._graph = graph
+        self._made = made
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
+        constructor = self._made.get(name)
+        if constructor is None:
+            constructor = self._made[name] = make_constructor(self._definition(name))
+        return MethodType(constructor, self._graph)
+
+    def _definition(self, name: str) -> OpDef:
         definition = self._graph.registry.get(name)
         if definition is None:
             if name.startswith("__"):
@@ -52,9 +63,7 @@ class Ops:
             close = close_matches(name, self._graph.registry, 3)
             hint = f"; did you mean {' or '.join(close)}?" if close else ""
             raise AttributeError(f"no op is called '{name}'{hint}")
-        constructor = make_constructor(self._graph, definition)
-        setattr(self, name, constructor)
-        return constructor
+        return definition
 
     def __getitem__(self, op: str) -> Callable[..., Any]:
         """The constructor of an op whose name is computed, or that type checkers do not know."""
@@ -65,12 +74,12 @@ class Ops:
         return list(self._graph.registry)
 
 
-def make_constructor(graph: Graph, definition: OpDef) -> Callable[..., Any]:
-    """The function that adds a node of one op to one graph."""
+def make_constructor(definition: OpDef) -> Callable[..., Any]:
+    """Return the function that adds a node of one op to the graph that it takes first."""
     positional = tuple(arg.name for arg in definition.inputs)
     results = _result_maker(definition)
 
-    def constructor(*inputs: Any, name: str | None = None, **attrs: Any) -> Any:
+    def constructor(graph: Graph, /, *inputs: Any, name: str | None = None, **attrs: Any) -> Any:
         try:
             try:
                 if attrs and not attrs.keys().isdisjoint(positional):
@@ -87,7 +96,7 @@ def make_constructor(graph: Graph, definition: OpDef) -> Callable[..., Any]:
     constructor.__name__ = definition.name
     constructor.__qualname__ = f"ops.{definition.name}"
     constructor.__doc__ = describe(definition)
-    vars(constructor)["__signature__"] = signature(definition)
+    vars(constructor)["__signature__"] = method_signature(definition)
     return constructor
 
 

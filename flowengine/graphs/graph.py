@@ -12,7 +12,7 @@ are converted. Shapes are inferred as nodes are added, so a contradiction is an 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -71,8 +71,8 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
         self._relaxed: dict[str, TensorShape] = {}
         self._contexts = {}
         self._kept = []
-        #: Constructors, one per op: `graph.ops.MatMul(a, b)`.
-        self.ops: OpConstructors = Ops(self)  # type: ignore[assignment]
+        #: {op: its constructor, which takes the graph first}, of ops that were used.
+        self._constructors: dict[str, Callable[..., Any]] = {}
         self.scopes = Scopes(self._nodes)
 
     if not TYPE_CHECKING:
@@ -110,6 +110,13 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
 
     def __deepcopy__(self, memo: object) -> Graph:
         return self.__copy__()
+
+    @property
+    def ops(self) -> OpConstructors:
+        """The constructors, one per op: `graph.ops.MatMul(a, b)` adds a node and returns its output."""
+        # Made for each use: if the graph kept it, neither would be freed before the collector runs.
+        constructors: Any = Ops(self, self._constructors)
+        return constructors  # type: ignore[no-any-return]
 
     @property
     def registry(self) -> OpRegistry:
@@ -156,10 +163,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
         from flowengine.ir.graphdef import read_into
 
         read_into(self, loaded.graph_def, self.registry, strict=strict)
-        if loaded.collections:
-            from flowengine.graphs.meta_graph import read_collections
-
-            read_collections(self, loaded.collections)
+        self._unread_collections = loaded.collections or None
         return self
 
     @builds
@@ -235,6 +239,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
         if self._shapes is None:
             self._shapes = ShapeInference(self)
             self._shapes.refined, self._shapes.relaxed = self._refined, self._relaxed
+        self._shapes.producer = self.producer
         self._shapes.update()
         return self._shapes
 

@@ -73,3 +73,11 @@ def signature(definition: OpDef) -> inspect.Signature:
     except ValueError:
         # A user's op may call an attribute like an input; the docstring still tells.
         return inspect.Signature([kind("inputs", kind.VAR_POSITIONAL), kind("attrs", kind.VAR_KEYWORD)])
+
+
+def method_signature(definition: OpDef) -> inspect.Signature:
+    """Return the same with a first parameter for the graph, which `help` leaves out for a bound method."""
+    found = signature(definition)
+    # Attributes begin with a letter, so that none has this name.
+    graph = inspect.Parameter("_", inspect.Parameter.POSITIONAL_ONLY)
+    return found.replace(parameters=[graph, *found.parameters.values()])

@@ -62,13 +62,13 @@ class ConstantValues:
         """Drop what is known of a node's outputs; whether its value may differ when asked again."""
         self._known.pop(node, None)
         self._shapes.pop(node, None)
-        return self._inference.graph.nodes[node].op in LOOKED_THROUGH
+        return self._inference.nodes[node].op in LOOKED_THROUGH
 
     def _value(self, port: OutputPort, depth: int) -> Any | None:
         known = self._known.get(port.node)
         if known is not None and port.slot in known:
             return known[port.slot]
-        node = self._inference.graph.nodes.get(port.node)
+        node = self._inference.nodes.get(port.node)
         if node is None or depth == 0:
             return None
         try:
@@ -136,7 +136,7 @@ class ConstantValues:
             if array.ndim > 1:
                 raise Unknown
             return TensorShape([None if d < 0 else int(d) for d in array])
-        node = self._inference.graph.nodes[port.node]
+        node = self._inference.nodes[port.node]
         op, inputs = node.op, node.inputs
         if op in ("Shape", "ShapeN"):
             return self._inference.shape(inputs[port.slot])
@@ -175,7 +175,7 @@ class ConstantValues:
             number = int(to_array(value))
             return None if number < 0 else number
         # A scalar cut out of a partly known vector.
-        node = self._inference.graph.nodes.get(port.node)
+        node = self._inference.nodes.get(port.node)
         if node is None or not depth:
             return None
         if node.op in ("Identity", "StopGradient", "Cast"):

@@ -71,7 +71,7 @@ class NodeContext:
         self.num_inputs = len(node.inputs)
         self.num_outputs = len(node.output_types)
         self.output_types: Sequence[DType] = node.output_types
-        self.producer = inference.graph.producer
+        self.producer = inference.producer
 
     def input(self, index: int) -> TensorShape:
         return self._inference.shape(self._inputs[index])
@@ -93,7 +93,11 @@ class ShapeInference:
     """The shapes of one graph. Not thread-safe; owned by who owns the graph."""
 
     def __init__(self, graph: NodeGraph) -> None:
-        self.graph = graph
+        # Not the graph itself: it keeps its inference, and neither would be freed before the collector runs.
+        #: {name: Node} of the graph, which may grow.
+        self.nodes = graph.nodes
+        #: The producer version of the GraphDef that the graph was read from.
+        self.producer = graph.producer
         self.values = ConstantValues(self)
         #: {node name: why its shapes contradict each other}, of nodes taken in by `update`.
         self.faults: dict[str, str] = {}
@@ -122,7 +126,7 @@ class ShapeInference:
     def handle_source(self, port: OutputPort) -> Node | None:
         """The node that made a resource or reference, through Identity, Enter and the like."""
         for _ in range(_HANDLE_HOPS_MAX):
-            node = self.graph.nodes.get(port.node)
+            node = self.nodes.get(port.node)
             if node is None or node.op not in _PASS_HANDLE:
                 return node
             if not node.inputs:
@@ -151,12 +155,12 @@ class ShapeInference:
 
     def update(self) -> None:
         """Take in every node of the graph that is not in yet. O(1) if there is none."""
-        if len(self._shapes) != len(self.graph):
+        if len(self._shapes) != len(self.nodes):
             at_once(self.updating())
 
     def updating(self) -> Pieces[None]:
         """As `update`, in pieces. The graph must not change meanwhile."""
-        pending = {name: node for name, node in self.graph.nodes.items() if name not in self._shapes}
+        pending = {name: node for name, node in self.nodes.items() if name not in self._shapes}
         start = len(self._order)
         back_edges = yield from self._adding_in_order(pending)
         if back_edges:
@@ -164,7 +168,7 @@ class ShapeInference:
 
     def replaced(self, merge: str) -> None:
         """Tell that a Merge has got its back edge; whatever that changes is inferred again."""
-        if list(self._infer_leniently(self.graph.nodes[merge])) != list(self._shapes[merge]):
+        if list(self._infer_leniently(self.nodes[merge])) != list(self._shapes[merge]):
             self._settle([merge], self._order.index(merge))
 
     def _adding_in_order(self, pending: Mapping[str, Node]) -> Pieces[list[str]]:
@@ -210,7 +214,7 @@ class ShapeInference:
         position = {name: index for index, name in enumerate(self._order[start:], start)}
         consumers: dict[str, list[str]] = {}
         for name in position:
-            for port in self.graph.nodes[name].inputs:
+            for port in self.nodes[name].inputs:
                 if port.node in position:
                     consumers.setdefault(port.node, []).append(name)
         queue = sorted({position[name] for name in merges})
@@ -219,7 +223,7 @@ class ShapeInference:
             index = heapq.heappop(queue)
             queued.discard(index)
             name = self._order[index]
-            node = self.graph.nodes[name]
+            node = self.nodes[name]
             before = self._shapes[name]
             after = self._infer_leniently(node)
             if len(before) == len(after):
@@ -289,7 +293,7 @@ class ShapeInference:
     def relax(self, merge: str, shape: TensorShape) -> None:
         """Declare the shape of a loop's variable, of which the one known so far is an instance."""
         self.relaxed[merge] = shape
-        self._shapes[merge] = self._merge(self.graph.nodes[merge])
+        self._shapes[merge] = self._merge(self.nodes[merge])
 
     def _with_refined(self, name: str, shapes: Sequence[TensorShape]) -> Sequence[TensorShape]:
         said = self.refined[name]

@@ -8,7 +8,7 @@ here takes the first body whose arguments fit. The call becomes nodes of the mod
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from flowengine.saved_model.object_graph import ObjectGraph
 from flowengine.saved_model.structured import TensorSpec, alike, decode, leaves, packed, values_for
 
 if TYPE_CHECKING:
-    from flowengine.saved_model.model import Model
+    from flowengine.saved_model.reading import SavedGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,18 @@ class ModelFunction:
     arguments, where none of the bodies fits, and what a step raises.
     """
 
-    def __init__(self, name: str, proto: SavedFunction, objects: ObjectGraph, model: Model) -> None:
+    def __init__(
+        self,
+        name: str,
+        proto: SavedFunction,
+        objects: ObjectGraph,
+        graph: Graph,
+        run: Callable[..., Any],
+    ) -> None:
         self.name = name
         self._objects = objects
-        self._model = model
+        self._graph = graph
+        self._run = run
         self._names, self._defaults = _parameters(proto)
         #: The bodies, in the order in which they were traced.
         self.concrete = [_concrete(each, objects) for each in proto.concrete_functions]
@@ -69,7 +77,7 @@ class ModelFunction:
             if given is not None and alike(given, (concrete.arguments, concrete.keywords)):
                 feeds, fetches = self._call_of(concrete)
                 values = values_for(given, (concrete.arguments, concrete.keywords))
-                return self._model.session.run(fetches, dict(zip(feeds, values, strict=True)))
+                return self._run(fetches, dict(zip(feeds, values, strict=True)))
         traced = "; ".join(map(str, self.concrete)) or "nothing"
         raise InvalidArgumentError(
             f"'{self.name}' was not traced with arguments like these; it was with {traced}"
@@ -100,7 +108,7 @@ class ModelFunction:
         return self._calls[concrete.name]
 
     def _make_call(self, concrete: ConcreteFunction) -> tuple[list[str], Any]:
-        graph = self._model.graph
+        graph = self._graph
         library = FunctionLibrary(graph.library, graph.registry, graph.producer)
         signature = library.signature(concrete.name)
         types = [each for arg in signature.inputs for each in arg.types({})]
@@ -139,12 +147,16 @@ class ModelFunction:
             yield graph.tensor(str(port))
 
 
-def functions_of(model: Model, objects: ObjectGraph | None) -> dict[str, ModelFunction]:
-    """{name: function} of what the export's objects have, the nearest to the root first."""
+def functions_of(saved: SavedGraph, run: Callable[..., Any]) -> dict[str, ModelFunction]:
+    """{name: function} of what the export's objects have, the nearest to the root first.
+
+    run   runs a step of the model's session
+    """
+    objects = saved.objects
     if objects is None:
         return {}
     return {
-        name: ModelFunction(name, proto, objects, model)
+        name: ModelFunction(name, proto, objects, saved.graph, run)
         for name, proto in objects.functions
         if not _is_private(name.rpartition(".")[2])
     }

@@ -19,6 +19,7 @@ from flowengine.graphs.given import model_path
 from flowengine.graphs.opaque_graphs import ModelFolder
 from flowengine.ir.graphfile import without_model
 from flowengine.ir.proto import MetaGraphDef
+from flowengine.kernels.load import import_for, registry
 from flowengine.resources.container import ResourceManager
 from flowengine.saved_model.model import AwaitedModel
 from flowengine.saved_model.reading import SavedGraph, read_saved_model
@@ -44,7 +45,7 @@ async def load(
     Close the model when it is done. Raises NotFoundError where there is none or no graph with these tags,
     InvalidArgumentError or DataLossError for a damaged one. Cancelled, it leaves nothing open.
     """
-    saved = await trio.to_thread.run_sync(partial(source_of, path, tags, config))
+    saved = await trio.to_thread.run_sync(partial(_read, path, tags, config, imports_kernels=not target))
     session = Session(saved.graph, target=target, config=config, resources=resources)
     try:
         saved = await restored(session, saved)
@@ -53,6 +54,21 @@ async def load(
             await session.close()
         raise
     return AwaitedModel(saved, session)
+
+
+def _read(
+    path: str | os.PathLike[str],
+    tags: str | Collection[str] | None,
+    config: Config | None,
+    *,
+    imports_kernels: bool,
+) -> SavedGraph:
+    """As `source_of`, on a thread, with all that the event loop would have to wait for when it plans."""
+    saved = source_of(path, tags, config)
+    if imports_kernels and not isinstance(saved.graph, ModelFolder):
+        settings = (Config() if config is None else config).resolved()
+        import_for((node.op for node in saved.graph), registry(settings.kernel_provider))
+    return saved
 
 
 def source_of(

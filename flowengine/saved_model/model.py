@@ -21,6 +21,24 @@ from flowengine.saved_model.reading import SavedGraph, StoredVariable
 from flowengine.saved_model.signatures import DEFAULT_SIGNATURE, ModelSignature
 
 
+class _Readers:
+    """The tensors that have the values of a model's variables.
+
+    The model and its variables share it: if these knew the model, it would stay until the collector runs.
+    """
+
+    def __init__(self, saved: SavedGraph) -> None:
+        self._saved = saved
+        self._known: dict[str, str] | None = None
+
+    def of(self, variable: str) -> str:
+        """Return the tensor that has a variable's value; where the graph has none, it grows by one."""
+        graph, facts = self._saved.graph, self._saved.variables[variable]
+        if self._known is None:
+            self._known = readers_of(graph)
+        return value_of(graph, facts.node, facts.dtype, self._known)
+
+
 class ModelVariable:
     """A variable of a loaded model.
 
@@ -28,12 +46,13 @@ class ModelVariable:
     trainable   whether training changes it
     """
 
-    def __init__(self, facts: StoredVariable, model: Model) -> None:
+    def __init__(self, facts: StoredVariable, readers: _Readers, session: Any) -> None:
         self.name: str = facts.name
         self.dtype: DType = facts.dtype
         self.shape: TensorShape = facts.shape
         self.trainable: bool = facts.trainable
-        self._model = model
+        self._readers = readers
+        self._session = session
 
     def __repr__(self) -> str:
         return f"<ModelVariable '{self.name}' {self.dtype.name} {self.shape}>"
@@ -43,7 +62,7 @@ class ModelVariable:
 
         Raises FailedPreconditionError where it has none.
         """
-        return self._model.session.run(self._model.reader_of(self.name))
+        return self._session.run(self._readers.of(self.name))
 
 
 class Model:
@@ -63,10 +82,11 @@ class Model:
         self.signatures: Mapping[str, ModelSignature] = _Named(
             "signature", {name: ModelSignature(each, session.run) for name, each in saved.signatures.items()}
         )
+        self._readers = _Readers(saved)
         self.variables: Mapping[str, ModelVariable] = _Named(
-            "variable", {name: ModelVariable(each, self) for name, each in saved.variables.items()}
+            "variable",
+            {name: ModelVariable(each, self._readers, session) for name, each in saved.variables.items()},
         )
-        self._readers: dict[str, str] | None = None
         self._functions: Mapping[str, ModelFunction] | None = None
 
     def __repr__(self) -> str:
@@ -96,7 +116,7 @@ class Model:
     def functions(self) -> Mapping[str, ModelFunction]:
         """{name: ModelFunction} of what TensorFlow 2 saved as functions; empty for other exports."""
         if self._functions is None:
-            self._functions = _Named("function", functions_of(self, self.saved.objects))
+            self._functions = _Named("function", functions_of(self.saved, self.session.run))
         return self._functions
 
     def __call__(self, *values: Any, **inputs: Any) -> Any:
@@ -114,10 +134,7 @@ class Model:
 
     def reader_of(self, variable: str) -> str:
         """The tensor that has a variable's value; where the graph has none, it grows by one."""
-        facts = self.saved.variables[variable]
-        if self._readers is None:
-            self._readers = readers_of(self.graph)
-        return value_of(self.graph, facts.node, facts.dtype, self._readers)
+        return self._readers.of(variable)
 
     def close(self) -> Any:
         """Close the session; to be awaited, but for a blocking model. Closing twice does nothing."""

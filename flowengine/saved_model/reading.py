@@ -22,7 +22,6 @@ from flowengine.core.names import parse_tensor_name
 from flowengine.core.public_names.deprecated import warn_renamed
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.graph import Graph
-from flowengine.graphs.meta_graph import read_collections
 from flowengine.ir.graph import Node
 from flowengine.ir.graphdef import read_into
 from flowengine.ir.graphfile import load_saved_model
@@ -166,7 +165,7 @@ def _graph_of(
 def _read(graph_def: GraphDef, meta: MetaGraphDef, registry: OpRegistry | None) -> Graph:
     graph = Graph(registry=registry)
     read_into(graph, graph_def, graph.registry)
-    read_collections(graph, meta.collection_def)
+    graph._unread_collections = meta.collection_def or None
     return graph
 
 

@@ -27,6 +27,9 @@ class GraphControlFlow:
 
     def context_of(self, name: str) -> ControlContext | None:
         """The branch or loop in which a node was built; None for one that was read, or stands outside."""
+        graph = cast("Graph", self)
+        if graph._unread_collections is not None:
+            graph._read_collections()
         return self._contexts.get(name)
 
     def place_in(self, context: ControlContext, names: Iterable[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast, overload
 
@@ -57,6 +57,9 @@ class GraphVariables:
     seed: int | None = None
 
     _collections: Collections | None = None
+    #: The collections of a MetaGraphDef, as messages, until somebody asks for them. What they list refers to
+    #: the graph: if it were made at once, no graph that was loaded would be freed before the collector runs.
+    _unread_collections: Mapping[str, Any] | None = None
     _variables: VariableScopes | None = None
 
     # -- collections -------------------------------------------------------------------------------
@@ -66,11 +69,24 @@ class GraphVariables:
         """What is listed beside the nodes: variables, losses and the like."""
         if self._collections is None:
             self._collections = Collections()
+        if self._unread_collections is not None:
+            self._read_collections()
         return self._collections
+
+    def _read_collections(self) -> None:
+        """List what the messages say that were kept when the graph was read."""
+        from flowengine.graphs.meta_graph import read_collections
+
+        unread, self._unread_collections = self._unread_collections, None
+        graph = cast("Graph", self)
+        with graph.scopes.outside():
+            read_collections(graph, unread or {})
 
     def collection(self, name: Hashable) -> list[Any]:
         """What is listed under a name, in order, as a list of the caller's own."""
-        return [] if self._collections is None else self._collections.of(name)
+        if self._collections is None and self._unread_collections is None:
+            return []
+        return self.collections.of(name)
 
     def add_to_collection(self, name: Hashable, value: Any) -> None:
         """List something under a name: see `flowengine.graphs.variables.keys` for TensorFlow's names."""

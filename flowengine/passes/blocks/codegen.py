@@ -75,7 +75,7 @@ class CompiledRegion:
         self.is_generator = is_generator
         namespace: dict[str, Any] = {}
         exec(_code("\n".join(line.text for line in lines)), namespace)
-        self.call: Callable[..., Any] = namespace["make"](self._constants)
+        self.call: Callable[..., Any] = namespace.pop("make")(self._constants)
 
     @property
     def source(self) -> str:

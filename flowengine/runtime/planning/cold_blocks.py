@@ -225,7 +225,6 @@ class _Blocks:
             constants=[],
             fetches=plan.fetches,
             graph=plan.graph,
-            frames=plan.frames,
             unfused=plan.unfused,
         )
         whole.times = plan.times

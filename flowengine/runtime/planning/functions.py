@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Protocol
+from weakref import WeakSet
 
 import numpy as np
 
@@ -48,6 +49,7 @@ class FunctionTable:
     """The plans of a graph's functions, made when first called.
 
     compiler   compiles a plan that has become hot, now or soon; None leaves all to the interpreter
+    tables     the tables that are closed with each other: this one joins them, and those made from it
     """
 
     def __init__(
@@ -56,7 +58,10 @@ class FunctionTable:
         kernels: KernelRegistry,
         context: PassContext,
         compiler: Callable[[TieredPlan], None] | None = None,
+        tables: WeakSet[FunctionTable] | None = None,
     ) -> None:
+        self._tables: WeakSet[FunctionTable] = WeakSet() if tables is None else tables
+        self._tables.add(self)
         self._library = library
         self._kernels = kernels
         self._context = context
@@ -77,7 +82,13 @@ class FunctionTable:
     def of_library(self, library: object) -> FunctionTable:
         """A table of other functions, planned as these are."""
         other = FunctionLibrary(library, self._library.registry)
-        return FunctionTable(other, self._kernels, self._context, self.compiler)
+        return FunctionTable(other, self._kernels, self._context, self.compiler, self._tables)
+
+    def close(self) -> None:
+        """Forget all plans, which know this table, and its caller: no step is begun any more."""
+        self._plans.clear()
+        self._types.clear()
+        self.caller = None
 
     def calls(self, node: Node) -> bool:
         """Whether the node is a call that this table can make."""
@@ -146,7 +157,7 @@ class FunctionTable:
         inside = kernels.inside(node)
         if inside is not kernels:
             # They keep account of what this very call runs: it shares no plans.
-            table = FunctionTable(self._library, inside, self._context)
+            table = FunctionTable(self._library, inside, self._context, tables=self._tables)
             table.caller = self.caller
         if node.op in self._library:
             return _Invoke(_Body(table, FuncAttr(node.op, attrs)))

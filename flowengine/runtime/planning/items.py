@@ -166,6 +166,12 @@ class Item:
         #: Of an Enter: the frame that it enters.
         self.target_frame: StaticFrame | None = None
 
+    def part(self) -> None:
+        """Forget the other items, for good: the plan is gone."""
+        self.edges = ()
+        self.merge_edges = self.passing = self.control = self.control_merges = None
+        self.block = self.call = None
+
     def __repr__(self) -> str:
         return f"<Item {self.order} {self.node.op} '{self.name}'>"
 
@@ -223,3 +229,8 @@ class StaticFrame:
         self.enters = 0
         self.parallel_iterations = 10
         self.root_state: Any = None
+
+    def part(self) -> None:
+        """Forget the items, for good: the plan is gone."""
+        self.items = []
+        self.root_state = None

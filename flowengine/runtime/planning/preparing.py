@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
+from weakref import WeakSet
 
 from flowengine.core.config import Settings
 from flowengine.core.dtypes import string
@@ -108,13 +109,16 @@ class RequestPlanner:
         compiler: Callable[[TieredPlan], None] | None,
         calling: Callable[[FunctionTable], FunctionCaller] | None = None,
         names: SharedNames | None = None,
+        tables: WeakSet[FunctionTable] | None = None,
     ) -> None:
         """`compiler` compiles a function's plan that has become hot, now or soon.
 
         names     of resources that earlier plans found
         calling   makes what calls functions for resources
+        tables    of functions, to which those of this planner are added
         """
         self._calling = calling
+        self._tables: WeakSet[FunctionTable] = WeakSet() if tables is None else tables
         self._names = SharedNames() if names is None else names
         self.requests = Requests(graph)
         self.jobs: dict[PlanKey, Piecework[PreparedPlan]] = {}
@@ -227,7 +231,7 @@ class RequestPlanner:
             registry = graph.registry if isinstance(graph, BuildGraph) else op_registry()
             library = FunctionLibrary(graph.library, registry, graph.producer)
             context = self.requests.context(None, self._settings, self._kernels)
-            table = FunctionTable(library, self._kernels, context, self._compiler)
+            table = FunctionTable(library, self._kernels, context, self._compiler, self._tables)
             table.caller = None if self._calling is None else self._calling(table)
             if graph.library is not None:
                 self._functions = table

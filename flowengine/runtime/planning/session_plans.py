@@ -10,6 +10,7 @@ import gc
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
+from weakref import WeakSet
 
 import trio
 
@@ -18,7 +19,7 @@ from flowengine.core.arrays import Value
 from flowengine.core.collector import collection_paused
 from flowengine.core.config import Settings
 from flowengine.core.errors import CancelledError, FailedPreconditionError, InvalidArgumentError
-from flowengine.core.work_pieces import at_once
+from flowengine.core.work_pieces import Piecework, at_once
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.device import Device
 from flowengine.devices.session_devices import OfferedDevices
@@ -28,6 +29,7 @@ from flowengine.passes.cut.shared_names import SharedNames
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.planning.fetches import spread_feeds, unpack
 from flowengine.runtime.planning.function_calls import StepCaller
+from flowengine.runtime.planning.functions import FunctionTable
 from flowengine.runtime.planning.large_string_feeds import are_long, converted
 from flowengine.runtime.planning.measuring import Measuring
 from flowengine.runtime.planning.placing import Placer, SessionPlacer
@@ -58,6 +60,7 @@ class SessionPlans:
     version   that of the graph which they are for
     lives     how often devices were lost: a plan of before is of no use after
     planner   makes them, for this version
+    ready     those that callables have for themselves
     """
 
     def __init__(
@@ -75,6 +78,8 @@ class SessionPlans:
         self.version = -1
         self.lives = 0
         self._names = SharedNames()
+        self._tables: WeakSet[FunctionTable] = WeakSet()
+        self.ready: WeakSet[ReadyPlan] = WeakSet()
         self._graph = graph
         self._settings = settings
         self._kernels = kernels
@@ -95,6 +100,12 @@ class SessionPlans:
         """Forget all plans, and give up what is being made."""
         self._forget()
         self.planner.close()
+        for ready in list(self.ready):
+            ready.close()
+        for table in list(self._tables):
+            table.close()
+        if self._ledger is not None:
+            self._ledger.relief = None
 
     def prepare(self, leaves: Iterable[Any], feeds: Sequence[Any], targets: Sequence[Any]) -> PlannedRequest:
         """A plan, made at once and not kept."""
@@ -102,6 +113,31 @@ class SessionPlans:
         with collection_paused():
             request = self.planner.requests.read(leaves, feeds, targets)
             return PlannedRequest(at_once(self.planner.preparing(request)), request.wanted.slots)
+
+    def begin(
+        self, leaves: Iterable[Any], feeds: Sequence[Any], targets: Sequence[Any]
+    ) -> tuple[Sequence[int], Piecework[PreparedPlan]]:
+        """Begin a plan of the graph as it is, not to be kept: where its values go, and the work that is left.
+
+        Raises InvalidArgumentError or NotFoundError for a request that the graph cannot answer.
+        """
+        self._notice_growth()
+        request = self.planner.requests.read(leaves, feeds, targets)
+        job = Piecework(self.planner.preparing(request))
+        job.advance(0.0)  # its first piece looks at the graph, which may grow from then on
+        return request.wanted.slots, job
+
+    async def finish(self, job: Piecework[PreparedPlan]) -> None:
+        """Do what is left of a job, in turns, for a step that is under way.
+
+        Raises FailedPreconditionError if the session is closed, CancelledError if it is closed meanwhile.
+        """
+        if self._closed():
+            raise FailedPreconditionError("this session is closed")
+        self._resources.bind_to_current_run()
+        await in_turns(job, self._runner.turns)
+        if self._closed():
+            raise CancelledError(SESSION_CLOSED)
 
     def find(
         self, leaves: tuple[Any, ...], feeds: Mapping[Any, Any], targets: Iterable[Any]
@@ -254,6 +290,7 @@ class SessionPlans:
             compiler,
             calling,
             self._names,
+            self._tables,
         )
 
     def _forget(self, keys: Iterable[PlanKey] | None = None) -> None:
@@ -299,19 +336,26 @@ class SessionPlans:
 
 
 class ReadyPlan:
-    """A plan that is made beforehand for many steps, and anew when a device of it was lost.
+    """A plan for many steps, made in turns by the first of them, and anew when a device is lost.
 
     pack   puts the values of the leaves into the structure of the fetches
+
+    The request is checked at once, and the plan is of the graph as it is now. It is not among the plans that
+    the session keeps, and lasts as long as this. Closing the session frees it.
     """
 
     def __init__(
         self, planning: SessionPlans, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]
     ) -> None:
+        """Raise InvalidArgumentError or NotFoundError for a request that the graph cannot answer."""
         self._planning = planning
         leaves, self.pack = unpack(fetches)
         self._request = (leaves, list(feeds), targets)
-        self._prepared = planning.prepare(*self._request)
+        self._prepared: PlannedRequest | None = None
         self._lives = planning.lives
+        self._slots, job = planning.begin(*self._request)
+        self._job: Piecework[PreparedPlan] | None = job
+        planning.ready.add(self)
 
     def check(self, values: Sequence[Any]) -> None:
         """Raise InvalidArgumentError unless there is one value a feed."""
@@ -324,12 +368,31 @@ class ReadyPlan:
         return self._prepared if self._lives == self._planning.lives else None
 
     async def current(self) -> PlannedRequest:
-        """The plan for a step that begins now. Cancelled: the next step goes on with making it."""
-        if self._lives != self._planning.lives:
-            lives = self._planning.lives
-            self._prepared, _ = await self._planning.prepare_in_turns(None, *self._request, None, 0.0)
+        """The plan for a step that begins now.
+
+        Steps that need it at the same time make it together. Cancelled: the next step goes on with making it.
+        Raises what is wrong with what the request reaches of the graph, in every step.
+        """
+        planning, job = self._planning, self._job
+        found = self._prepared if self._lives == planning.lives else None
+        if found is None and job is not None and not job.has_failed and self._lives == planning.lives:
+            await planning.finish(job)
+            if not job.has_failed:
+                found = PlannedRequest(job.result(), self._slots)
+        if found is None:
+            # A device was lost, or another step was told why there is no plan: this one finds it out itself.
+            lives = planning.lives
+            found, _ = await planning.prepare_in_turns(None, *self._request, None, 0.0)
             self._lives = lives
-        return self._prepared
+        if self._prepared is not found:
+            self._prepared, self._job = found, None
+        return found
+
+    def close(self) -> None:
+        """Give the plan up: no step is begun any more."""
+        if self._job is not None:
+            self._job.give_up()
+        self._prepared = self._job = None
 
 
 def _interpreted(prepared: PreparedPlan) -> list[Plan]:

@@ -74,8 +74,16 @@ class Handles:
                 if not known.pending[consumer.local]:
                     consumers.append(consumer)
             ready += consumers
+        self.clear()
         self._resources, self._generation = resources, resources.generation
         self._root, self._sources = known, ready
+
+    def clear(self) -> None:
+        """Forget what look-ups gave. Steps that started from it go on."""
+        if self._root is not None:
+            self._root.root_state = None  # it refers to the templates
+        self._resources, self._generation = None, -1
+        self._root, self._sources = None, []
 
 
 def _is_lookup(item: Item) -> bool:

@@ -98,7 +98,7 @@ class TerminalScreen:
         from rich.console import Group
 
         if self._is_at_start:
-            live.update(Group(*self._lines.values()), refresh=True)
+            live.update(Group(*self._lines.values()) if self._lines else "", refresh=True)
             self._is_drawn = True
 
     def _erase(self) -> None:
@@ -112,7 +112,11 @@ class TerminalScreen:
         from rich.console import Console
         from rich.live import Live
 
-        console = Console(file=cast("TextIO", _LosableTerminal(self._stream)), force_terminal=True)
+        console = Console(
+            file=cast("TextIO", _LosableTerminal(self._stream)),
+            force_terminal=True,
+            no_color=bool(os.environ.get("NO_COLOR")),  # old versions take an empty one for set
+        )
         self._live = live = Live(
             console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
         )
@@ -209,7 +213,7 @@ def _line_of(status: ProgressStatus, live: Live) -> Text:
 
     console = live.console
     marks = "#." if console.options.ascii_only else "━─"
-    # rich leaves the colour out for NO_COLOR.
+    # The console leaves the colour out where nobody wants it.
     line = status.bar_line(console.width, marks=marks, has_colour=True)
     return Text.from_ansi(line, no_wrap=True, overflow="crop")
 

@@ -148,7 +148,7 @@ async def test_a_loop_of_calls_can_be_cancelled(graph: fe.Graph) -> None:
 async def test_bodies_that_run_for_certain_are_planned_with_their_callers(graph: fe.Graph) -> None:
     """The others when they are first called: a branch that is never taken may call what nobody has."""
     async with fe.Session(graph) as session:
-        session.make_callable(["y:0", "loop:1"], ["n:0"])
+        session.explain(["y:0", "loop:1"], ["n:0"])
         functions = session._planning.planner.functions()
         assert functions is not None
         assert {key[0] for key in functions._plans} == {"IsPositive", "Countdown", "Factorial"}
@@ -164,7 +164,7 @@ async def test_the_bodies_of_hot_calls_are_compiled(graph: fe.Graph, compiled: b
             ]
         functions = session._planning.planner.functions()
         assert functions is not None
-        bodies = functions._plans
+        bodies = dict(functions._plans)
         hot = {key[0] for key, plans in bodies.items() if plans.compiled is not None}
     assert {key[0] for key in bodies} == {"IsPositive", "Countdown", "Factorial", "One", "Recurse"}
     assert hot == ({"Countdown"} if compiled else set()), "one kernel alone is not worth a region"

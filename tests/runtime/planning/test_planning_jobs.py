@@ -7,6 +7,7 @@ of the event loop is counted.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 
 import flowengine as fe
 from flowengine.core import work_pieces
+from flowengine.ir.graph import OutputPort
 from flowengine.ir.opdef import OpDef, OpRegistry
 from flowengine.kernels.load import load_all
 from flowengine.kernels.registry import KernelRegistry
@@ -328,3 +330,133 @@ async def test_compiling_takes_turns_and_its_results_are_not_lost() -> None:
             assert plan.compiled is not None
             assert 2 < len(advanced) < 200
             np.testing.assert_array_equal(await session.run("y:0", {"x:0": x}), want)
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 1 << 30), calls=st.integers(1, 4))
+def test_a_callable_is_planned_in_turns_by_its_first_calls(seed: int, calls: int) -> None:
+    """No pass of the event loop does more for a callable than for a run; several calls make one plan."""
+    lab = Lab()
+    fetch = lab.chain("a", 40)
+
+    async def main() -> None:
+        async with lab.session() as session:
+            call = session.make_callable(fetch)
+            assert lab.folded == 0
+
+            async def ask() -> None:
+                assert await call() == 40
+
+            async with trio.open_nursery() as nursery:
+                for _ in range(calls):
+                    nursery.start_soon(ask)
+            assert lab.folded == 40
+            await ask()
+            assert lab.folded == 40, "the plan is kept"
+
+    lab.play(main, seed)
+    assert max(lab.passes.folds.values()) <= FOLDS_IN_A_PASS
+
+
+def test_a_callable_is_of_the_graph_as_it_was() -> None:
+    lab = Lab()
+    fetch = lab.chain("a", 5)
+
+    async def main() -> None:
+        async with lab.session() as session:
+            call = session.make_callable(fetch)
+            later = lab.chain("b", 5)
+            lab.graph.put(replace(lab.graph["a/4"], inputs=(OutputPort("a/2", 0),)))
+            assert await call() == 5
+            assert await session.run([fetch, later]) == [4, 5]
+            assert await call() == 5
+
+    lab.play(main)
+
+
+def test_a_callable_checks_its_arguments_at_once() -> None:
+    lab = Lab()
+    fetch = lab.chain("a", 5)
+
+    async def main() -> None:
+        async with lab.session() as session:
+            with pytest.raises(fe.errors.NotFoundError, match="nothing"):
+                session.make_callable("nothing:0")
+            with pytest.raises(fe.errors.NotFoundError, match="nobody"):
+                session.make_callable(fetch, ["nobody:0"])
+            with pytest.raises(fe.errors.InvalidArgumentError, match="twice"):
+                session.make_callable(fetch, ["a/1:0", "a/1:0"])
+            assert lab.folded == 0
+
+    lab.play(main)
+
+
+def test_a_first_call_that_is_cancelled_leaves_the_rest_to_the_next() -> None:
+    lab = Lab()
+    fetch = lab.chain("a", 40)
+
+    async def main() -> None:
+        async with lab.session() as session:
+            call = session.make_callable(fetch)
+            with trio.move_on_after(10 * FOLD_SECONDS) as scope:
+                await call()
+            assert scope.cancelled_caught
+            begun = lab.folded
+            assert 0 < begun < 40
+            assert await call() == 40
+            assert lab.folded == 40
+
+    lab.play(main)
+
+
+def test_every_call_is_told_why_there_is_no_plan() -> None:
+    lab = Lab()
+    lab.graph.ops.Add(lab.graph.placeholder("float32", [], name="x"), 1.0, name="y")
+    lab.graph.create_op("Probe", [lab.graph.tensor(lab.chain("a", 20))], name="last")
+    unknown = OpDef.build("Unknown", inputs=["x: float"], outputs=["y: float"], attrs=[])
+    lab.ops.register(unknown)
+    lab.graph.create_op("Unknown", [lab.graph.tensor("last:0")], name="bad")
+
+    async def main() -> None:
+        async with lab.session() as session:
+            call = session.make_callable("bad:0")
+            told = []
+
+            async def ask() -> None:
+                with pytest.raises(fe.errors.OpError, match="Unknown") as caught:
+                    await call()
+                told.append(type(caught.value))
+
+            async with trio.open_nursery() as nursery:
+                for _ in range(3):
+                    nursery.start_soon(ask)
+            await ask()
+            assert len(told) == 4
+            assert len(set(told)) == 1
+
+    lab.play(main)
+
+
+def test_closing_ends_the_first_call_and_refuses_the_next() -> None:
+    lab = Lab()
+    fetch = lab.chain("a", 40)
+
+    async def main() -> None:
+        session = lab.session()
+        call, other = session.make_callable(fetch), session.make_callable(fetch)
+
+        async def ask() -> None:
+            with pytest.raises(fe.errors.CancelledError):
+                await call()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            while not lab.folded:
+                await trio.lowlevel.checkpoint()
+            await session.close()
+        assert lab.folded < 40
+        for each in (call, other):
+            with pytest.raises(fe.errors.FailedPreconditionError, match="closed"):
+                await each()
+
+    lab.play(main)
