@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import trio
 
 import flowengine as fe
 
@@ -45,6 +45,6 @@ async def test_kernels_are_imported_on_a_thread(tmp_path: Path) -> None:
         signatures = {"serving_default": ({"x": x}, {"y": y})}
         await fe.saved_model.save(session, tmp_path / "export", signatures=signatures)
     command = [sys.executable, "-W", "error", "-c", _SCRIPT, str(tmp_path / "export")]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
-    assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.strip() == "[]"
+    ended = await trio.run_process(command, capture_stdout=True, capture_stderr=True, check=False)
+    assert ended.returncode == 0, ended.stderr.decode()
+    assert ended.stdout.decode().strip() == "[]"
