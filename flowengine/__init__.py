@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from typing import Any as _Any
 from typing import Final as _Final
 
-from flowengine.core.missing import missing_name as _missing_name
+from flowengine.core.public_names.missing import missing_name as _missing_name
 from flowengine.core.targets import register_scheme as _register_scheme
 
 if TYPE_CHECKING:

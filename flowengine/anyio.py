@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from flowengine.core.config import Config, RunOptions
 from flowengine.core.errors import FailedPreconditionError
-from flowengine.core.missing import public_module
+from flowengine.core.public_names.missing import public_module
 from flowengine.core.sessions.run_arguments import FeedDict, Fetch, Key, OneFetch, RunArguments
 from flowengine.core.sessions.view import SessionView
 from flowengine.devices.device import DeviceRegistry
@@ -32,7 +32,7 @@ from flowengine.session import SessionStatistics
 
 if TYPE_CHECKING:
     from flowengine.asyncio import Session as _AsyncioSession
-    from flowengine.graphs.variables.initialising import Listed
+    from flowengine.graphs.variables.initializing import Listed
     from flowengine.graphs.variables.variable import GraphVariable
     from flowengine.saved_model.model import AwaitedModel
 
@@ -131,8 +131,6 @@ class Session(SessionView):
     async def uninitialized(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
         """See `flowengine.Session.uninitialized`."""
         return await self._opened().uninitialized(variables)
-
-    initialise, uninitialised = initialize, uninitialized
 
     @property
     def costs(self) -> CostModel:

@@ -29,16 +29,19 @@ from flowengine.core.errors import (
     OpError,
     OutOfRangeError,
 )
-from flowengine.core.missing import public_module
+from flowengine.core.public_names.deprecated import renamed_arguments
+from flowengine.core.public_names.missing import public_module
 from flowengine.core.sessions.run_arguments import FeedDict, Fetch, Key, OneFetch, RunArguments
-from flowengine.portal import PortalCall, PortalSession
+from flowengine.portal import Attempt, PortalCall, PortalSession
 from flowengine.resources.container import ResourceManager
+from flowengine.runtime.in_place.attempt import ELSEWHERE
 from flowengine.runtime.run_metadata import RunMetadata
+from flowengine.runtime.turn_queue import SLICE_SECONDS
 from flowengine.session import Session as _Session
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
-    from flowengine.graphs.variables.initialising import Listed
+    from flowengine.graphs.variables.initializing import Listed
     from flowengine.graphs.variables.variable import GraphVariable
     from flowengine.saved_model.model import BlockingModel
     from flowengine.train.fitting.history import TrainingHistory
@@ -88,9 +91,22 @@ class Session(PortalSession):
         step = partial(
             self._session.run, fetches, feed_dict, targets=targets, options=options, run_metadata=run_metadata
         )
+        attempt = None
+        if options is None and run_metadata is None:
+            attempt = partial(self._session.attempt, fetches, feed_dict, targets)
+        return self._step(step, attempt)
+
+    def _step(self, step: Callable[[], Awaitable[Any]], attempt: Attempt | None) -> Any:
+        """Run a step in this thread if that can be, else in the portal."""
         try:
             self._warn_of_held_loop()
-            return self._open().call(step)
+            portal = self._open()
+            if attempt is None:
+                return portal.call(step)
+            outcome = portal.try_in_place(attempt, SLICE_SECONDS, patience=SLICE_SECONDS)
+            if outcome is ELSEWHERE:
+                return portal.call(step)
+            return portal.wait(outcome) if isinstance(outcome, PortalCall) else outcome
         except OpError as error:
             tracebacks.shorten(error)
             raise
@@ -100,15 +116,10 @@ class Session(PortalSession):
         self, fetches: Any, feeds: Sequence[Any] = (), targets: Sequence[Any] = ()
     ) -> Callable[..., Any]:
         """See `flowengine.Session.make_callable`; the function returned is a plain one."""
-        step = self._session.make_callable(fetches, feeds, targets)
+        step, attempt = self._session.make_both(fetches, feeds, targets)
 
         def call(*values: Any) -> Any:
-            try:
-                self._warn_of_held_loop()
-                return self._open().call(partial(step, *values))
-            except OpError as error:
-                tracebacks.shorten(error)
-                raise
+            return self._step(partial(step, *values), partial(attempt, values))
 
         return call
 
@@ -132,7 +143,7 @@ class Session(PortalSession):
                 "fe.blocking.Session is used in a task of a trio program: while a step runs, no other task "
                 "does. Open a fe.Session there, and write `await session.run(...)`",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def initialize(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
@@ -142,8 +153,6 @@ class Session(PortalSession):
     def uninitialized(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
         """See `flowengine.Session.uninitialized`."""
         return cast("list[GraphVariable]", self.call(_Session.uninitialized, variables))
-
-    initialise, uninitialised = initialize, uninitialized
 
     def close(self) -> None:
         """End running steps with CancelledError and the thread with them. Closing twice does nothing."""
@@ -187,6 +196,7 @@ def load_saved_model(
     return BlockingModel(saved, session)
 
 
+@renamed_arguments(initialise="initialize")
 def loop(
     session: Session,
     step: Any,
@@ -195,7 +205,7 @@ def loop(
     feeds: Feeds | None = None,
     fetches: Any = None,
     hooks: Sequence[Any] = (),
-    initialise: bool = True,
+    initialize: bool = True,
     quiet: bool = False,
 ) -> LoopResult:
     """Run training steps with `flowengine.train.loop`, and return when they have ended.
@@ -210,7 +220,7 @@ def loop(
     from flowengine.train.training_loop import loop as awaited
 
     given = {"steps": steps, "feeds": feeds, "fetches": fetches, "hooks": hooks}
-    given |= {"initialise": initialise, "quiet": quiet}
+    given |= {"initialize": initialize, "quiet": quiet}
     return cast("LoopResult", _checked(session, "loop").call(awaited, step, **given))
 
 

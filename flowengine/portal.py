@@ -11,24 +11,36 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any
+from contextvars import Context
+from functools import partial
+from typing import Any, TypeAlias
 
 import trio
 
 from flowengine.core import tracebacks
+from flowengine.core.abandonment import may_wait
+from flowengine.core.accounting import is_asked
 from flowengine.core.config import Config
-from flowengine.core.errors import CancelledError, FailedPreconditionError
+from flowengine.core.errors import CancelledError, FailedPreconditionError, OpError
 from flowengine.core.sessions.view import SessionView
 from flowengine.devices.device import DeviceRegistry
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.place.costs import CostModel
 from flowengine.resources.container import ResourceManager
+from flowengine.runtime.in_place.attempt import ELSEWHERE, LATER, UnfinishedStep, begin_in_place
+from flowengine.runtime.in_place.baton import Baton, DeferredInterrupt
+from flowengine.runtime.planning.fetches import as_values, unpack
 from flowengine.runtime.planning.placing import Placer
+from flowengine.runtime.planning.preparing import PlannedRequest
+from flowengine.runtime.planning.session_plans import ReadyPlan
 from flowengine.session import Session as _Session
 from flowengine.session import SessionStatistics
+
+#: What runs one slice of a step: it takes the run's token and how many seconds the slice has.
+Attempt: TypeAlias = Callable[[trio.lowlevel.TrioToken, float], Any]
 
 
 class PortalCall:
@@ -68,8 +80,13 @@ class Portal:
         started: queue.SimpleQueue[trio.lowlevel.TrioToken] = queue.SimpleQueue()
         self._nursery: trio.Nursery | None = None
         self._stop = trio.Event()
+        self._baton = Baton()
+        #: What a step in place finds there: nothing of its caller's, as one in the run.
+        self._context = Context()
         self._thread = threading.Thread(
-            target=trio.run, args=(self._main, started), name="flowengine portal", daemon=True
+            target=partial(trio.run, self._main, started, instruments=[self._baton]),
+            name="flowengine portal",
+            daemon=True,
         )
         self._thread.start()
         self._token = started.get()
@@ -134,7 +151,10 @@ class Portal:
                 "this blocking session is used in the thread where its steps run, by an async function that "
                 "was given to it: use the session that the function is called with, and `await` its calls"
             )
-        call = self.start(function)
+        return self.wait(self.start(function))
+
+    def wait(self, call: PortalCall) -> Any:
+        """Wait for the result of a call, as `call` does."""
         try:
             return call.future.result()
         except BaseException:
@@ -142,6 +162,43 @@ class Portal:
                 call.cancel()
                 call.future.exception()
             raise
+
+    def qualifies(self, attempt: Attempt) -> bool:
+        """Whether a step is of those that may run in place. It only looks; raises what is wrong with it."""
+        return attempt(self._token, 0.0) is LATER
+
+    def try_in_place(self, attempt: Attempt, seconds: float, *, patience: float = 0.0) -> Any:
+        """Run one slice of a step in this thread, if that can be, while the run waits for I/O.
+
+        returns    what the attempt gives, the `PortalCall` of the rest if it gave the function for that, or
+                   ELSEWHERE if the run has tasks to go on with or another caller is busy
+        seconds    how long a slice is
+        patience   how many seconds to wait for another caller
+
+        Ctrl-C comes when the slice is over; a step that goes on then is cancelled and waited for.
+        """
+        if self.is_elsewhere or may_wait() or is_asked():
+            return ELSEWHERE  # this thread has another process's session, or runs a kernel of another step
+        interrupt = DeferredInterrupt()
+        outcome: Any = ELSEWHERE
+        try:
+            if self._baton.take(patience):
+                try:
+                    outcome = self._context.run(attempt, self._token, seconds)
+                    if isinstance(outcome, UnfinishedStep):
+                        outcome = self.start(outcome.run)
+                finally:
+                    self._baton.give()
+        finally:
+            interrupt.restore()
+            try:
+                interrupt.deliver()
+            except BaseException:
+                if isinstance(outcome, PortalCall):
+                    outcome.cancel()
+                    outcome.future.exception()
+                raise
+        return outcome
 
     def abandon(self) -> None:
         """Ask the run to end, and do not wait for it: nobody is left who could.
@@ -166,6 +223,72 @@ class Portal:
             self._thread.join()
 
 
+class PortalOwnSession(_Session):
+    """A session whose steps may run in place: outside of the run that owns it, while that does nothing."""
+
+    def attempt(
+        self,
+        fetches: Any,
+        feed_dict: Mapping[Any, Any] | None,
+        targets: Sequence[Any],
+        token: trio.lowlevel.TrioToken,
+        seconds: float,
+    ) -> Any:
+        """Run a step as `run` does, for so many seconds: its values, a `UnfinishedStep`, ELSEWHERE or LATER.
+
+        LATER if no time is left for a step that could run here.
+        """
+        if self._remote is not None:
+            return ELSEWHERE
+        try:
+            leaves, pack = unpack(fetches)
+            _, feeds, found = self._planning.find(leaves, feed_dict or {}, targets)
+            if found is None:
+                return ELSEWHERE
+            return self._attempt(found, pack, list(feeds.values()), token, seconds)
+        except OpError as error:
+            self._tell_plainly(error)
+            raise
+
+    def make_both(
+        self, fetches: Any, feeds: Sequence[Any], targets: Sequence[Any]
+    ) -> tuple[Callable[..., Awaitable[Any]], Callable[..., Any]]:
+        """The function of `make_callable`, and the `attempt` for the same steps; that takes the values."""
+        if self._remote is not None:
+            return self.make_callable(fetches, feeds, targets), lambda values, token, seconds: ELSEWHERE
+        ready = ReadyPlan(self._planning, as_values(self.graph, fetches), feeds, targets)
+
+        def attempt(values: Sequence[Any], token: trio.lowlevel.TrioToken, seconds: float) -> Any:
+            try:
+                ready.check(values)
+                found = ready.at_hand()
+                return (
+                    ELSEWHERE if found is None else self._attempt(found, ready.pack, values, token, seconds)
+                )
+            except OpError as error:
+                self._tell_plainly(error)
+                raise
+
+        return self._calling(ready), attempt
+
+    def _attempt(
+        self,
+        found: PlannedRequest,
+        pack: Callable[[list[Any]], Any],
+        values: Sequence[Any],
+        token: trio.lowlevel.TrioToken,
+        seconds: float,
+    ) -> Any:
+        if self._closed or self._admission is not None or not self.resources.is_bound_to(token):
+            return ELSEWHERE
+        return begin_in_place(
+            *(self._runner, self._planning, found, values, seconds),
+            compiles=self._compiles,
+            give=lambda results: pack(found.values(self.hand_out(found.prepared, results))),
+            tell=self._tell_plainly,
+        )
+
+
 class PortalSession(SessionView):
     """A session whose steps run in a portal of its own: what is alike whoever waits for them."""
 
@@ -181,7 +304,7 @@ class PortalSession(SessionView):
         devices: DeviceRegistry | None = None,
         placer: Placer | None = None,
     ) -> None:
-        self._session = _Session(
+        self._session = PortalOwnSession(
             graph,
             target=target,
             config=config,

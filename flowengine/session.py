@@ -29,7 +29,7 @@ from flowengine.devices.load import DEVICES
 from flowengine.devices.session_devices import OfferedDevices
 from flowengine.graphs.given import checked_graph
 from flowengine.graphs.graph import Graph
-from flowengine.graphs.variables.initialising import SessionVariables
+from flowengine.graphs.variables.initializing import SessionVariables
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.checked import CheckedKernels
 from flowengine.kernels.common.generators import places_of, random_sequences, set_places
@@ -238,14 +238,13 @@ class Session(SessionVariables, SessionView):
         if self._remote is not None:
             there: Callable[..., Awaitable[Any]] = self._remote.make_callable(fetches, feeds, targets)
             return tracebacks.hides_engine(there)
-        ready = ReadyPlan(self._planning, as_values(self.graph, fetches), feeds, targets)
-        count = len(feeds)
+        return self._calling(ReadyPlan(self._planning, as_values(self.graph, fetches), feeds, targets))
 
+    def _calling(self, ready: ReadyPlan) -> Callable[..., Awaitable[Any]]:
         async def call(*values: Any) -> Any:
             waited = 0.0 if self._admission is None else await self._admission.enter(None)
             try:
-                if len(values) != count:
-                    raise InvalidArgumentError(f"this callable takes {count} values, not {len(values)}")
+                ready.check(values)
                 found = await ready.current()
                 return ready.pack(found.values(await self._step(found.prepared, values, None, None, waited)))
             except OpError as error:

@@ -46,7 +46,7 @@ def test_an_error_of_a_loop_leaves_the_session_usable(model: Any) -> None:
     with fe.blocking.Session(graph) as session:
         with pytest.raises(fe.errors.InvalidArgumentError, match="no step fetches 'los'"):
             fe.blocking.loop(session, step, steps=1, hooks=[fe.train.StopAtNaN("los")])
-        fe.blocking.loop(session, step, steps=1, initialise=False)
+        fe.blocking.loop(session, step, steps=1, initialize=False)
         assert session.run(total.value()) == 1
 
 
@@ -54,7 +54,7 @@ def test_a_saver_saves_and_restores(model: Any, tmp_path: Path) -> None:
     graph, total, step = model
     saver = fe.blocking.Saver(max_to_keep=2, keep_best=1)
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         for number in range(4):
             session.run([], targets=[step])
             path = saver.save(session, tmp_path / "m", global_step=number, metric=-float(number == 1))
@@ -76,7 +76,7 @@ def test_savers_of_nodes(model: Any, tmp_path: Path) -> None:
     adding = fe.blocking.Saver()
     assert adding.add_to(graph) is adding
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         path = adding.save(session, tmp_path / "m")
     others = [
         fe.blocking.Saver.from_meta_graph(f"{path}.meta"),

@@ -120,10 +120,10 @@ def test_a_session_for_either_event_loop(run: Callable[..., Any]) -> None:
             assert await session.make_callable("y", ["x"])(4.0) == 16
             assert "y = Square(x:0)" in session.explain("y:0", ["x:0"])
 
-            async def initialise(inner: fe.Session, value: float) -> Any:
+            async def initialize(inner: fe.Session, value: float) -> Any:
                 return await inner.run("y:0", {"x": value})
 
-            assert await session.call(initialise, 2.0) == 4
+            assert await session.call(initialize, 2.0) == 4
             assert len(session.graph) > 3
         with pytest.raises(fe.errors.FailedPreconditionError, match="closed"):
             await session.run("y:0", {"x": 3.0})

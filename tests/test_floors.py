@@ -26,6 +26,7 @@ ALLOWED = {
     "cupy": ("flowengine.devices.cuda", "flowengine.kernels.cuda."),
     "google": ("flowengine.ir.", "flowengine.kernels."),
     "msgpack": ("flowengine.transport.",),
+    "rich": ("flowengine.train.progress.terminal",),
     "sniffio": ("flowengine.anyio",),
     "trio": (
         "flowengine.asyncio",
@@ -65,7 +66,7 @@ ALLOWED = {
 EVERYWHERE = {"numpy", "ml_dtypes", "flowengine"}
 
 #: Imported inside the function that needs them: they are slow to import or may be missing.
-LAZY = {"cryptography", "scipy", "PIL", "cramjam", "cupy", "re2", "simplejpeg"}
+LAZY = {"cryptography", "scipy", "PIL", "cramjam", "cupy", "re2", "rich", "simplejpeg"}
 
 
 def modules() -> Iterator[tuple[str, Path]]:

@@ -27,7 +27,7 @@ train_op = fe.optimizers.AdaGrad(0.1).minimize(loss)
 
 # 3. Execute the graph on batches of input data.
 with fe.blocking.Session(graph) as sess:  # Starts the event loop.
-    sess.initialise()  # Randomly initialize weights.
+    sess.initialize()  # Randomly initialize weights.
     for step in range(NUM_STEPS):  # Train iteratively for NUM_STEPS.
         x_data, y_data = batch(step)  # Load one batch of input data.
         sess.run(train_op, {x: x_data, y: y_data})  # Perform one training step.

@@ -15,7 +15,7 @@ relu = fe.nn.relu(fe.matmul(x, W) + b)  # Relu(xW+b)
 C = fe.reduce_mean(relu)  # Cost computed as a function of Relu
 
 with fe.blocking.Session(graph) as s:  # Starts the event loop
-    s.initialise()
+    s.initialize()
     for step in range(10):
         image = np.random.random_sample([1, 784])  # Create 784-d vector for input
         print(step, s.run(C, feed_dict={x: image}))  # Fetch cost, feeding x=image

@@ -40,7 +40,7 @@ from flowengine.core.errors import (
     UnimplementedError,
 )
 from flowengine.core.files.access import SYSTEM, Files
-from flowengine.core.suggest import asking, close_matches
+from flowengine.core.public_names.suggest import asking, close_matches
 from flowengine.ir.wire import bytes_field, field, fields
 
 _META_KEY = b""

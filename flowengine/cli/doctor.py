@@ -93,7 +93,7 @@ def _versions(found: Checkup) -> None:
     found.versions["python"] = f"{platform.python_version()} ({sys.executable})"
     found.versions["platform"] = platform.platform()
     found.versions[DISTRIBUTION] = version()
-    names = ("click", "ml_dtypes", "msgpack", "numpy", "protobuf", "scipy", "trio")
+    names = ("click", "ml_dtypes", "msgpack", "numpy", "protobuf", "rich", "scipy", "trio")
     for name in names:
         installed = _installed(name)
         found.versions[name] = installed or "not installed"

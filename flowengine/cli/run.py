@@ -1,4 +1,4 @@
-"""`flowengine run`: initialise, run steps of a graph, print or keep what they fetch."""
+"""`flowengine run`: initialize, run steps of a graph, print or keep what they fetch."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ SOURCE, after --feed NAME=, is one of
   -                     standard input, in any of these forms
 and --feed a.npz feeds every array in the file under its own key.
 
-With --checkpoint it trains: a fresh run is initialised by --init, or as the MetaGraphDef says, and saves into
+With --checkpoint it trains: a fresh run is initialized by --init, or as the MetaGraphDef says, and saves into
 the directory as TensorFlow's Saver does; with --resume it goes on from the latest checkpoint there, whichever
 of both has saved it. Without --target a step runs what the MetaGraphDef calls train_op; its queue runners run
 beside it. --steps N are N more steps, with --recover N in all.

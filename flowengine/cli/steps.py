@@ -1,4 +1,4 @@
-"""The session behind `flowengine run`: initialisers, steps, timed repeats, final fetches, in that order."""
+"""The session behind `flowengine run`: initializers, steps, timed repeats, final fetches, in that order."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class RunCheckpoints:
 
         The block calls the function that this yields after each step.
 
-        inits        nodes that initialise instead of those that the MetaGraphDef names
+        inits        nodes that initialize instead of those that the MetaGraphDef names
         initialize   runs nodes, one after the other
 
         Where the MetaGraphDef lists queue runners they run meanwhile; the end of the input ends the block.

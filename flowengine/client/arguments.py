@@ -9,7 +9,7 @@ import numpy as np
 
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
-from flowengine.core.suggest import close_matches
+from flowengine.core.public_names.suggest import close_matches
 from flowengine.graphs.conversion import TensorLike, convert, stands_for_tensor
 from flowengine.graphs.errors import ConstructionTypeError, ConstructionValueError
 from flowengine.graphs.functions.math import cast

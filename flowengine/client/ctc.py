@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowengine.client.embedding import SparseParts
-from flowengine.core.missing import public_module
+from flowengine.core.public_names.missing import public_module
 from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.tensor import Tensor
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.missing import public_module
+from flowengine.core.public_names.missing import public_module
 from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.functions import array
 from flowengine.graphs.graph import Graph

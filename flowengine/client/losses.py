@@ -28,7 +28,7 @@ from flowengine.client.reductions import (
 )
 from flowengine.client.weights import check_weights, spread_weights, where_nonzero
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.missing import public_module
+from flowengine.core.public_names.missing import public_module
 from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.functions.math import cast
 from flowengine.graphs.functions.normalization import (

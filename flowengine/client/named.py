@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from flowengine.core.suggest import did_you_mean
+from flowengine.core.public_names.suggest import did_you_mean
 from flowengine.graphs.errors import ConstructionTypeError, ConstructionValueError
 from flowengine.graphs.functions import nn
 from flowengine.graphs.tensor import Tensor

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.missing import public_module
+from flowengine.core.public_names.missing import public_module
 from flowengine.graphs.tensor import Tensor
 
 #: Of a tensor a () tensor of its type.

@@ -19,7 +19,7 @@ from flowengine.client import embedding
 from flowengine.client.arguments import of_type
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.missing import public_module
+from flowengine.core.public_names.missing import public_module
 from flowengine.graphs.conversion import convert, graph_of
 from flowengine.graphs.functions import array
 from flowengine.graphs.functions.math import cast

@@ -18,7 +18,7 @@ import numpy as np
 
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.missing import public_module
+from flowengine.core.public_names.missing import public_module
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.seeds import seeds_for
 from flowengine.graphs.tensor import Tensor

@@ -181,7 +181,7 @@ class Config:
         write_bytes     how much a process may write in all
         require         levels without which no session is opened: "limits", "landlock", "seccomp"
         exec_memory     False: memory is never executable, and NumPy alone computes
-        init            nodes that are run first in every new process, such as initialisers
+        init            nodes that are run first in every new process, such as initializers
         imports         modules with ops and kernels of the program
         trusted_graph   take a `Graph` of this process, not only `GraphBytes`
         spare           keep a process ready for the next one that is needed, here or by the next session of

@@ -20,7 +20,7 @@ import ml_dtypes
 import numpy as np
 
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.missing import public_module
+from flowengine.core.public_names.missing import public_module
 
 _REF_OFFSET: Final = 100
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from flowengine.core.missing import public_module
+from flowengine.core.public_names.missing import public_module
 
 
 class OpError(Exception):
@@ -144,7 +144,7 @@ class ResourceExhaustedError(OpError):
 
 
 class FailedPreconditionError(OpError):
-    """Right call, wrong moment: an uninitialised variable, a session used from another thread."""
+    """Right call, wrong moment: an uninitialized variable, a session used from another thread."""
 
     error_code = 9
 

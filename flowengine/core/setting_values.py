@@ -13,7 +13,7 @@ from typing import Any, Final
 from flowengine.core import device_config
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.files.access import FILE_ACCESS, FileAccess
-from flowengine.core.suggest import did_you_mean
+from flowengine.core.public_names.suggest import did_you_mean
 
 #: Who computes: the fastest that is there, NumPy alone, or oneDNN without fail.
 KERNEL_PROVIDERS: Final = ("auto", "numpy", "onednn")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flowengine.core.missing import public_module
+from flowengine.core.public_names.missing import public_module
 from flowengine.data.dataset import Dataset
 from flowengine.data.elements import Elements
 

@@ -4,7 +4,7 @@
     found.reason        "the driver's library libcuda.so.1 is not on this machine ...", or ""
 
 Nothing is looked for before somebody asks. The driver's library comes first, so a machine without one answers
-in half a millisecond. The driver is initialised only where it is there, which makes no context. A
+in half a millisecond. The driver is initialized only where it is there, which makes no context. A
 process that has asked must not be forked for work on a GPU: a driver does not survive that.
 """
 

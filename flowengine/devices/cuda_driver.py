@@ -76,7 +76,7 @@ _BUFFER, _BUFFER_SIZE, _END = 1, 2, 0
 
 
 class CudaDriver:
-    """The driver's library, loaded and initialised."""
+    """The driver's library, loaded and initialized."""
 
     def __init__(self, path: str = DRIVER) -> None:
         """Raises FailedPreconditionError where there is no driver, it is too old, or it does not start."""

@@ -12,8 +12,8 @@ import numpy as np
 from flowengine.core.arrays import to_array
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.public_names.suggest import close_matches
 from flowengine.core.shapes import TensorShape
-from flowengine.core.suggest import close_matches
 from flowengine.graphs.errors import ConstructionTypeError, ConstructionValueError
 from flowengine.graphs.values import to_value
 from flowengine.ir.argdef import AttrDef

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from flowengine.core import tracebacks
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, OpError
-from flowengine.core.suggest import close_matches
+from flowengine.core.public_names.suggest import close_matches
 from flowengine.graphs.attrs import check_attr, constant, free_attr, to_attr, unknown_attr
 from flowengine.graphs.conversion import symbolic_inputs
 from flowengine.graphs.errors import ConstructionTypeError, at_construction

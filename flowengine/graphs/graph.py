@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from flowengine.core.arrays import to_array
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.missing import missing_member
 from flowengine.core.names import parse_tensor_name
+from flowengine.core.public_names.missing import missing_member
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.attrs import constant as constant_attr
 from flowengine.graphs.constructor import Ops, build_node

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from flowengine.core.missing import missing_member
+from flowengine.core.public_names.missing import missing_member
 from flowengine.graphs.errors import ConstructionTypeError
 
 _SYMBOLIC: Final = "'{}' stands for a value that exists only while a session runs; it has no {} here; {}"

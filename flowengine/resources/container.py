@@ -130,6 +130,10 @@ class ResourceManager:
         """Whether a trio run of this process has used it, and it is not closed."""
         return self._process == os.getpid() and not self._closed
 
+    def is_bound_to(self, token: trio.lowlevel.TrioToken) -> bool:
+        """Whether it belongs to this very run, and is not closed. May be asked on any thread."""
+        return self._token is token and not self._closed
+
     def lookup_or_create(self, container: str, name: str, kind: type[T], factory: Callable[[], T]) -> T:
         """The resource of this kind and name, made by `factory` where there is none.
 

@@ -68,9 +68,10 @@ class Executor(StepDoors):
 
     # -- the step -----------------------------------------------------------------------------------
 
-    async def run(self, feeds: list[Any], *, has_turn: bool = True) -> None:
+    async def run(self, feeds: list[Any] | None, *, has_turn: bool = True) -> None:
         """Run the plan to its end with one value a fed port.
 
+        feeds      None for a step whose first slice is over
         has_turn   whoever calls this has waited for a turn; else that is done here
 
         Raises the first error of an item, the others as its notes, or trio.Cancelled. Cancelled, it stops
@@ -81,7 +82,7 @@ class Executor(StepDoors):
             if not has_turn:
                 await self._turns.arrive(self._own_ticket())
                 self._check_going_on()
-            if not self._begin(feeds):
+            if feeds is None or not self._begin(feeds):
                 await self._run_on()
         finally:
             if self._ticket is not None or self.offload is not None or self.parked:
@@ -253,11 +254,14 @@ class Executor(StepDoors):
 
     # -- slices -------------------------------------------------------------------------------------
 
+    def _slice_ends(self) -> float:
+        return self._turns.line.ends
+
     @trio.lowlevel.enable_ki_protection
     def _run_slice(self) -> bool:
         """Run ready items for one slice of time. True once the step is done, False if more is to come."""
         state = self.state
-        self.loop.run(self._turns.line.ends, self)
+        self.loop.run(self._slice_ends(), self)
         if state.done:
             return not (self.async_running or (self.offload is not None and self.offload.jobs))
         if not state.ready and not self.needs_nursery and not self.is_waiting():

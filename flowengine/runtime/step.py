@@ -204,6 +204,11 @@ class StepRunner:
             self._turns = current_turns()
         return self._turns
 
+    @property
+    def known_turns(self) -> Turns | None:
+        """As `turns`, for who is outside of that run; None before its first step."""
+        return self._turns
+
     async def compile_in_turns(self, plan: TieredPlan) -> None:
         """Compile a hot plan before its next step: a small one in turns, a large one beside the event loop.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Final
 
-from flowengine.core.missing import missing_name
+from flowengine.core.public_names.missing import missing_name
 
 if TYPE_CHECKING:
     from flowengine.saved_model.functions import ModelFunction

@@ -163,7 +163,7 @@ def functions_of(saved: SavedGraph, run: Callable[..., Any]) -> dict[str, ModelF
 
 
 def _is_private(name: str) -> bool:
-    """Whether it is TensorFlow's own: how a table is made, initialised and let go of."""
+    """Whether it is TensorFlow's own: how a table is made, initialized and let go of."""
     return name.startswith("_") and name != "__call__"
 
 

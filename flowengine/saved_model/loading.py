@@ -1,4 +1,4 @@
-"""Loading a SavedModel into a session: its variables restored, its tables initialised."""
+"""Loading a SavedModel into a session: its variables restored, its tables initialized."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def source_of(
         signatures={},
         checkpoint=None,
         restoring=None,
-        initialising=None,
+        initializing=None,
         training=None,
         feeds={},
         variables={},
@@ -110,7 +110,7 @@ async def restored(session: Session, saved: SavedGraph) -> SavedGraph:
 async def restore(
     session: Session, saved: SavedGraph, checkpoint: str | os.PathLike[str] | None = None
 ) -> None:
-    """Restore the variables in a session of a SavedModel's graph, then initialise tables and the like.
+    """Restore the variables in a session of a SavedModel's graph, then initialize tables and the like.
 
     checkpoint   the prefix of another checkpoint of the same variables
 
@@ -124,5 +124,5 @@ async def restore(
         await session.run((), {filename: os.fsencode(prefix), **saved.feeds}, targets=[node])
     elif checkpoint is not None:
         raise InvalidArgumentError(f"{saved.path} has no node that restores variables")
-    if saved.initialising is not None:
-        await session.run((), dict(saved.feeds), targets=[saved.initialising])
+    if saved.initializing is not None:
+        await session.run((), dict(saved.feeds), targets=[saved.initializing])

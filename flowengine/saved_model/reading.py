@@ -4,7 +4,7 @@
     saved.signatures["serving_default"].inputs["x"]
 
 TensorFlow 1 and 2 leave the same things in a graph for whoever runs it by names: a node that restores the
-variables from `variables/`, and one that initialises tables and the like after that. `loading.restore` runs
+variables from `variables/`, and one that initializes tables and the like after that. `loading.restore` runs
 both; nothing runs here, and nothing of the engine is imported.
 """
 
@@ -19,6 +19,7 @@ from typing import Final
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.names import parse_tensor_name
+from flowengine.core.public_names.deprecated import warn_renamed
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.graph import Graph
 from flowengine.ir.graph import Node
@@ -33,7 +34,7 @@ from flowengine.saved_model.signatures import SignatureFacts, signature_facts
 #: Where a SavedModel has its checkpoint and its other files.
 VARIABLES: Final = "variables"
 ASSETS: Final = "assets"
-#: A signature that stands for the node that initialises, and one for the node that trains.
+#: A signature that stands for the node that initializes, and one for the node that trains.
 INIT_OP: Final = "__saved_model_init_op"
 TRAIN_OP: Final = "__saved_model_train_op"
 #: The collections in which older exports name the same.
@@ -63,7 +64,7 @@ class SavedGraph:
     signatures   without those that only name a node
     checkpoint   the prefix of its variables; None where it has none
     restoring    (tensor that takes the checkpoint's prefix, node to run); None where there is nothing to
-    initialising node to run after that, or None
+    initializing node to run after that, or None
     training     node to run for a training step, or None
     feeds        {tensor: bytes} of files that came along, as far as they are no constants of the graph
     variables    by name: of the object that was saved, or else of the node
@@ -77,12 +78,18 @@ class SavedGraph:
     signatures: Mapping[str, SignatureFacts]
     checkpoint: str | None
     restoring: tuple[str, str] | None
-    initialising: str | None
+    initializing: str | None
     training: str | None
     feeds: Mapping[str, bytes]
     variables: Mapping[str, StoredVariable]
     objects: ObjectGraph | None
     meta_graph: MetaGraphDef
+
+    @property
+    def initialising(self) -> str | None:
+        """The old name of `initializing`; emits a DeprecationWarning."""
+        warn_renamed("SavedGraph.initialising", "SavedGraph.initializing")
+        return self.initializing
 
     def __repr__(self) -> str:
         named = ", ".join(self.signatures) or "no signatures"
@@ -128,7 +135,7 @@ def read_saved_model(
         signatures=signatures,
         checkpoint=str(checkpoint) if stored else None,
         restoring=restoring,
-        initialising=_named(meta, INIT_OP, _INIT_COLLECTIONS, graph),
+        initializing=_named(meta, INIT_OP, _INIT_COLLECTIONS, graph),
         training=_named(meta, TRAIN_OP, (_TRAIN_COLLECTION,), graph),
         feeds=feeds,
         variables=variables_of(graph, meta, objects),

@@ -14,6 +14,7 @@ from typing import Any
 import trio
 
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.public_names.deprecated import renamed_arguments
 from flowengine.core.sessions.calls import takes_session
 from flowengine.graphs.graph import Graph
 from flowengine.ir.graphfile import SERVING_TAG
@@ -21,6 +22,7 @@ from flowengine.saved_model.write import Export, describe, exported_variables, r
 
 
 @takes_session()
+@renamed_arguments(initialising="initializing")
 async def save(
     session: Any,
     path: str | os.PathLike[str],
@@ -28,7 +30,7 @@ async def save(
     signatures: Mapping[str, Any],
     tags: Sequence[str] = (SERVING_TAG,),
     assets: Mapping[Any, str | os.PathLike[str]] | None = None,
-    initialising: Any = None,
+    initializing: Any = None,
     training: Any = None,
     prune: bool = False,
 ) -> None:
@@ -39,7 +41,7 @@ async def save(
                    {name: tensor}, by name or as Tensors, or a `SparseValue` of three
     tags           what the graph is for
     assets         {constant that names a file: the file}: copied into the directory
-    initialising   the node that whoever loads runs after the variables are restored, such as that of tables
+    initializing   the node that whoever loads runs after the variables are restored, such as that of tables
     training       the node of a training step
     prune          leave out the nodes and functions that none of these needs; a model that TensorFlow 2 wrote
                    can be read by TensorFlow 1 only without them
@@ -53,7 +55,7 @@ async def save(
     graph = session.graph
     if not isinstance(graph, Graph):
         raise InvalidArgumentError("a SavedModel is written of a session whose graph is a flowengine.Graph")
-    variables = exported_variables(graph, roots_of(graph, signatures, initialising, training))
+    variables = exported_variables(graph, roots_of(graph, signatures, initializing, training))
     files = {tensor_name(graph, tensor): Path(os.fspath(file)) for tensor, file in (assets or {}).items()}
     meta = describe(
         graph,
@@ -61,7 +63,7 @@ async def save(
         signatures=signatures,
         tags=tags,
         assets=files,
-        initialising=initialising,
+        initializing=initializing,
         training=training,
         prunes=prune,
     )

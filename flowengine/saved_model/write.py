@@ -26,7 +26,7 @@ from flowengine.graphs.meta_graph import to_meta_graph
 from flowengine.graphs.reading import needed_by, part_of, readers_of, value_of
 from flowengine.graphs.saving import SaverNodes, add_saver_nodes
 from flowengine.graphs.tensor import Operation, Tensor
-from flowengine.graphs.variables.initialising import listed_variables
+from flowengine.graphs.variables.initializing import listed_variables
 from flowengine.graphs.variables.keys import LOCAL_VARIABLES, VARIABLES
 from flowengine.ir.proto import AssetFileDef, MetaGraphDef, SavedModel, SaverDef, SignatureDef, TensorInfo
 from flowengine.ir.stripping import drop_uncalled, strip_defaults
@@ -110,7 +110,7 @@ def describe(
     signatures: Mapping[str, Any],
     tags: Sequence[str],
     assets: Mapping[str, Path],
-    initialising: Any = None,
+    initializing: Any = None,
     training: Any = None,
     prunes: bool = False,
 ) -> MetaGraphDef:
@@ -119,7 +119,7 @@ def describe(
     prunes   whether nodes that nothing of it needs are left out, and collections with them
     """
     if prunes:
-        roots = roots_of(graph, signatures, initialising, training)
+        roots = roots_of(graph, signatures, initializing, training)
         exported = part_of(graph, [*roots, *(each.node for each in variables)])
     else:
         exported = graph.__copy__()
@@ -131,7 +131,7 @@ def describe(
     for name, signature in signatures.items():
         meta.signature_def[name].CopyFrom(signature_def(graph, name, signature))
     for key, node, collection in (
-        (INIT_OP, initialising, "saved_model_main_op"),
+        (INIT_OP, initializing, "saved_model_main_op"),
         (TRAIN_OP, training, "saved_model_train_op"),
     ):
         if node is not None:

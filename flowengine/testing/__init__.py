@@ -14,7 +14,7 @@ import importlib as _importlib
 from typing import TYPE_CHECKING
 from typing import Final as _Final
 
-from flowengine.core.missing import missing_name as _missing_name
+from flowengine.core.public_names.missing import missing_name as _missing_name
 
 if TYPE_CHECKING:
     from flowengine.testing.control import conditional, while_loop

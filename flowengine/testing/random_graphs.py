@@ -42,7 +42,7 @@ class GraphWriter:
 
     placeholders  {tensor name: its kind} of what every run must feed
     feedable      the same of inner tensors that a run may feed
-    setup         nodes that initialise variables
+    setup         nodes that initialize variables
     targets       nodes that every run must run: the end of the chain of effects
     """
 

@@ -73,7 +73,7 @@ def _elements(dtype: DType, finite: bool) -> st.SearchStrategy[Any]:
 class GraphCase:
     """A graph and what to do with it.
 
-    setup    names of the nodes that initialise its variables; run them first
+    setup    names of the nodes that initialize its variables; run them first
     runs     (fetches, feeds) of the steps to make, in order
     targets  names of nodes to run in each of them
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Final
 
-from flowengine.core.missing import missing_name
+from flowengine.core.public_names.missing import missing_name
 
 if TYPE_CHECKING:
     from flowengine.checkpoint.state import CheckpointState, latest_checkpoint

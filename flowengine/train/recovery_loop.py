@@ -166,14 +166,14 @@ class Recovery:
         await run.saver.remove_leftovers(os.path.join(run.folder, STEM))
         if latest is None:
             await session.set_random_places({})
-            await _initialise(session, run.init)
-            await _initialise(session, run.local_init)
+            await _initialize(session, run.init)
+            await _initialize(session, run.local_init)
             self._set_state(self._at_first())
             self._result.step = 0
             await self._save(session)
             return
         notes = await trio.to_thread.run_sync(RecoveryNotes.read, latest)
-        await _initialise(session, run.local_init)
+        await _initialize(session, run.local_init)
         await run.saver.restore(session, latest)
         if notes is None:
             # Somebody else has written it.
@@ -296,7 +296,7 @@ def _cause(raised: Exception) -> Exception | None:
     return error
 
 
-async def _initialise(session: Session, init: Init) -> None:
+async def _initialize(session: Session, init: Init) -> None:
     if callable(init):
         await init(session)
         return

@@ -17,7 +17,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.names import parse_tensor_name
 from flowengine.core.shapes import TensorShape
-from flowengine.graphs.variables.initialising import listed_variables
+from flowengine.graphs.variables.initializing import listed_variables
 from flowengine.graphs.variables.keys import LOCAL_VARIABLES, VARIABLES
 from flowengine.ir.graph import Node, NodeGraph
 from flowengine.ir.traits import GivesVariable, HandsOn, ValueOf
@@ -49,7 +49,7 @@ class Saveable:
         return resources.find(self.container, self.shared_name, Variable)
 
     def find_or_make(self, resources: ResourceManager) -> Variable:
-        """The variable, made uninitialised where there is none, as its node would make it."""
+        """The variable, made uninitialized where there is none, as its node would make it."""
         return resources.lookup_or_create(
             self.container,
             self.shared_name,

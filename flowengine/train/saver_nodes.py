@@ -24,7 +24,7 @@ from flowengine.train.saveables import Saveable, of_variable, variable_behind
 _SAVES: Final = {"SaveV2": (1, 2, 3), "SaveSlices": (1, 2, 3), "Save": (1, None, 2)}
 _RESTORES: Final = {"RestoreV2": (1, 2), "RestoreSlice": (1, 2), "Restore": (1, None)}
 
-#: What the nodes between an initialised file name and a `restore_all` may be, beside the above.
+#: What the nodes between an initialized file name and a `restore_all` may be, beside the above.
 _HARMLESS: Final = frozenset(
     {
         "Assign",

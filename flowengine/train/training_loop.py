@@ -38,6 +38,7 @@ from typing import Any, TypeAlias
 import trio
 
 from flowengine.core.errors import InvalidArgumentError, OutOfRangeError
+from flowengine.core.public_names.deprecated import renamed_arguments
 from flowengine.core.sessions.calls import takes_session
 from flowengine.runtime.planning.fetches import node_of
 from flowengine.session import Session
@@ -69,6 +70,7 @@ class LoopResult:
 
 
 @takes_session(blocking="fe.blocking.loop")
+@renamed_arguments(initialise="initialize")
 async def loop(
     session: Session,
     step: Any,
@@ -77,7 +79,7 @@ async def loop(
     feeds: Feeds | None = None,
     fetches: Any = None,
     hooks: Sequence[Any] = (),
-    initialise: bool = True,
+    initialize: bool = True,
     quiet: bool = False,
 ) -> LoopResult:
     """Make steps until there are so many, the input ends, or a hook stops it.
@@ -91,7 +93,7 @@ async def loop(
                  end is the end of the loop. Not with a function as `step`
     fetches      what a step returns, for hooks: best a dictionary, whose keys hooks know the values by
     hooks        `Hook`s, and async context managers that the loop is to be in, such as `QueueRunners`
-    initialise   whether variables without a value are given one first: those that no checkpoint has set
+    initialize   whether variables without a value are given one first: those that no checkpoint has set
     quiet        whether to show nothing. Otherwise standard error says how far the loop has got, with the
                  rate, the time left, the numbers that steps fetch and those of evaluations: one line that
                  is updated in a terminal, after half a second, and in a notebook; elsewhere a line each ten
@@ -113,11 +115,11 @@ async def loop(
     async with AsyncExitStack() as stack:
         for each in own:
             if isinstance(each, Checkpoints):
-                await each.restore(state, initialize=initialise)
+                await each.restore(state, initialize=initialize)
         for each in hooks:
             await stack.enter_async_context(each.around(state) if isinstance(each, Hook) else each)
-        if initialise:
-            await session.initialise()
+        if initialize:
+            await session.initialize()
         for each in own:
             await each.begin(state)
         with LoopProgress(steps, quiet=quiet) as progress:

@@ -67,7 +67,7 @@ def homes_for(session: Session, saveables: Iterable[Saveable]) -> list[VariableH
     if unknown:
         raise FailedPreconditionError(
             f"no step has made {listed(unknown, 'variable')} yet, so it is not known in which device's "
-            "memory to restore: run `session.initialise()` first, or restore by a saver with nodes"
+            "memory to restore: run `session.initialize()` first, or restore by a saver with nodes"
         )
     return homes
 

@@ -52,7 +52,7 @@ _COMPUTE_TF32: Final = 77
 #: cublasStatus_t.
 _ALLOC_FAILED, _NOT_SUPPORTED = 3, 15
 _STATUSES: Final[dict[int, str]] = {
-    1: "it was not initialised, or found no card",
+    1: "it was not initialized, or found no card",
     3: "it could not allocate memory",
     7: "an argument was invalid",
     8: "the card is too old for it",

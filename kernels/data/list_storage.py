@@ -25,7 +25,7 @@ import numpy as np
 from flowengine.core.accounting import NUMBER_BYTES, REFERENCE_BYTES
 from flowengine.core.arrays import Value
 
-#: None stands for an element that is not initialised.
+#: None stands for an element that is not initialized.
 Element: TypeAlias = Value | None
 
 

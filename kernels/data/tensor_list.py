@@ -12,7 +12,7 @@ from flowengine.kernels.data.tensor_list_value import (
     TensorList,
     check_element,
     check_length,
-    initialised,
+    initialized,
     list_in,
     shape_argument,
 )
@@ -29,7 +29,7 @@ def empty_tensor_list(element_shape: Array, max_num_elements: Value, *, element_
 
 @kernel("TensorListReserve", heavy=False, host=("element_shape", "num_elements"))
 def tensor_list_reserve(element_shape: Array, num_elements: Value, *, element_dtype: DType) -> TensorList:
-    """A list of elements that are not initialised."""
+    """A list of elements that are not initialized."""
     count = scalar(num_elements, "num_elements")
     if count < 0:
         raise InvalidArgumentError(f"The num_elements to reserve must be non negative, but got {count}")
@@ -73,7 +73,7 @@ def tensor_list_pop_back(
     tensors = list_in(handle, element_dtype)
     if not tensors.length:
         raise InvalidArgumentError("Trying to pop from an empty list.")
-    last = initialised(tensors, tensors.get(tensors.length - 1), shape_argument(element_shape))
+    last = initialized(tensors, tensors.get(tensors.length - 1), shape_argument(element_shape))
     return tensors.shortened(tensors.length - 1), last
 
 
@@ -98,7 +98,7 @@ def tensor_list_get_item(handle: Value, index: Value, element_shape: Array, *, e
     """One element; zeros where it was reserved and never set."""
     tensors = list_in(handle, element_dtype)
     tensor = tensors.get(int(index))
-    return tensor if tensor is not None else initialised(tensors, None, shape_argument(element_shape))
+    return tensor if tensor is not None else initialized(tensors, None, shape_argument(element_shape))
 
 
 @kernel("TensorListSetItem", heavy=False, host=("index",))
@@ -127,7 +127,7 @@ def tensor_list_set_item(
 
 @kernel("TensorListResize", heavy=False, host=("size",))
 def tensor_list_resize(handle: Value, size: Value) -> TensorList:
-    """The list cut, or lengthened by elements that are not initialised."""
+    """The list cut, or lengthened by elements that are not initialized."""
     tensors = list_in(handle)
     count = scalar(size, "size")
     if count < 0:

@@ -28,7 +28,7 @@ def check_length(count: int) -> None:
     ask_for(count * REFERENCE_BYTES)
     if count > _LENGTH_MAX:
         raise ResourceExhaustedError(
-            f"a list of {count} elements that are not initialised; at most {_LENGTH_MAX} are made at once"
+            f"a list of {count} elements that are not initialized; at most {_LENGTH_MAX} are made at once"
         )
 
 
@@ -78,7 +78,7 @@ class TensorList:
         return self.tensors()
 
     def tensors(self) -> list[Element]:
-        """The elements, None where one is not initialised; the caller's own list."""
+        """The elements, None where one is not initialized; the caller's own list."""
         return self._version.elements(self._length)
 
     def get(self, index: int) -> Value | None:
@@ -216,7 +216,7 @@ def known_shape(tensors: TensorList, shape: TensorShape, verb: str) -> TensorSha
     return known
 
 
-def initialised(tensors: TensorList, tensor: Value | None, shape: TensorShape) -> Value:
+def initialized(tensors: TensorList, tensor: Value | None, shape: TensorShape) -> Value:
     """The element, or zeros for one that was never set."""
     if tensor is not None:
         return tensor

@@ -90,7 +90,7 @@ def _variable(graph: NodeWriter, variable: Variable) -> str:
     if not variable.is_initialized:
         raise FailedPreconditionError(
             f"the dataset uses variable '{variable.name}', which has no value yet that could be written with "
-            "it: initialise the variable first"
+            "it: initialize the variable first"
         )
     handle = graph.node(
         "VarHandleOp",

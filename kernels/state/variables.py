@@ -46,7 +46,7 @@ def variable(
     container: bytes,
     shared_name: bytes,
 ) -> Variable:
-    """The variable of this container and name, made uninitialised where there is none."""
+    """The variable of this container and name, made uninitialized where there is none."""
     where, name = resource_name(container, shared_name, node.name)
     found = ctx.resources.lookup_or_create(
         where, name, Variable, lambda: new_variable(ctx, name, dtype, shape, where)

@@ -4,7 +4,7 @@
 
 24 layers of ResNet, VGG, AlexNet, Inception and a small digit network at the batches that they are used
 with, each as three workloads: 72 in all. Inputs are variables, nothing is fetched, TensorFlow's graph
-optimiser is off; the two engines take turns. Printed are medians, their ratio (ours to theirs), and the
+optimizer is off; the two engines take turns. Printed are medians, their ratio (ours to theirs), and the
 geometric mean for each direction and for all. FLOWENGINE_KERNEL_PROVIDER chooses what computes.
 """
 

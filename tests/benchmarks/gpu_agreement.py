@@ -107,7 +107,7 @@ async def losses(place: GpuPlace, name: str, device: str, steps: int, **config: 
         loss = fe.reduce_mean(each)
         train = fe.optimizers.SGD(RATE).minimize(loss)
     async with place.session(g, **config) as session:
-        await session.initialise()
+        await session.initialize()
         return [float(await session.run(loss, targets=[train])) for _ in range(steps)]
 
 

@@ -56,7 +56,7 @@ async def beside_training(place: GpuPlace, ticks: int) -> list[float]:
     g, train = training(width)
     rows = np.random.default_rng(1).normal(size=(place.size(512, 4), width)).astype(np.float32)
     async with place.session(g) as session, trio.open_nursery() as nursery:
-        await session.initialise()
+        await session.initialize()
 
         @nursery.start_soon
         async def steps() -> None:

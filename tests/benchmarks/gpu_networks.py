@@ -94,7 +94,7 @@ async def trained(
         train = fe.optimizers.SGD(RATE).minimize(loss)
     taken, value = list[float](), 0.0
     async with place.session(g, **config) as session:
-        await session.initialise()
+        await session.initialize()
         for _ in range(steps):
             started = perf_counter()
             value = await session.run(loss, targets=[train])
@@ -112,7 +112,7 @@ async def inferred(place: GpuPlace, batch: int, narrow: int, steps: int) -> floa
     with g.device(GPU):
         found = fe.reduce_sum(logits("inception_v3", FlowLayers(g, g.constant(images), narrow)))
     async with place.session(g) as session:
-        await session.initialise()
+        await session.initialize()
         for _ in range(steps):
             started = perf_counter()
             await session.run(found)

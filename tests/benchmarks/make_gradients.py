@@ -4,7 +4,7 @@
 
 FOLDER/forward.pb is the graph up to the loss; FOLDER/there.pb the same with TensorFlow's gradients and a step
 of gradient descent, `train`. FOLDER/there.json says the CPU seconds of `tf.gradients` in each round, how many
-nodes it added, and the names of the variables and of their initialiser.
+nodes it added, and the names of the variables and of their initializer.
 
 Uses nothing of this project but `make_networks.py` beside it, and no syntax newer than Python 3.7.
 """

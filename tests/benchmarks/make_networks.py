@@ -25,7 +25,7 @@ CLASSES = 1000
 
 
 class Net:
-    """Layers after one another; every weight is a variable, initialised in the graph."""
+    """Layers after one another; every weight is a variable, initialized in the graph."""
 
     def __init__(self, tf: Any, batch: int, size: int) -> None:
         self.tf = tf

@@ -49,7 +49,7 @@ def graphs(model: str, maker: str) -> list[fe.Graph]:
 async def step_of(session: fe.Session, model: str) -> Callable[[], Awaitable[Any]]:
     """What makes a step of a model whose variables have been set."""
     if model in exchanged.MODELS:
-        await session.initialise()
+        await session.initialize()
         return lambda: session.run("loss:0", targets=["train"])
     await session.run([], targets=["init"])
     given = {f"{key}:0": value for key, value in feeds(model, 0, "float32").items()}

@@ -5,7 +5,7 @@
 TensorFlow 1.15 (`--maker`, or FLOWENGINE_TENSORFLOW1_PYTHON) makes the graphs, see `make_networks.py`; they
 are kept in `--folder`, where that is given, and made only once. Both engines run each graph in turns, on so
 many cores, and have to agree on the value that is fetched. Printed are medians and their ratio, ours to
-theirs, and at the end a table in Markdown. TensorFlow's graph optimiser is on, as it is by default.
+theirs, and at the end a table in Markdown. TensorFlow's graph optimizer is on, as it is by default.
 """
 
 from __future__ import annotations

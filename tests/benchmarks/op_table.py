@@ -3,7 +3,7 @@
     python -m tests.benchmarks.op_table --tensorflow PYTHON [--markdown FILE] [--results FILE] [NAME...]
 
 Each workload runs one op many times in a step: its inputs are variables, each copy waits for the one before
-by a control edge (so that neither engine merges them), and nothing is fetched. TensorFlow's graph optimiser
+by a control edge (so that neither engine merges them), and nothing is fetched. TensorFlow's graph optimizer
 is off, since it would drop what nobody fetches. The time of a step, divided by the copies, is that of the op
 with its share of the engine's overhead. Control flow is measured as loops. With `--results` a run that was
 ended is gone on with.

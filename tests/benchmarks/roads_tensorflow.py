@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -60,7 +61,7 @@ def main(folder: str, saved_model: str) -> None:
             signature = model.signatures["serving_default"]
             (picture,) = np.load(os.path.join(folder, name + ".npz")).values()
             picture = tf.constant(picture)
-            found[name] = microseconds(lambda s=signature, p=picture: s(image=p))
+            found[name] = microseconds(partial(signature, image=picture))
         else:
             found[name] = of_session(folder, name, asked)
     print(json.dumps(found))

@@ -122,7 +122,7 @@ def one_op_callable(g: fe.Graph) -> Mapping[str, Any]:
 def chain_of_1000_ops(g: fe.Graph) -> Mapping[str, Any]:
     """1,000 calls of NumPy in a compiled region, each into the buffer of its operand, are 0.22 ms;
     TensorFlow needs 170 us and 1,000 times 0.3 us: 0.6. Tanh and Mul take turns, since TensorFlow's
-    optimiser makes one op of a row of unary ones."""
+    optimizer makes one op of a row of unary ones."""
     x = g.placeholder("float32", [4], name="x")
     y = x
     for _ in range(500):
@@ -134,7 +134,7 @@ def chain_of_1000_ops(g: fe.Graph) -> Mapping[str, Any]:
 @workload(limit=1.0, budget=1.0, repeats=20, optimizer=False)
 def chain_of_1000_tanh(g: fe.Graph) -> Mapping[str, Any]:
     """As above, but of one function: 0.18 ms, where TensorFlow needs 170 us and 1,000 times 0.3 us: 0.4. Its
-    optimiser, which would make one op of the whole row, is off."""
+    optimizer, which would make one op of the whole row, is off."""
     x = g.placeholder("float32", [4], name="x")
     for _ in range(1000):
         x = g.ops.Tanh(x)

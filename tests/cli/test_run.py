@@ -152,7 +152,7 @@ def test_targets_run_for_their_effect(capsys: Output, counter: str) -> None:
     assert "1 step in" in err
 
 
-def test_feeds_reach_initialisers(capsys: Output, counter: str) -> None:
+def test_feeds_reach_initializers(capsys: Output, counter: str) -> None:
     code, out, _ = run(
         capsys, counter, "--init", "init", "--init", "count", "--feed", "step=2", "--final", "read"
     )

@@ -111,7 +111,7 @@ def penalty(x: Any, z: Any, mix: Any) -> Any:
         return judged, tf.group(first.apply_gradients(pairs[0]), second.apply_gradients(pairs[1]))
 
 
-@tf.custom_gradient
+@tf.custom_gradient  # type: ignore[untyped-decorator]
 def rounded(x: Any) -> Any:
     def backward(grad: Any) -> Any:
         return grad * tf.cast(tf.less(tf.abs(x), 1.0), x.dtype)

@@ -1,4 +1,4 @@
-"""Records what TensorFlow 1.15's initialisers draw with seeds, into initializers_of_tensorflow.json.
+"""Records what TensorFlow 1.15's initializers draw with seeds, into initializers_of_tensorflow.json.
 
 python -m tests.client.record_initializers        # with the Python of a TensorFlow 1.15
 """

@@ -83,7 +83,7 @@ async def test_a_partitioned_variable_is_looked_up_as_it_was_cut(counts: list[in
     sparse = SparseParts(graph.constant([[0, 0], [1, 0]], "int64"), ids[:2], graph.constant([2, 1], "int64"))
     found = fe.embedding.lookup(table, ids), fe.embedding.lookup_sparse(table, sparse)
     async with fe.Session(graph) as session:
-        await session.initialise()
+        await session.initialize()
         got, combined = await session.run(found)
     np.testing.assert_array_equal(got, rows[[9, 0, 4, 7]])
     np.testing.assert_array_equal(combined, rows[[9, 0]])

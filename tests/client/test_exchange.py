@@ -33,7 +33,7 @@ def losses(
     with fe.blocking.Session(graph) as session:
         if restored is not None:
             session.call(fe.train.Saver().restore, restored)
-        session.initialise()
+        session.initialize()
         for _ in range(steps):
             found.append(float(session.run("loss:0")))
             session.run([], targets=["train"])

@@ -1,4 +1,4 @@
-"""Initialisers with seeds draw what TensorFlow 1.15's draw."""
+"""Initializers with seeds draw what TensorFlow 1.15's draw."""
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ def test_values_with_seeds(name: str, graph_seed: int | None) -> None:
     dtype = "int32" if name == "integers" else "float32"
     v = graph.variable(MADE[name], shape=wanted.shape, dtype=dtype)
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         np.testing.assert_allclose(session.run(v.value()), wanted, rtol=2e-5, atol=1e-6)

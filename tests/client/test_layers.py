@@ -87,7 +87,7 @@ async def test_a_layer_over_a_partitioned_kernel_is_that_over_a_whole_one() -> N
     with graph.variable_scope("", partitioner=lambda shape, dtype: [2] + [1] * (len(shape) - 1)):
         y = fe.layers.dense(x, 2, kernel_initializer=fe.initializers.ones(), use_bias=False)
     async with fe.Session(graph) as session:
-        await session.initialise()
+        await session.initialize()
         np.testing.assert_array_equal(await session.run(y), [[6, 6], [22, 22]])
 
 
@@ -118,7 +118,7 @@ async def test_batch_normalization_may_be_told_whether_to_train_by_the_run(shape
     use = fe.layers.batch_normalization(x, training=False)
     mean = graph.collection("variables")[2]
     async with fe.Session(graph) as session:
-        await session.initialise()
+        await session.initialize()
         np.testing.assert_allclose(
             await session.run(told, {training: True}), await session.run(train), 1e-5, 1e-6
         )
@@ -168,7 +168,7 @@ async def test_heads_attend_by_themselves() -> None:
     names = [each.op.name for each in graph.collection("variables")]
     assert names == [f"multi_head_attention/{part}/kernel" for part in ("query", "key", "value", "output")]
     async with fe.Session(graph) as session:
-        await session.initialise()
+        await session.initialize()
         got, kernels = await session.run([y, [each.value() for each in graph.collection("variables")]])
     q, k, v = (x @ kernel for kernel in kernels[:3])
     parts = []
@@ -226,6 +226,6 @@ async def test_channels_may_stand_first() -> None:
             here = call(first, data_format="channels_first", **options)
         pairs.append((there, here))
     async with fe.Session(graph) as session:
-        await session.initialise()
+        await session.initialize()
         for there, here in await session.run(pairs):
             np.testing.assert_allclose(here, there.transpose(0, 3, 1, 2), 1e-4, 1e-5)

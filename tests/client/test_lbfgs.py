@@ -18,7 +18,7 @@ def test_the_valley_of_rosenbrock(use_resource: bool) -> None:
     x = graph.variable(np.array([-1.2, 1.0, -0.5, 2.0]), name="x", use_resource=use_resource)
     loss = fe.reduce_sum(100.0 * fe.square(x[1:] - fe.square(x[:-1])) + fe.square(1.0 - x[:-1]))
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         found = session.call(fe.optimizers.lbfgs, loss, steps=200)
         at = session.run(x.value())
     wanted = optimize.minimize(
@@ -42,7 +42,7 @@ def test_a_gaussian_process_finds_its_numbers() -> None:
 
     (gradient,) = fe.gradients(loss, logs)
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         found = session.call(fe.optimizers.lbfgs, loss)
         at = session.run(logs.value())
         wanted = optimize.minimize(objective, [0.0, 0.0, -2.0], jac=True, method="L-BFGS-B")
@@ -59,7 +59,7 @@ def test_several_variables_of_several_types_and_parts() -> None:
     wanted = np.arange(6.0).reshape(3, 2)
     loss = fe.cast(fe.reduce_sum(fe.square(a - fed)), "float64") + fe.reduce_sum(fe.square(b - wanted))
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         found = session.call(fe.optimizers.lbfgs, loss, feeds={fed: [1.0, 2.0]})
         np.testing.assert_allclose(session.run(a.value()), [1, 2], atol=1e-4)
         np.testing.assert_allclose(session.run(b.value()), wanted, atol=1e-4)
@@ -85,7 +85,7 @@ def test_a_scaled_loss_takes_the_same_steps() -> None:
             optimizer = fe.optimizers.LossScaling(optimizer, scale=1024.0)
         train = optimizer.minimize(loss)
         with fe.blocking.Session(graph) as session:
-            session.initialise()
+            session.initialize()
             for _ in range(5):
                 session.run(train)
             values.append(session.run(v.value()))
@@ -104,7 +104,7 @@ def test_a_step_that_is_not_finite_changes_nothing_but_the_scale() -> None:
     assert scaling.slot(v, "m") is adam.slot(v, "m")
     seen = []
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         watched = [each.value() for each in (scaling.scale(graph), step, *adam.variables()[:1], v)]
         for value in (1.0, np.inf, 1.0, 1.0, np.nan):
             session.run(train, {fed: value})
@@ -122,10 +122,10 @@ def test_small_gradients_of_halves_survive() -> None:
     ((plain, _),) = fe.optimizers.SGD(1.0).compute_gradients(loss)
     scaling = fe.optimizers.LossScaling(fe.optimizers.SGD(1.0), scale=2.0**15)
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         assert session.run(plain) == 0
         scale = scaling.scale(graph)
-        session.initialise([scale])
+        session.initialize([scale])
         scaled = fe.gradients(loss * fe.cast(scale, "float16"), v)[0]
         assert session.run(scaled) > 0
     with pytest.raises(fe.errors.InvalidArgumentError, match="factor above 1"):

@@ -85,7 +85,7 @@ async def test_a_checkpoint_of_tensorflow_is_gone_on_with_here(model: str, tmp_p
     prefix = tmp_path / "model.ckpt"
     play("half", model, "float32", prefix)
     async with fe.Session(models.build(model, "float32")) as session:
-        await session.initialise()
+        await session.initialize()
         await fe.train.Saver().restore(session, prefix)
         half = STEPS["float32"] // 2
         got = [await models.step_of(session, model, "float32", step) for step in range(half, 2 * half)]
@@ -97,7 +97,7 @@ async def test_a_checkpoint_of_tensorflow_is_gone_on_with_here(model: str, tmp_p
 async def test_a_checkpoint_of_ours_is_gone_on_with_in_tensorflow(model: str, tmp_path: Path) -> None:
     prefix = tmp_path / "model.ckpt"
     async with fe.Session(models.build(model, "float32")) as session:
-        await session.initialise()
+        await session.initialize()
         for step in range(STEPS["float32"] // 2):
             await models.step_of(session, model, "float32", step)
         await fe.train.Saver().save(session, prefix)

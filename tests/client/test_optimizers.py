@@ -47,7 +47,7 @@ def test_twenty_steps_are_those_of_tensorflow(name: str, sparse: bool, use_resou
     assert variables.keys() - {"w", "global_step"} == recorded["others"].keys()
     seen = []
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         for count in range(1, cases.STEPS + 1):
             session.run([], targets=[train])
             if count in cases.SEEN:
@@ -104,7 +104,7 @@ def test_slots_of_parts_are_parts() -> None:
     assert slot.save_slice is not None
     assert (slot.save_slice.full_name, slot.save_slice.spec) == ("v/Adagrad", "5 2 3,2:-")
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         session.run([], targets=[train])
         assert np.all(session.run(v.value()) < 1)
 
@@ -117,7 +117,7 @@ def test_a_constraint_holds_after_each_step() -> None:
         )
         train = fe.optimizers.SGD(0.1).minimize(graph.ops.Sum(v.value(), [0]), variables=[v])
         with fe.blocking.Session(graph) as session:
-            session.initialise()
+            session.initialize()
             session.run([], targets=[train])
             np.testing.assert_allclose(session.run(v.value()), [0.9, 0.5])
         sparse = graph.ops.Sum(graph.ops.GatherV2(v.value(), [0], 0), [0])
@@ -134,7 +134,7 @@ def test_a_rate_may_be_a_tensor_or_a_variable() -> None:
     for each in (rate, rate.value(), graph.placeholder("float32", [], name="fed")):
         train = fe.optimizers.SGD(each).minimize(graph.ops.Sum(v.value(), [0]))
         with fe.blocking.Session(graph) as session:
-            session.initialise()
+            session.initialize()
             session.run([], {"fed:0": 0.5}, targets=[train])
             assert session.run(v.value()) == [1.5]
 
@@ -147,7 +147,7 @@ def test_variables_of_two_types_in_one_step() -> None:
     )
     train = fe.optimizers.Adam(0.1).minimize(loss)
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         session.run([], targets=[train])
         np.testing.assert_allclose(session.run([a.value(), b.value()]), [[0.9], [0.9]], rtol=1e-6)
 
@@ -158,7 +158,7 @@ def test_variables_that_do_not_decay() -> None:
     loss = graph.ops.Mul(graph.ops.Sum(graph.ops.Add(a.value(), b.value()), [0]), 0.0)
     train = fe.optimizers.AdamW(0.25, decayed=[a]).minimize(loss)
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         session.run([], targets=[train])
         assert session.run([a.value(), b.value()]) == [[0.75], [1]]
 

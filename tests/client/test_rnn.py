@@ -183,7 +183,7 @@ async def test_a_raw_loop_is_the_dynamic_one_if_told_the_same() -> None:
 
     emitted, state, count = fe.rnn.raw_rnn(cell, step, graph=graph)
     async with fe.Session(graph) as session:
-        await session.initialise()
+        await session.initialize()
         got = await session.run([outputs, last, ops.Transpose(emitted.stack(), [1, 0, 2]), state, count])
     np.testing.assert_allclose(got[2], got[0], 1e-6)
     np.testing.assert_allclose(got[3], got[1], 1e-6)
@@ -198,7 +198,7 @@ async def test_lengths_and_sizes_may_be_known_to_the_run_only() -> None:
     outputs, state = fe.rnn.dynamic_rnn(fe.rnn.LSTMCell(4), x, lengths)
     assert outputs.shape.as_list() == [None, None, 4]
     async with fe.Session(graph) as session:
-        await session.initialise()
+        await session.initialize()
         feed = {x: np.ones((3, 6, 3), np.float32), lengths: np.array([0, 2, 1])}
         got, last = await session.run([outputs, state], feed)
         assert got.shape == (3, 6, 4)
@@ -216,7 +216,7 @@ async def test_dropout_of_a_cell_keeps_a_share() -> None:
     cell = fe.rnn.DropoutWrapper(fe.rnn.GRUCell(20), output_keep_prob=0.5, state_keep_prob=0.9, seed=1)
     outputs, _ = fe.rnn.dynamic_rnn(cell, x)
     async with fe.Session(graph) as session:
-        await session.initialise()
+        await session.initialize()
         first, second = await session.run(outputs), await session.run(outputs)
     assert abs((first == 0).mean() - 0.5) < 0.05
     # What is dropped is drawn in each iteration and in each step.
@@ -265,7 +265,7 @@ async def test_a_decoder_may_draw_what_it_says() -> None:
         )
         drawn.append((outputs.sample_ids, outputs.logits, lengths))
     async with fe.Session(graph) as session:
-        await session.initialise()
+        await session.initialize()
         warm, cold = await session.run(drawn)
     assert len(np.unique(warm[0])) == 4
     # Nearly without temperature the likeliest class is taken.
@@ -283,7 +283,7 @@ async def test_a_decoder_that_may_take_no_step_takes_none() -> None:
     decoder = fe.rnn.BasicDecoder(cell, helper, cell.zero_state(graph, 2))
     outputs, _, lengths = fe.rnn.dynamic_decode(decoder, maximum_iterations=limit)
     async with fe.Session(graph) as session:
-        await session.initialise()
+        await session.initialize()
         ids, steps = await session.run([outputs.sample_ids, lengths], {limit: 2})
         assert ids.shape[0] == 2
         assert steps.max() <= 2
@@ -298,7 +298,7 @@ async def test_dropout_drawn_once_a_run_is_that_of_all_steps_and_examples() -> N
     )
     outputs, _ = fe.rnn.dynamic_rnn(cell, x)
     async with fe.Session(graph) as session:
-        await session.initialise()
+        await session.initialize()
         first, second = await session.run(outputs) == 0, await session.run(outputs) == 0
     assert (first == first[:1, :1]).all()
     assert (first != second).any()
@@ -329,7 +329,7 @@ async def test_what_a_memory_has_not_is_not_missed() -> None:
     with pytest.raises(InvalidArgumentError, match="coverage penalty"):
         decoder(graph.constant(np.zeros((4, 4), np.float32)))
     async with fe.Session(graph) as session:
-        await session.initialise()
+        await session.initialize()
         scores, looked = await session.run([outputs.scores, history])
     assert np.isfinite(scores[0]).all()
     assert looked.shape[1:] == (4, 5)

@@ -122,7 +122,7 @@ def test_moving_averages_are_those_of_tensorflow(use_resource: bool) -> None:
     assert plain.variables_to_restore([v, count]) == {"v/ExponentialMovingAverage": v, "count": count}
     grown = v.assign_add([1.0, -1.0])
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         for wanted in RECORDED["averages"]:
             session.run([grown, count.assign_add(1)])
             session.run([], targets=updates)
@@ -139,7 +139,7 @@ def test_an_average_starts_where_a_checkpoint_left_its_variable() -> None:
     assert held is not None
     with fe.blocking.Session(graph) as session:
         session.run([], targets=[v.assign_op([5.0])])
-        assert session.initialise() == [held]
+        assert session.initialize() == [held]
         assert session.run(held.value()) == [5]
     with pytest.raises(fe.errors.InvalidArgumentError, match="only floats"):
         average.apply([graph.constant(1)])

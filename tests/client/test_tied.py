@@ -95,7 +95,7 @@ def trained(model: str, name: str, clip: str, use_resource: bool) -> dict[str, A
     train = optimizer.apply_gradients(zip(new, variables, strict=True), global_step=step)
     losses, norms = [], []
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         for batch in cases.WORDS:
             before, length = session.run([loss, norm], {words: batch})
             losses.append(before)

@@ -43,13 +43,13 @@ def _batch(worker: int, step: int) -> tuple[Any, Any]:
     return patterns[labels] + random.standard_normal((20, 784)).astype(np.float32) / 2, labels
 
 
-async def _initialise(session: fe.Session) -> None:
+async def _initialize(session: fe.Session) -> None:
     await session.run([], _start(), targets=[f"{name}_set" for name in _SHAPES])
     await session.run([], targets=["step_set"])
 
 
 async def _train_together(session: fe.Session) -> tuple[list[Any], list[Any]]:
-    await _initialise(session)
+    await _initialize(session)
     losses = []
     for step in range(_STEPS):
         feeds = {}
@@ -79,7 +79,7 @@ async def test_asynchronous_workers_share_their_parameters() -> None:
     async with local_cluster({"ps": 1, "worker": 2}, options=["--log-level", "error"]) as cluster:
         losses: dict[int, list[float]] = {0: [], 1: []}
         async with fe.Session(_graph("asynchronous"), target=cluster.target("worker", 0)) as session:
-            await _initialise(session)
+            await _initialize(session)
             async with trio.open_nursery() as nursery:
                 for worker in range(2):
                     nursery.start_soon(_work, cluster, worker, losses[worker])

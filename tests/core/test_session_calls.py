@@ -90,7 +90,7 @@ def test_a_script_is_told_at_the_call_what_to_write(line: str, mended: str, name
 def test_what_a_script_is_told_to_write_runs(names: dict[str, Any], tmp_path: Any) -> None:
     names["path"] = str(tmp_path / "model")
     with fe.blocking.Session(names["graph"]) as session:
-        session.initialise()
+        session.initialize()
         for line in ("fe.train.loop(session, step, steps=3)", "saver.save(session, path, global_step=7)"):
             with pytest.raises(InvalidArgumentError) as raised:
                 exec(compile(line, written(line), "exec"), {**names, "session": session})
@@ -130,7 +130,7 @@ def test_an_anyio_session_is_told_in_a_trio_program_too(names: dict[str, Any]) -
 def test_functions_that_only_run_steps_take_sessions_that_are_awaited(names: dict[str, Any]) -> None:
     async def main() -> None:
         async with fe.asyncio.Session(names["graph"]) as session:
-            await session.initialise()
+            await session.initialize()
             await fe.train.initialize_local_variables(session)
             frozen = await fe.freeze(names["graph"], session, ["loss"])
             assert "loss" in frozen

@@ -92,7 +92,7 @@ def trained_by_momentum() -> GpuGraph:
     loss = fe.reduce_mean(fe.square(hidden - 1.0))
     train = fe.optimizers.Momentum(0.1, 0.9).minimize(loss)
     rows = random.normal(size=(4, 6)).astype(np.float32)
-    return GpuGraph(g, [loss, train], [{"x:0": rows}] * 4, ["initialise"])
+    return GpuGraph(g, [loss, train], [{"x:0": rows}] * 4, ["initialize"])
 
 
 def trained_images() -> GpuGraph:
@@ -108,7 +108,7 @@ def trained_images() -> GpuGraph:
     loss = fe.reduce_mean(losses)
     train = fe.optimizers.Adam(0.05).minimize(loss)
     images = random.normal(size=(2, 6, 6, 1)).astype(np.float32)
-    return GpuGraph(g, [loss, train], [{"x:0": images}] * 4, ["initialise"])
+    return GpuGraph(g, [loss, train], [{"x:0": images}] * 4, ["initialize"])
 
 
 def table_of_rows() -> GpuGraph:
@@ -192,8 +192,8 @@ GRAPHS: Final[dict[str, Callable[[], GpuGraph]]] = {
 
 async def values_of(session: fe.Session, made: GpuGraph) -> list[list[Any]]:
     """What each run gives, in a new session."""
-    if list(made.setup) == ["initialise"]:
-        await session.initialise()
+    if list(made.setup) == ["initialize"]:
+        await session.initialize()
     elif made.setup:
         await session.run((), targets=list(made.setup))
     return [list(await session.run(list(made.fetches), dict(feeds))) for feeds in made.feeds]

@@ -229,7 +229,7 @@ async def test_what_ends_the_context_is_told_and_nothing_hangs(threads: bool) ->
     y = g.ops.Exp(x * v, name="y")
     fake = FakeCupy(1)
     async with opened(g, fake, worker_threads=threads) as session:
-        await session.initialise()
+        await session.initialize()
         assert (await session.run(y, {x: np.zeros(3, np.float32)})).tolist() == [1, 1, 1]
         fake.ended = 700
         for _ in range(3):
@@ -237,7 +237,7 @@ async def test_what_ends_the_context_is_told_and_nothing_hangs(threads: bool) ->
                 await session.run(y, {x: np.zeros(3, np.float32)})
             assert "has ended the CUDA context of this process" in str(told.value)
             assert "The process that runs the device has to be started anew: restore" in str(told.value)
-            assert "initialisers: v" in str(told.value)
+            assert "initializers: v" in str(told.value)
 
 
 @pytest.mark.parametrize("threads", [True, False])
@@ -250,7 +250,7 @@ async def test_a_context_that_is_made_anew_has_a_new_incarnation(threads: bool) 
     fake = FakeCupy(1)
     settings: dict[str, Any] = {"worker_threads": threads, "deterministic": True}
     async with opened(g, fake, **settings) as session:
-        await session.initialise()
+        await session.initialize()
         call = session.make_callable(y, [x])
         assert (await call(zeros)).tolist() == [1, 1, 1]
         (former,) = session.devices.matching("/device:GPU:*")
@@ -267,7 +267,7 @@ async def test_a_context_that_is_made_anew_has_a_new_incarnation(threads: bool) 
         assert following.incarnation != former.incarnation
         with pytest.raises(fe.errors.FailedPreconditionError, match="v"):
             await call(zeros)
-        await session.initialise()
+        await session.initialize()
         assert (await call(zeros)).tolist() == [1, 1, 1]
         with pytest.raises(fe.errors.UnavailableError, match="has ended the CUDA context"):
             former.copy_in(zeros)

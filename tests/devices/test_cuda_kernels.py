@@ -133,7 +133,7 @@ async def test_all_steps_of_an_optimizer_are_one_launch(
     for near in (True, False):
         graph, variables, train = many_variables(fe.optimizers.Adam(0.05), resources)
         async with fe.Session(graph) if near else opened(graph, fake) as session:
-            await session.initialise()
+            await session.initialize()
             for _ in range(4):
                 copied = len(fake.gpu.copies["in"])
                 fake.launched.clear()

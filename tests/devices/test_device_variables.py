@@ -207,7 +207,7 @@ async def test_training_has_the_losses_of_the_cpu(name: str) -> None:
         graph = fe.Graph()
         loss, train = trained(graph, _OPTIMIZERS[name](), device)
         async with opened(graph, seed=len(name)) as (session, _):
-            await session.initialise()
+            await session.initialize()
             found.append([(await session.run([loss, train], FEEDS))[0] for _ in range(6)])
     np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
     assert found[1][-1] < found[1][0]

@@ -30,7 +30,7 @@ async def test_a_training_step_copies_its_feeds_and_what_is_fetched(seed: int) -
     graph = fe.Graph()
     loss, train = trained(graph, fe.optimizers.Adam(0.01), GPU)
     async with opened(graph, seed) as (session, gpu):
-        await session.initialise()
+        await session.initialize()
         await session.run([loss, train], FEEDS)
         for _ in range(12):  # past the point where plans become hot
             forget(gpu)
@@ -86,7 +86,7 @@ async def test_a_training_step_of_an_inception_copies_no_weight_and_no_constant(
         labels: np.arange(4, dtype=np.int32),
     }
     async with opened(graph, 5) as (session, gpu):
-        await session.initialise()
+        await session.initialize()
         await session.run([loss, train], feeds)
         for _ in range(2):
             forget(gpu)

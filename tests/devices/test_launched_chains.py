@@ -28,7 +28,7 @@ async def played(
     """What a step gives, and the launches of the second one, when plans become hot after so many runs."""
     monkeypatch.setattr(tiers, "HOT_RUNS", runs)
     async with opened(graph, 5, **config) as (session, gpu):
-        await session.initialise()
+        await session.initialize()
         await session.run(fetches, feeds)
         gpu.launches.clear()
         return await session.run(fetches, feeds), list(gpu.launches)
@@ -124,7 +124,7 @@ async def test_what_a_chain_hands_on_has_memory_of_its_own(monkeypatch: pytest.M
     for runs in (COLD, HOT):
         monkeypatch.setattr(tiers, "HOT_RUNS", runs)
         async with opened(g, 5) as (session, _):
-            await session.initialise()
+            await session.initialize()
             for count in range(1, 4):
                 await session.run(changed)
                 got = await session.run([a, b])

@@ -142,7 +142,7 @@ async def test_fetched_values_stay_on_the_card_and_never_change(seed: int) -> No
     more = variable.assign_add(np.ones(3, np.float32))
     value = np.ones((1, 3), np.float32)
     async with opened(g, fake) as session:
-        await session.initialise()
+        await session.initialize()
         kept = []
         for number in range(3):
             copies = len(fake.gpu.copies["out"])

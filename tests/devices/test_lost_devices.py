@@ -47,7 +47,7 @@ async def test_the_step_says_what_was_launched_and_what_is_gone(
         y = g.ops.Neg(g.ops.Tanh(x * v, name="second"), name="third")
         z = g.ops.MatMul(g.ops.Reshape(y, g.constant([1, 3])), g.constant(np.ones((3, 1), np.float32)))
     async with opened(g, 5, worker_threads=threads) as (session, gpu):
-        await session.initialise()
+        await session.initialize()
         wanted = await session.run(z, {x: THREE})
         gpu.ends_at = ends_with("Tanh" if not runs else "tanh")
         with trio.fail_after(30), pytest.raises(fe.errors.UnavailableError) as told:
@@ -58,7 +58,7 @@ async def test_the_step_says_what_was_launched_and_what_is_gone(
         assert "the last nodes launched before it was noticed:" in text
         assert "'second' (Tanh), 'third' (Neg)" in text
         assert "runs on a new incarnation" in text
-        assert text.index("run their initialisers: v, w") > 0
+        assert text.index("run their initializers: v, w") > 0
         following = gpu_of(session)
         assert following is not gpu
         assert (following.name, following.incarnation != gpu.incarnation) == (gpu.name, True)
@@ -66,7 +66,7 @@ async def test_the_step_says_what_was_launched_and_what_is_gone(
             await session.run(z, {x: THREE})
         await session.run(w.initializer)
         assert (await session.run(w)).tolist() == [5, 5, 5]
-        await session.initialise()
+        await session.initialize()
         np.testing.assert_array_equal(await session.run(z, {x: THREE}), wanted)
         following.check()
         # The former one is as it was: it refuses everything, and nothing runs there.
@@ -183,5 +183,5 @@ def test_without_a_successor_it_says_who_is_to_be_started_anew() -> None:
     text = loss_of(gpu, [], names, is_followed=False).message
     assert text == (
         "it is lost. The process that runs the device has to be started anew: restore these variables, or "
-        "run their initialisers: v00, v01, v02, v03, v04, v05, v06, v07, v08, v09 and 2 more"
+        "run their initializers: v00, v01, v02, v03, v04, v05, v06, v07, v08, v09 and 2 more"
     )

@@ -34,7 +34,7 @@ _WIDTH: Final = 3
 
 
 def _step(g: fe.Graph, op: str, rows: Any) -> tuple[list[Any], list[Any], Any]:
-    """(initialisers, values afterwards, the step)."""
+    """(initializers, values afterwards, the step)."""
     inputs, begins, values, arguments = [a.name for a in _DEFINED[op].inputs], [], [], []
     rng = np.random.default_rng(7)
     count = rows.size

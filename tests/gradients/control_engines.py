@@ -105,7 +105,7 @@ class Engine:
 
     def session(self) -> Callable[..., Any]:
         self._session = fe.blocking.Session(self.graph)
-        self._session.initialise()
+        self._session.initialize()
         run: Callable[..., Any] = self._session.run
         return run
 

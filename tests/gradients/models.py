@@ -61,7 +61,7 @@ FROZEN: Final = (
     Model("tp_t2onnx_fc", ("output:0",), ("X:0",)),
     Model("tp_t2onnx_lstm", ("output:0",), ("X:0", "keep_prob:0")),
 )
-#: By a tensor within, or with variables that are initialised first.
+#: By a tensor within, or with variables that are initialized first.
 OTHERS: Final = (
     Model("tp_speech_commands", ("labels_softmax:0",), ("Mfcc:0",), given=(("Mfcc:0", 1),)),
     Model("whitepaper_fig1", ("C:0", "Relu:0"), ("x:0",), 1, (0,)),

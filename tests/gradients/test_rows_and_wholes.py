@@ -88,7 +88,7 @@ def test_the_gradient_is_that_of_products_and_dense_if_any_read_is_of_the_whole(
     assert isinstance(found[0], fe.IndexedSlices) == all(is_rows for is_rows, _, _ in wanted)
     assert isinstance(found[1], fe.Tensor)
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         dense, expected = session.run([fe.identity(found[0]), found[1]])
     np.testing.assert_allclose(dense, expected, rtol=1e-12, atol=1e-12)
 
@@ -105,7 +105,7 @@ def test_branches_that_read_rows_or_the_whole_have_a_dense_gradient() -> None:
     (found,) = fe.gradients(read, table)
     assert isinstance(found, fe.Tensor)
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         rows, whole = (session.run(found, {is_rows: value}) for value in (True, False))
     np.testing.assert_array_equal(rows, [[0.0] * 3, [2.0] * 3, [0.0] * 3, [0.0] * 3])
     np.testing.assert_array_equal(whole, np.ones([ROWS, COLUMNS]))

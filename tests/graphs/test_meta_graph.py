@@ -60,7 +60,7 @@ def test_collections_come_back(way: str, tmp_path: Path) -> None:
     found = [again.collection(key) for key in ("numbers", "rates", "words")]
     assert found == [[3], [0.5], [b"three"]]
     with fe.blocking.Session(again) as session:
-        assert len(session.initialise()) == 5
+        assert len(session.initialize()) == 5
         session.run([], {"x:0": [0.0, 0.0]}, targets=["train"])
         assert session.run("loss:0", {"x:0": [1.0, 2.0]}) > 0
 
@@ -95,4 +95,4 @@ def test_a_copy_has_collections_of_its_own(again: Callable[[fe.Graph], fe.Graph]
     graph.variable(1.0)
     assert len(other.collection("variables")) == 3
     with fe.blocking.Session(other) as session:
-        assert len(session.initialise()) == 5
+        assert len(session.initialize()) == 5

@@ -76,7 +76,7 @@ def test_fetches_are_structures() -> None:
     slices = fe.gradients(fe.gather(v, [1, 1]), v)[0]
     assert isinstance(slices, fe.IndexedSlices)
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         got = session.run(
             OrderedDict(b=Holder(x, None), a=(None, v, Pair(x, [v])), slices=slices, op=v.initializer)
         )

@@ -131,7 +131,7 @@ class Wrong:
         "the call returns 1 tensors; 2 shapes are given": lambda g, x, n, p: g.call(
             lambda a: a, [x], ["float32"], shapes=[[1], [2]]
         ),
-        "an initialiser makes values of a known shape": lambda g, x, n, p: g.get_variable("v"),
+        "an initializer makes values of a known shape": lambda g, x, n, p: g.get_variable("v"),
         "is to be of shape [2]; its initial value is of []": lambda g, x, n, p: g.variable(1.0, shape=[2]),
         "3.5 is a value, whose shape is its own": lambda g, x, n, p: g.get_variable(
             "v", [2], initializer=3.5

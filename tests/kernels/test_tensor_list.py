@@ -337,7 +337,7 @@ async def test_an_index_far_behind_the_end_does_not_fill_the_memory(index: int) 
     lengths = [nodes.TensorListLength(each) for each in made]
     async with fe.Session(graph) as session:
         for length in lengths:
-            with pytest.raises(fe.errors.ResourceExhaustedError, match="elements that are not initialised"):
+            with pytest.raises(fe.errors.ResourceExhaustedError, match="elements that are not initialized"):
                 await session.run(length)
 
 

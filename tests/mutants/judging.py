@@ -26,6 +26,7 @@ _LIBRARIES: Final = (
     "ml_dtypes",
     "msgpack",
     "click",
+    "rich.live",
 )
 #: Hypothesis is imported before pytest could rewrite its assertions, which matters to nobody here.
 _ARGUMENTS: Final = (

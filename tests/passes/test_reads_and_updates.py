@@ -48,7 +48,7 @@ async def played(phases: Any, steps: list[list[int]], hot: bool) -> list[list[An
     fetches = [read for phase in reads for _, read in phase]
     found = []
     async with fe.Session(graph, config=fe.Config(compile_hot_plans=hot)) as session:
-        await session.initialise()
+        await session.initialize()
         for numbers in steps:
             feeds = {f"g{n}:0": np.full(shape, numbers[n], "f") for n, shape in enumerate(SHAPES)}
             found.append(await session.run(fetches, feeds, targets=["train"]))
@@ -90,7 +90,7 @@ async def test_the_steps_of_a_phase_are_one() -> None:
     every = set(range(len(SHAPES)))
     graph, _ = built([(every, every), (every, every)])
     async with fe.Session(graph) as session:
-        await session.initialise()
+        await session.initialize()
         feeds = {f"g{n}:0": np.ones(shape, "f") for n, shape in enumerate(SHAPES)}
         for _ in range(6):
             await session.run([], feeds, targets=["train"])
@@ -108,7 +108,7 @@ async def errors_of_reads(hot: bool) -> list[str]:
     graph.group(graph.ops.AssignVariableOp(doubles, np.ones(3)), name="back")
     said = []
     async with fe.Session(graph, config=fe.Config(compile_hot_plans=hot)) as session:
-        await session.initialise()
+        await session.initialize()
         for _ in range(8):
             await session.run(read)
         for change in ("gone", "back"):

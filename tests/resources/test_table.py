@@ -183,7 +183,7 @@ def test_dense_export_has_a_row_a_bucket() -> None:
     assert [each.tolist() for each in again.export()] == [each.tolist() for each in table.export()]
 
 
-def test_a_removed_table_is_not_initialised_any_more() -> None:
+def test_a_removed_table_is_not_initialized_any_more() -> None:
     table = _table()
     table.initialize_from(_strings(b"a"), np.array([1]))
     table.destroy()

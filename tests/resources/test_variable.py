@@ -26,7 +26,7 @@ def _address(variable: Variable) -> int:
     return int(variable.mutable().ctypes.data)
 
 
-def test_uninitialised() -> None:
+def test_uninitialized() -> None:
     variable = Variable("v", dtypes.float32, TensorShape([2]))
     assert not variable.is_initialized
     assert variable.value_shape == (2,)

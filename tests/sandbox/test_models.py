@@ -30,7 +30,7 @@ async def _saved(folder: Path) -> Path:
     x = g.placeholder("float32", [None], name="x")
     y = g.ops.Mul(x, v, name="y")
     async with fe.Session(g) as session:
-        await session.initialise()
+        await session.initialize()
         path = folder / "model"
         await fe.saved_model.save(session, path, signatures={"serving_default": ({"x": x}, {"y": y})})
     return path

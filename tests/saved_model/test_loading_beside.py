@@ -46,5 +46,5 @@ async def test_kernels_are_imported_on_a_thread(tmp_path: Path) -> None:
         await fe.saved_model.save(session, tmp_path / "export", signatures=signatures)
     command = [sys.executable, "-W", "error", "-c", _SCRIPT, str(tmp_path / "export")]
     ended = await trio.run_process(command, capture_stdout=True, capture_stderr=True, check=False)
-    assert ended.returncode == 0, ended.stderr.decode()
-    assert ended.stdout.decode().strip() == "[]"
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.strip() == b"[]"

@@ -42,7 +42,7 @@ SIGNATURES: dict[str, Any] = {"serving_default": ({"x": "x"}, {"y": "y:0"})}
 async def exported(folder: Path, **options: Any) -> None:
     graph = regression()
     async with fe.Session(graph) as session:
-        await session.initialise()
+        await session.initialize()
         await session.run((), targets=["step"])
         await fe.saved_model.save(session, folder, signatures=SIGNATURES, **options)
 
@@ -78,13 +78,13 @@ async def test_parts_of_a_variable_are_slices(tmp_path: Path) -> None:
     )
     graph.ops.Identity(graph.ops.ConcatV2([each.value() for each in whole.parts], 0), name="y")
     async with fe.Session(graph) as session:
-        await session.initialise()
+        await session.initialize()
         await fe.saved_model.save(session, tmp_path / "m", signatures={"serving_default": ({}, {"y": "y"})})
     async with await fe.saved_model.load(tmp_path / "m") as model:
         assert (await model())["y"].tolist() == [[0, 1], [2, 3], [4, 5]]
 
 
-async def test_assets_and_what_initialises_come_along(tmp_path: Path) -> None:
+async def test_assets_and_what_initializes_come_along(tmp_path: Path) -> None:
     words = tmp_path / "words.txt"
     words.write_text("one\ntwo\n")
     graph = fe.Graph()
@@ -100,7 +100,7 @@ async def test_assets_and_what_initialises_come_along(tmp_path: Path) -> None:
             tmp_path / "m",
             signatures={"serving_default": ({"words": given}, {"ids": found})},
             assets={asset: words},
-            initialising=init,
+            initializing=init,
         )
     words.unlink()
     async with await fe.saved_model.load(tmp_path / "m") as model:
@@ -133,7 +133,7 @@ async def test_a_refused_export_leaves_nothing(tmp_path: Path) -> None:
     async with fe.Session(graph) as session:
         with pytest.raises(FailedPreconditionError):
             await fe.saved_model.save(session, tmp_path / "m", signatures=SIGNATURES)
-        await session.initialise()
+        await session.initialize()
         wrong: Any
         for wrong in ({"f": {"x": "x"}}, {"f": (["x"], {})}, {"f": ({"x": "y:1"}, {})}):
             with pytest.raises(InvalidArgumentError):
@@ -150,7 +150,7 @@ def test_a_blocking_session_is_saved_and_frozen(tmp_path: Path) -> None:
 
     graph = regression()
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         session.call(fe.saved_model.save, tmp_path / "m", signatures=SIGNATURES)
         frozen = session.call(freeze_in, graph, ["y"])
     with fe.blocking.load_saved_model(tmp_path / "m") as model, fe.blocking.Session(frozen) as alone:
@@ -174,7 +174,7 @@ def test_a_model_is_frozen_on_the_shell(
     graph = fe.Graph.load(target)
     assert not any(node.op in ("VarHandleOp", "VariableV2", "StatefulPartitionedCall") for node in graph)
     if name == "keras_words":
-        return  # its table is initialised by the SavedModel's own node, which a frozen graph does not have
+        return  # its table is initialized by the SavedModel's own node, which a frozen graph does not have
     (call,) = json.loads((folder / "values.json").read_text())
     (x,) = call["inputs"].values()
     assert main(["run", target, "-x", f"{fed}={json.dumps(x)}", "-y", source, "--json"]) == 0
@@ -211,7 +211,7 @@ async def test_a_loop_over_a_variable_is_frozen() -> None:
     graph.set_back_edge(count, 1, ops.NextIteration(ops.Add(number.output_true, one)))
     ops.Exit(value.output_false, name="y")
     async with fe.Session(graph) as session:
-        await session.initialise()
+        await session.initialize()
         frozen = await fe.freeze(graph, session, ["y"])
         assert not any(each.output_types and each.output_types[0].name == "resource" for each in frozen)
         async with fe.Session(frozen) as alone:
@@ -221,7 +221,7 @@ async def test_a_loop_over_a_variable_is_frozen() -> None:
 async def test_what_changes_a_variable_cannot_be_frozen() -> None:
     graph = regression()
     async with fe.Session(graph) as session:
-        await session.initialise()
+        await session.initialize()
         with pytest.raises(InvalidArgumentError, match=r"\(AssignSubVariableOp\) needs a variable itself"):
             await fe.freeze(graph, session, ["step"])
         with pytest.raises(InvalidArgumentError, match="nothing to freeze"):

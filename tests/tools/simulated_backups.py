@@ -141,13 +141,13 @@ def train_replicas(model: BackupReplicas, *, steps: int = 20, seed: object = 0) 
 
     async def main(world: World) -> None:
         world.network.logs_pieces = False
-        initialised = trio.Event()
+        initialized = trio.Event()
 
         async def replica(worker: int) -> None:
             task, chance = f"/job:worker/task:{worker}", world.random("replica", worker)
 
             async def body() -> None:
-                await initialised.wait()
+                await initialized.wait()
                 async with world.session(model.graph(worker), task) as session:
                     step = 0
                     while True:
@@ -164,7 +164,7 @@ def train_replicas(model: BackupReplicas, *, steps: int = 20, seed: object = 0) 
         async def chief() -> None:
             async with world.session(model.graph(0), _CHIEF) as session:
                 await session.run([], targets=["init"])
-                initialised.set()
+                initialized.set()
                 for _ in range(steps + 2):
                     await session.run([], targets=["chief"])
                     begun.append(trio.current_time())

@@ -8,12 +8,16 @@ from typing import Final
 
 #: As most terminals begin.
 COLUMNS: Final = 80
-#: Colours; the cursor upwards; erasing.
-_CONTROL: Final = re.compile(r"\x1b\[(\d*)([mAJK])")
+#: Colours; the cursor upwards; erasing; hiding the cursor and showing it.
+_CONTROL: Final = re.compile(r"\x1b\[(?:\?25([hl])|([\d;]*)([mAJK]))")
 
 
 class Terminal(io.StringIO):
-    """A terminal of 80 columns that is high enough for everything, and moves its cursor as terminals do."""
+    """A terminal of 80 columns that is high enough for everything, and moves its cursor as terminals do.
+
+    rows         what each row shows, from the top
+    has_cursor   whether the cursor is visible
+    """
 
     encoding = "utf-8"
 
@@ -21,6 +25,7 @@ class Terminal(io.StringIO):
         super().__init__()
         self.rows = [""]
         self.row = self.column = 0
+        self.has_cursor = True
 
     def isatty(self) -> bool:
         return True
@@ -30,7 +35,7 @@ class Terminal(io.StringIO):
         while place < len(text):
             found = _CONTROL.match(text, place)
             if found is not None:
-                self._control(int(found[1] or 1), found[2])
+                self._control(found[3] or found[1], found[2] or "")
                 place = found.end()
                 continue
             self._put(text[place])
@@ -52,13 +57,17 @@ class Terminal(io.StringIO):
             self.rows[self.row] = line[: self.column] + character + line[self.column + 1 :]
             self.column += 1
 
-    def _control(self, count: int, what: str) -> None:
-        if what == "m":
+    def _control(self, what: str, numbers: str) -> None:
+        if what in "hl":
+            self.has_cursor = what == "h"
+        if what in "hlm":
             return
         if what == "A":
-            self.row = max(self.row - count, 0)
+            self.row = max(self.row - int(numbers or 1), 0)
+            while len(self.rows) > self.row + 1 and not self.rows[-1]:
+                del self.rows[-1]  # nobody sees empty rows below the cursor
             return
-        self.rows[self.row] = self.rows[self.row][: self.column]
+        self.rows[self.row] = "" if (what, numbers) == ("K", "2") else self.rows[self.row][: self.column]
         if what == "J":
             del self.rows[self.row + 1 :]
 

@@ -88,7 +88,7 @@ async def test_one_session_and_graph_serve_several_loops(
     """The graph has run steps before, and gets nodes once."""
     made = graph, steps, values = counting(place)
     async with opening(place)(graph) as session:
-        await session.initialise()
+        await session.initialize()
         await session.run((), targets=steps)
         await trained(session, made, tmp_path, 2, every_steps=1)
         size = len(graph)
@@ -105,13 +105,13 @@ async def test_variables_that_are_made_later_are_saved_too(
     graph, steps, _ = counting("target")
     saver = fe.train.Saver()
     async with opening("target")(graph) as session:
-        await session.initialise()
+        await session.initialize()
         first = await saver.save(session, tmp_path / "first")
         assert saver.names(session) == ["total", "slow"]
         assert saver.runs_nodes(session)
         with graph.device("/job:worker/task:0"), graph.name_scope("late"):
             late = graph.variable(np.float32(4), name="late")
-            await session.initialise()
+            await session.initialize()
             await session.run((), targets=steps)
             second = await saver.save(session, tmp_path / "second")
         assert not [node.name for node in graph if "save" in node.name and node.name.startswith("late/")]
@@ -126,7 +126,7 @@ async def test_variables_that_are_made_later_are_saved_too(
 async def test_periodic_saves_at_a_target(opening: Callable[[str], Open], tmp_path: Path) -> None:
     graph, steps, _ = counting("target")
     async with opening("target")(graph) as session:
-        await session.initialise()
+        await session.initialize()
         async with fe.train.save_every(fe.train.Saver(), session, tmp_path / "m", steps=2) as saves:
             size = len(graph)
             for _ in range(3):

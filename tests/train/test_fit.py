@@ -60,7 +60,7 @@ def by_hand(
     losses = []
     rows = len(next(iter(data.values())))
     with fe.blocking.Session(one.graph) as session:
-        session.initialise()
+        session.initialize()
         for epoch in range(epochs):
             order = np.arange(rows)
             if seed is not None:
@@ -138,7 +138,7 @@ def test_layers_move_as_by_hand() -> None:
     pictures = numbers.normal(labels[:, None, None, None], size=[20, 6, 6, 1]).astype(np.float32)
     graph, images, digits, training, loss, step, _ = built()
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         before = variables_of(graph, session)
         for _ in range(3):
             for start in range(0, 20, 8):

@@ -20,6 +20,7 @@ from flowengine.train import training_loop
 from flowengine.train.progress.loop_progress import LoopProgress
 from flowengine.train.progress.screens import LogLines
 from flowengine.train.progress.wording import ProgressStatus, duration, numbers_among, speed
+from tests.tools.terminals import Terminal
 
 
 class Clock:
@@ -247,10 +248,6 @@ def test_a_script_s_loop_can_be_quiet(clock: Clock, capsys: pytest.CaptureFixtur
 async def test_a_loop_that_fails_or_is_cancelled_gives_the_terminal_back(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
     made = Terminal()
     for name, value in (("TERM", "xterm"), ("NO_COLOR", "1"), ("COLUMNS", "80")):
         monkeypatch.setenv(name, value)
@@ -266,7 +263,7 @@ async def test_a_loop_that_fails_or_is_cancelled_gives_the_terminal_back(
         with pytest.raises(ZeroDivisionError):
             await fe.train.loop(session, [], feeds=failing)
         assert sys.stderr is made
-        assert made.getvalue().rpartition("\x1b[J")[2] == "step 2  0.667 steps/s\n"
+        assert made.rows == ["step 2  0.667 steps/s", ""]
 
         async def cancelling(session: fe.Session, number: int) -> None:
             clock.now += 1.0
@@ -276,7 +273,7 @@ async def test_a_loop_that_fails_or_is_cancelled_gives_the_terminal_back(
         with trio.CancelScope() as scope:
             await fe.train.loop(session, cancelling)
     assert sys.stderr is made
-    assert made.getvalue().rpartition("\x1b[J")[2] == "step 4  1 steps/s\n"
+    assert made.rows[1:] == ["step 4  1 steps/s", ""]
 
 
 async def test_loops_side_by_side_have_a_line_each(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,8 +52,10 @@ def test_a_line_is_drawn_over_itself_and_stays_at_the_end() -> None:
         assert shown.rows == ["step 5/10 ━━━━━━━━━━──────────  2 steps/s  2 s left"]
         screen.show(loop, status(6))
         assert shown.rows == ["step 6"]
+        assert shown.has_cursor  # also after a kill
         screen.close(loop, status(7, is_complete=True, seconds=3))
         assert shown.rows == ["step 7  took 3 s", ""]
+        assert shown.has_cursor
 
 
 def test_what_a_program_prints_stands_above_the_lines() -> None:
@@ -104,6 +106,55 @@ def test_streams_are_those_of_the_program(monkeypatch: pytest.MonkeyPatch) -> No
         assert sys.stdout is mine
         assert handler.stream is shown
         monkeypatch.setattr(sys, "stdout", shown)
+
+
+def test_a_pipe_beside_the_terminal_gets_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    with watching() as shown:
+        piped = io.StringIO()
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", piped)
+            screen, loop = screen_of(sys.stderr), object()
+            screen.show(loop, status(1))
+            assert sys.stdout is piped
+            print("a result")
+            assert (shown.rows, piped.getvalue()) == (["step 1"], "a result\n")
+            screen.close(loop, status(2))
+            assert sys.stdout is piped
+        assert (shown.rows, piped.getvalue()) == (["step 2", ""], "a result\n")
+
+
+def test_texts_keep_their_length_and_their_codes() -> None:
+    with watching() as shown:
+        written: list[str] = []
+        screen, loop = screen_of(sys.stderr), object()
+        screen.show(loop, status(1))
+        write = shown.write
+
+        def record(text: str) -> int:
+            written.append(text)
+            return write(text)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(shown, "write", record)
+            text = "\x1b[1m[red] 12%\x1b[0m\t" + "a word " * 30
+            assert sys.stdout.write(text) == len(text)
+            sys.stdout.flush()
+        assert written[-1] == text
+        screen.close(loop, status(2))
+
+
+def test_more_loops_than_rows_leave_no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LINES", "4")
+    with watching() as shown:
+        screen = TerminalScreen.of(shown)
+        for loop in range(6):
+            screen.show(loop, status(loop))
+        assert [row.strip() for row in shown.rows] == ["step 0", "step 1", "step 2", "..."]
+        print("said")
+        assert shown.rows == ["said", ""]
+        for loop in range(6):
+            screen.close(loop, status(loop))
+        assert shown.rows == ["said", *(f"step {loop}" for loop in range(6)), ""]
 
 
 _TEXTS = st.text("ab \n", max_size=5)
@@ -190,6 +241,7 @@ def test_a_stream_without_bars_has_plain_ones(monkeypatch: pytest.MonkeyPatch) -
 def test_colour_is_for_those_who_want_it(monkeypatch: pytest.MonkeyPatch, without: str) -> None:
     monkeypatch.setenv("NO_COLOR", without)
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm")
     written: list[str] = []
     made = Terminal()
     monkeypatch.setattr(made, "write", written.append)

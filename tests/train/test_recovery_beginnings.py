@@ -107,7 +107,7 @@ async def test_a_run_from_anothers_checkpoint_begins_again_with_its_first_state(
     assert undisturbed.drawn == trainer.drawn[3:]
 
 
-async def test_what_initialisation_took_of_the_state_is_put_back(tmp_path: Path) -> None:
+async def test_what_initialization_took_of_the_state_is_put_back(tmp_path: Path) -> None:
     trainer = Fed(set())
     attempts = 0
 

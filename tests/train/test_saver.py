@@ -167,7 +167,7 @@ async def test_a_damaged_checkpoint_changes_nothing(tmp_path: Path) -> None:
         assert await session.run("global_step:0") == 3
 
 
-async def test_uninitialised_variables_are_told(tmp_path: Path) -> None:
+async def test_uninitialized_variables_are_told(tmp_path: Path) -> None:
     async with fe.Session(model()) as session:
         with pytest.raises(fe.errors.FailedPreconditionError, match="values 'w', 'b', 'global_step'"):
             await fe.train.Saver().save(session, tmp_path / "m")

@@ -35,7 +35,7 @@ async def test_variables_of_devices_are_saved_and_restored(
     g, steps, values = model()
     saver = fe.train.Saver()
     async with opened(g, seed) as (session, gpu):
-        await session.initialise()
+        await session.initialize()
         await session.run((), targets=steps)
         path = await saver.save(session, tmp_path / "model", global_step=3, at_boundary=at_boundary)
         await session.run((), targets=steps)
@@ -46,7 +46,7 @@ async def test_variables_of_devices_are_saved_and_restored(
     async with opened(g, seed + 1) as (session, gpu):
         with pytest.raises(fe.errors.FailedPreconditionError, match="no step has made variables 'far'"):
             await saver.restore(session, path)
-        await session.initialise()
+        await session.initialize()
         await saver.restore(session, path)
         assert [np.asarray(v).tolist() for v in await session.run(values)] == [[1, 2, 3, 4], 8]
 
@@ -55,7 +55,7 @@ async def test_a_snapshot_keeps_what_a_later_step_changes(tmp_path: Path) -> Non
     g, steps, values = model()
     saver = fe.train.Saver()
     async with opened(g) as (session, gpu):
-        await session.initialise()
+        await session.initialize()
         taken = saver.snapshot(session)
         await session.run((), targets=steps)
         path = await saver.write(taken, tmp_path / "model")

@@ -74,7 +74,7 @@ async def kept(session: fe.Session, saver: fe.train.Saver) -> dict[str, Any]:
 
 
 async def trained(folder: Path, target: Path) -> dict[str, Any]:
-    """Initialise and train a recorded model by one step, save it as `ours`; what was saved."""
+    """Initialize and train a recorded model by one step, save it as `ours`; what was saved."""
     case = open_case(str(folder))
     timing = json.loads((folder / "case.json").read_text())["timing"]
     async with fe.Session(fe.Graph.from_graph_def(case.graph)) as session:

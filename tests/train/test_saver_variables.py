@@ -17,7 +17,7 @@ def test_local_variables_are_left_out_and_parts_make_a_whole(tmp_path: Path) -> 
     graph.variable(1.0, name="count", collections=["local_variables"], trainable=False)
     saver = fe.train.Saver()
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         prefix = session.call(saver.save, tmp_path / "model")
     assert [part.save_slice is not None for part in parts.parts] == [True, True]
 

@@ -174,7 +174,7 @@ async def test_an_error_of_a_hook_is_the_loops_and_all_contexts_are_left(place: 
         entered = [True, place != "around", place != "around"]
         assert [hook.left for hook in hooks] == entered
         # Nothing that was begun is left over: the session takes steps.
-        await session.initialise()
+        await session.initialize()
         await session.run([], {"x:0": 1.0}, targets=[step])
 
 

@@ -3,7 +3,7 @@
     python zoo_in_tensorflow.py ZOO FOLDER CASE...
 
 For each case: imports its graph, makes a tf.train.Saver for its variables, restores `FOLDER/CASE/ours` and
-keeps what the variables then hold in `ours.json`; initialises and trains a step, saves `theirs`, keeps what
+keeps what the variables then hold in `ours.json`; initializes and trains a step, saves `theirs`, keeps what
 was saved in `theirs.json` and the MetaGraphDef in `theirs.meta`.
 """
 

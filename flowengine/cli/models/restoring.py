@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from flowengine.cli.graphs import GraphSource
     from flowengine.session import Session
 
-#: What TensorFlow 1 calls the node that initialises all variables, unless it is told otherwise.
-_INITIALISERS: Final = re.compile(r"(.*/)?(init|init_all_vars|init_all_tables|initialize)(_\d+)?")
+#: What TensorFlow 1 calls the node that initializes all variables, unless it is told otherwise.
+_INITIALIZERS: Final = re.compile(r"(.*/)?(init|init_all_vars|init_all_tables|initialize)(_\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def remedied(
     """
     if "initialized" not in error.message or not has_variables(source):
         return error
-    inits = [name for name in source.graph.nodes if _INITIALISERS.fullmatch(name)]
+    inits = [name for name in source.graph.nodes if _INITIALIZERS.fullmatch(name)]
     way = f"--init {inits[0]}" if inits else "--init NODE, for the node that initializes"
     if restoration is not None and restoration.is_found:
         # Without --restore, --init alone would leave the checkpoint beside the graph unread.

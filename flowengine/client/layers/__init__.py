@@ -4,7 +4,7 @@
     logits = fe.layers.dense(hidden, 10)                       # dense_1/kernel, dense_1/bias
 
 A layer's scope is its `name`, or that of its kind made unique; with `reuse=True` the variables of the name
-are used again. Variables take what the variable scope around says (initialiser, partitioner, ...).
+are used again. Variables take what the variable scope around says (initializer, partitioner, ...).
 Errors: InvalidArgumentError where shapes or words do not fit.
 """
 
@@ -35,7 +35,7 @@ from flowengine.client.layers.separable import (
 )
 from flowengine.client.layers.transposed import conv1d_transpose, conv2d_transpose, conv3d_transpose
 from flowengine.client.layers.windows import ChannelOrder, ConvolutionOptions, WindowOptions
-from flowengine.core.missing import public_module
+from flowengine.core.public_names.missing import public_module
 
 __all__ = [
     "Activation",

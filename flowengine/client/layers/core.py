@@ -166,7 +166,7 @@ def embedding(
 
     ids       (D_1, ..., D_r) int32 or int64 in 0 ... vocabulary-1
     table     (vocabulary, units), `embedding/embeddings`, drawn uniformly from -0.05 to 0.05 unless it has an
-              initialiser; its gradient is IndexedSlices
+              initializer; its gradient is IndexedSlices
     returns   (D_1, ..., D_r, units)
 
     Raises InvalidArgumentError for ids of another type; an id outside of the table is one of the run.

@@ -1,7 +1,7 @@
 """Streaming metrics: what a model does over many batches, kept in variables of the graph.
 
     accuracy = fe.metrics.accuracy(labels, predictions)
-    await session.initialise()
+    await session.initialize()
     for batch in batches:
         await session.run(accuracy.update, batch)
     print(await session.run(accuracy.value))
@@ -50,7 +50,7 @@ from flowengine.client.metrics.means import (
     percentage_below,
     root_mean_squared_error,
 )
-from flowengine.core.missing import public_module
+from flowengine.core.public_names.missing import public_module
 
 __all__ = [
     "METRIC_VARIABLES",

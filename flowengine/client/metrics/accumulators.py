@@ -2,7 +2,7 @@
 
 A metric is two tensors: `value`, the formula over the sums as they are, and `update`, which adds a batch to
 the sums and is the formula over what they are then. The sums are variables of the collections
-"local_variables" (no checkpoint holds them, initialising them starts the metric anew) and "metric_variables".
+"local_variables" (no checkpoint holds them, initializing them starts the metric anew) and "metric_variables".
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from flowengine.client.optimizers.loss_scaling import LossScaling
 from flowengine.client.optimizers.optimizer import Optimizer
 from flowengine.client.optimizers.plain import SGD, Momentum, ProximalSGD
 from flowengine.client.optimizers.rmsprop import RMSProp
-from flowengine.core.missing import public_module
+from flowengine.core.public_names.missing import public_module
 
 __all__ = [
     "FTRL",

@@ -64,7 +64,7 @@ async def lbfgs(
     """Take a loss to a minimum nearby, and leave the variables there.
 
     loss        a () tensor of floats
-    variables   by default the graph's collection "trainable_variables"; all are initialised
+    variables   by default the graph's collection "trainable_variables"; all are initialized
     feeds       of every evaluation
     steps       at most so many directions
     memory      pairs of changes, of place and gradient, that a direction is made from

@@ -1,7 +1,7 @@
 """`Optimizer`: what optimizers have in common: gradients of a loss, slots, and the step that applies them.
 
     train = fe.optimizers.Adam(1e-3).minimize(loss, global_step=step)
-    await session.initialise()
+    await session.initialize()
     await session.run(train)
 
 An optimizer keeps values beside a variable, such as a moving average of its gradient, in variables of the

@@ -47,7 +47,7 @@ from flowengine.client.rnn.decoder import (
 )
 from flowengine.client.rnn.dynamic import RawStep, bidirectional_dynamic_rnn, dynamic_rnn, raw_rnn
 from flowengine.client.rnn.wrappers import DeviceWrapper, DropoutWrapper, MultiRNNCell, ResidualWrapper
-from flowengine.core.missing import public_module
+from flowengine.core.public_names.missing import public_module
 
 __all__ = [
     "AlignmentHistory",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.suggest import asking, close_matches
+from flowengine.core.public_names.suggest import asking, close_matches
 
 #: Characters of a wrong value that an error shows.
 _SHOWN_MAX = 80

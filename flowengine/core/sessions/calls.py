@@ -41,7 +41,7 @@ def takes_session(
     """
 
     def decorate(function: Function) -> Function:
-        code = function.__code__
+        code = inspect.unwrap(function).__code__
         place = code.co_varnames.index(_SESSION, 0, code.co_argcount)
 
         @wraps(function)
@@ -51,7 +51,7 @@ def takes_session(
                 raise _refusal(name or _public_name(function), session, sys._getframe(1), blocking)
             return function(*args, **keywords)
 
-        if inspect.iscoroutinefunction(function) and (
+        if inspect.iscoroutinefunction(inspect.unwrap(function)) and (
             mark := getattr(inspect, "markcoroutinefunction", None)
         ):
             mark(call)

@@ -10,7 +10,8 @@ import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from flowengine.core.missing import missing_member
+from flowengine.core.public_names.deprecated import warn_renamed
+from flowengine.core.public_names.missing import missing_member
 
 
 class SessionView:
@@ -66,6 +67,18 @@ class SessionView:
 
         async def __aexit__(self, *error):
             raise self._wrong_statement()
+
+    def initialise(self, *args: Any, **keywords: Any) -> Any:
+        """The old name of `initialize`; emits a DeprecationWarning."""
+        warn_renamed("session.initialise", "session.initialize")
+        session: Any = self
+        return session.initialize(*args, **keywords)
+
+    def uninitialised(self, *args: Any, **keywords: Any) -> Any:
+        """The old name of `uninitialized`; emits a DeprecationWarning."""
+        warn_renamed("session.uninitialised", "session.uninitialized")
+        session: Any = self
+        return session.uninitialized(*args, **keywords)
 
     def _wrong_statement(self) -> TypeError:
         """The error of the `with` statement that this kind of session is not for."""

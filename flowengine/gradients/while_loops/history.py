@@ -62,7 +62,7 @@ class History:
         self._stack: Tensor | History = stack
         if source.parent.parent is not None and not source.parent.is_around(popped_in):
             with scopes.apart(None):
-                # TensorFlow's loop optimiser takes whatever pushes a stack's handle for a push on that stack,
+                # TensorFlow's loop optimizer takes whatever pushes a stack's handle for a push on that stack,
                 # and drops what nobody pops there. It does not look through this; an IdentityN of one tensor
                 # is gone before it looks.
                 handle = ops.IdentityN([stack, stack], name="handle")[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flowengine.core.missing import public_module
+from flowengine.core.public_names.missing import public_module
 from flowengine.graphs.functions.activations import (
     bias_add,
     crelu,

@@ -1,7 +1,7 @@
 """How a variable comes into a graph: its nodes, under TensorFlow's names, outside of all loops and branches.
 
 For a variable `w` they are `w` itself, what computes its initial value (below `w/Initializer` where an
-initialiser made it), `w/Assign`, and a read: `w/Read/ReadVariableOp` or `w/read`.
+initializer made it), `w/Assign`, and a read: `w/Read/ReadVariableOp` or `w/read`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def make_variable(
 ) -> GraphVariable:
     """See `Graph.variable`, which takes the same arguments and further ones."""
     if initial is None:
-        raise InvalidArgumentError(f"variable '{name or 'Variable'}' needs an initial value or initialiser")
+        raise InvalidArgumentError(f"variable '{name or 'Variable'}' needs an initial value or initializer")
     wanted = None if dtype is None else as_dtype(dtype).base
     declared = None if shape is None else TensorShape(shape)
     scopes, beside = graph.scopes, graph.scopes.colocation
@@ -75,7 +75,7 @@ def _initial_tensor(
             return _as_tensor(graph, initial, dtype, name, shape)
     if shape is None or not shape.is_fully_defined:
         raise InvalidArgumentError(
-            f"variable '{name}': an initialiser makes values of a known shape; give shape=, not {shape}"
+            f"variable '{name}': an initializer makes values of a known shape; give shape=, not {shape}"
         )
     with graph.scopes.colocate_with((name,)), graph.device(None), graph.name_scope("Initializer"):
         made = initial(graph, shape, dtype if dtype is not None else as_dtype("float32"))

@@ -1,4 +1,4 @@
-"""Initialisers: what makes the first value of a variable, `fe.initializers`.
+"""Initializers: what makes the first value of a variable, `fe.initializers`.
 
     w = graph.variable(fe.initializers.glorot_uniform(seed=1), name="w", shape=[784, 10])
 
@@ -19,9 +19,9 @@ import numpy as np
 from flowengine.core.arrays import to_array
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.missing import public_module
+from flowengine.core.public_names.missing import public_module
+from flowengine.core.public_names.suggest import did_you_mean
 from flowengine.core.shapes import TensorShape
-from flowengine.core.suggest import did_you_mean
 from flowengine.graphs.seeds import seeds_for
 from flowengine.graphs.tensor import Tensor
 
@@ -47,7 +47,7 @@ def constant(value: Any = 0) -> Initializer:
         count = math.prod(_known(shape))
         given = to_array(value) if not isinstance(value, str | bytes) else value
         if isinstance(given, np.ndarray) and given.size not in (1, count):
-            raise InvalidArgumentError(f"{given.size} values cannot initialise a variable of shape {shape}")
+            raise InvalidArgumentError(f"{given.size} values cannot initialize a variable of shape {shape}")
         single = not isinstance(given, np.ndarray) or given.size == 1
         return _filled(graph, value, dtype, shape) if single else graph.constant(value, dtype, shape)
 
@@ -266,7 +266,7 @@ def default_initializer(name: str, dtype: DType) -> Initializer:
         return glorot_uniform()
     if dtype.is_integer or dtype.name == "bool":
         return zeros()
-    raise InvalidArgumentError(f"variable '{name}' of {dtype} needs an initialiser")
+    raise InvalidArgumentError(f"variable '{name}' of {dtype} needs an initializer")
 
 
 def _filled(graph: Graph, value: Any, dtype: Any, shape: Any) -> Tensor:
@@ -283,7 +283,7 @@ def _filled(graph: Graph, value: Any, dtype: Any, shape: Any) -> Tensor:
 def _known(shape: Any) -> tuple[int, ...]:
     dims = TensorShape(shape).as_tuple()
     if dims is None:
-        raise InvalidArgumentError(f"an initialiser needs a known shape, not {TensorShape(shape)}")
+        raise InvalidArgumentError(f"an initializer needs a known shape, not {TensorShape(shape)}")
     return dims
 
 

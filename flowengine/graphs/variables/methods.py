@@ -150,7 +150,7 @@ class GraphVariables:
     ) -> Any:
         """A variable: a `GraphVariable`, or a `PartitionedVariable` where a partitioner is given.
 
-        initial          a value, a Tensor, or an initialiser: a function (graph, shape, dtype) -> Tensor,
+        initial          a value, a Tensor, or an initializer: a function (graph, shape, dtype) -> Tensor,
                          which needs `shape`
         name             of its node, made unique in the name scope; "Variable" if none is given
         shape, dtype     what it is declared to be; those of the initial value if none is given
@@ -164,7 +164,7 @@ class GraphVariables:
         validate_shape   False for a variable that takes values of any shape
 
         Wherever it is made, its nodes are outside of loops and branches. It has no value until its
-        initializer has run: see `Session.initialise`. Raises InvalidArgumentError for what does not fit.
+        initializer has run: see `Session.initialize`. Raises InvalidArgumentError for what does not fit.
         """
         from flowengine.graphs.variables.creation import make_variable
         from flowengine.graphs.variables.partitioned import make_partitioned
@@ -281,7 +281,7 @@ class GraphVariables:
     ) -> Any:
         """The variable of this name in the present variable scope, made or found as the scope says.
 
-        Without an initialiser, of its own or of the scope, a floating-point variable is drawn by
+        Without an initializer, of its own or of the scope, a floating-point variable is drawn by
         `initializers.glorot_uniform` and another one is zero. Other arguments as `variable`. Raises
         InvalidArgumentError where the variable is there and should not be, is not and should, or has another
         shape or type.

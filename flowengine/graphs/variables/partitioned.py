@@ -199,7 +199,7 @@ def make_partitioned(
 def _of_part(
     initial: Any, dims: tuple[int, ...], offset: tuple[int, ...], part: tuple[int, ...]
 ) -> Callable[..., Any]:
-    """An initialiser of one part."""
+    """An initializer of one part."""
     if callable(initial):
         whole = getattr(initial, "of_part", None)
         found: Callable[..., Any] = initial if whole is None else whole(dims, offset)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.missing import public_module
+from flowengine.core.public_names.missing import public_module
 from flowengine.core.shapes import TensorShape
 
 

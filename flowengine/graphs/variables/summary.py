@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from flowengine.core.dtypes import DType
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
-from flowengine.graphs.variables.initialising import listed_variables
+from flowengine.graphs.variables.initializing import listed_variables
 from flowengine.graphs.variables.keys import LOCAL_VARIABLES, TRAINABLE_VARIABLES, VARIABLES
 from flowengine.ir.traits import GivesVariable
 

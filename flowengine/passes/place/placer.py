@@ -1,7 +1,7 @@
 """Placer: what a session keeps between placements of its graph.
 
 State stays where it is: a variable's device must not depend on which step comes first. So when a graph
-is first seen, all of it is placed once, quickly, with its calls open, as if initialisers and savers cost
+is first seen, all of it is placed once, quickly, with its calls open, as if initializers and savers cost
 nothing, and what is stateful gets its home; each step is then placed for itself, with the homes given. Steps
 are measured a few times, and placed again from what was measured if that promises enough.
 """

@@ -12,7 +12,7 @@ is dropped where the events before its source come before the node anyhow, a NoO
 through, and an Identity that waits for nothing any more is passed by. Only edges from nodes that run in any
 case are dropped, that have takers and cannot be dead; what is there to stop a step (CheckNumerics) is an
 event. A node may be marked to keep its edges: a copy that is computed late to save memory.
-(Dependency pruning of this kind is described for TensorFlow's graph optimiser.)
+(Dependency pruning of this kind is described for TensorFlow's graph optimizer.)
 
 Sets are bits of an integer: time is linear in edges, times events by 64.
 """

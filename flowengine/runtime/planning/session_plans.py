@@ -17,7 +17,7 @@ from flowengine.core.abandonment import SESSION_CLOSED
 from flowengine.core.arrays import Value
 from flowengine.core.collector import collection_paused
 from flowengine.core.config import Settings
-from flowengine.core.errors import CancelledError, FailedPreconditionError
+from flowengine.core.errors import CancelledError, FailedPreconditionError, InvalidArgumentError
 from flowengine.core.work_pieces import Piecework, at_once
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.device import Device
@@ -353,6 +353,16 @@ class ReadyPlan:
         self._slots, job = planning.begin(*self._request)
         self._job: Piecework[PreparedPlan] | None = job
         planning.ready.add(self)
+
+    def check(self, values: Sequence[Any]) -> None:
+        """Raise InvalidArgumentError unless there is one value a feed."""
+        count = len(self._request[1])
+        if len(values) != count:
+            raise InvalidArgumentError(f"this callable takes {count} values, not {len(values)}")
+
+    def at_hand(self) -> PlannedRequest | None:
+        """The plan for a step that begins now; None if it has to be made anew."""
+        return self._prepared if self._lives == self._planning.lives else None
 
     async def current(self) -> PlannedRequest:
         """The plan for a step that begins now.

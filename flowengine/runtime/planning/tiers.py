@@ -21,11 +21,13 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.blocks.cutting import REGION_LIMITS, WHOLE_LIMITS
 from flowengine.passes.context import HotContext, PassContext
 from flowengine.passes.pipeline import heating
+from flowengine.runtime.in_place.eligibility import never_waits
 from flowengine.runtime.planning.binding import Functions
 from flowengine.runtime.planning.items import Kind
 from flowengine.runtime.planning.plan import Plan, form_of
 from flowengine.runtime.planning.planner import making_plan
-from flowengine.runtime.planning.timings import Learned, Record
+from flowengine.runtime.planning.timings import InPlaceTimes, Learned, Record
+from flowengine.runtime.turn_queue import SLICE_SECONDS
 
 #: Compiling costs about 40 us a node, of which a run gives back 1: worth it from some 40 runs on, or
 #: at once for a loop, and after a second run for what is heavy. Few runs are waited for because who runs a
@@ -76,6 +78,8 @@ class TieredPlan:
         self.interpreted = interpreted
         self.learned.interpreted = interpreted.times
         self.compiled: Plan | None = None
+        self._in_place: InPlaceTimes | None = None
+        self._never_waits: bool | None = None
         #: What somebody has begun to compile and not brought to its end.
         self._begun: Piecework[None] | None = None
 
@@ -97,6 +101,34 @@ class TieredPlan:
             learned.members_max = max(min(learned.members_max, _most_members(compiled)) // 2, _MEMBERS_MIN)
             return self._anew()
         return compiled
+
+    def settled_form(self, feeds: Sequence[Any] | None = None) -> Plan | None:
+        """What `choose` gives, where nothing is to be learned from a step first; else None.
+
+        feeds   None to ask before their sizes are known
+        """
+        learned, compiled = self.learned, self.compiled
+        if not learned.is_settled:
+            return None
+        if feeds is not None and _bytes_of(feeds) > _GROWTH * learned.fed_bytes + _SMALL_BYTES:
+            return None
+        if compiled is None:
+            return self.interpreted
+        times = compiled.times
+        if times.slow_iterations > _SLOW_ITERATIONS or times.slow_regions > _SLOW_REGIONS:
+            return None
+        return compiled
+
+    @property
+    def in_place(self) -> InPlaceTimes | None:
+        """How its steps did in place; None where they would wait, or wake others."""
+        if self._never_waits is None:
+            self._never_waits = never_waits(self.interpreted, self._kernels)
+            if self._never_waits:
+                self._in_place = InPlaceTimes()
+                took = sum(times.microseconds for times in self.interpreted.times.items.values())
+                self._in_place.expect(took, 1e6 * SLICE_SECONDS)
+        return self._in_place
 
     def _anew(self) -> Plan:
         """Give up the compiled form: the interpreter learns again, until the plan is hot again."""
@@ -174,6 +206,7 @@ class TieredPlan:
     def reset(self) -> None:
         """Forget what was learned: the plan is as it was made."""
         self.compiled = self._begun = None
+        self._in_place = self._never_waits = None
         self.learned.reset()
 
     def _fused(self) -> Pieces[Plan | None]:

@@ -132,6 +132,10 @@ class ItemTimes:
         self.slow_runs = 0
 
 
+#: So many steps of a plan run elsewhere at most before one is tried in place again.
+_SKIPPED_MAX: Final = 255
+
+
 class PlanTimes:
     """What was learned of one form of a plan.
 
@@ -186,6 +190,41 @@ class PlanTimes:
         for name, numbers in record["items"].items():
             if name in self.items:
                 self.items[name].replay(numbers)
+
+
+class InPlaceTimes:
+    """How steps of a plan did that ran in place: see `runtime/in_place`.
+
+    A plan of which two steps in a row did not end within their slice there (one may be the machine's fault)
+    runs the next ones elsewhere: 1, then 3, 7 and so on.
+    """
+
+    __slots__ = ("_has_missed", "_left", "_skipped")
+
+    def __init__(self) -> None:
+        self._skipped = self._left = 0
+        self._has_missed = False
+
+    def may_try(self) -> bool:
+        """Whether the next step may run in place."""
+        if self._left:
+            self._left -= 1
+            return False
+        return True
+
+    def note(self, *, fits: bool) -> None:
+        """Note whether a step ended within its slice."""
+        if fits:
+            self._skipped //= 2
+        elif self._has_missed:
+            self._skipped = min(2 * self._skipped + 1, _SKIPPED_MAX)
+            self._left = self._skipped
+        self._has_missed = not fits
+
+    def expect(self, microseconds: float, limit: float) -> None:
+        """Take what was learned elsewhere for a guess: a plan of long steps does not begin with a try."""
+        if microseconds > limit:
+            self._skipped = self._left = _SKIPPED_MAX
 
 
 class Learned:
@@ -254,4 +293,4 @@ class Learned:
         self.interpreted.replay(record["interpreted"])
 
 
-__all__ = ["NEVER_RAN", "SLOW_REGION_SECONDS", "ItemTimes", "Learned", "PlanTimes", "Record"]
+__all__ = ["NEVER_RAN", "SLOW_REGION_SECONDS", "InPlaceTimes", "ItemTimes", "Learned", "PlanTimes", "Record"]

@@ -57,7 +57,7 @@ def loss_of(
     if variables:
         more = "" if len(variables) <= _NAMED else f" and {len(variables) - _NAMED} more"
         names = ", ".join(variables[:_NAMED])
-        told += f": restore these variables, or run their initialisers: {names}{more}"
+        told += f": restore these variables, or run their initializers: {names}{more}"
     return UnavailableError(told)
 
 

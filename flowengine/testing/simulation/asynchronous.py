@@ -144,13 +144,13 @@ def play_asynchronous(
         programs = [_Program(world, model, worker) for worker in range(model.workers)]
         graph, found = model.graph(0), []
 
-        async def initialise() -> None:
+        async def initialize() -> None:
             await _until(world, graph, [], "init")
 
         async def look() -> None:
             found.extend(await _until(world, graph, [f"masks{number}:0" for number in range(model.ps)]))
 
-        await world.run_client(_OPERATOR, initialise)
+        await world.run_client(_OPERATOR, initialize)
         for worker in range(model.workers):
             world.add_host(f"client{worker}")
         begun = trio.current_time()

@@ -157,7 +157,7 @@ async def fit(
             feeds=every,
             fetches=measures.fetches,
             hooks=[every, *hooks, *added],
-            initialise=initialize,
+            initialize=initialize,
             quiet=True,
         )
         history = every.history

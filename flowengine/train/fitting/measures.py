@@ -12,7 +12,7 @@ from flowengine.client.metrics import METRIC_VARIABLES, Metric
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.graphs.tensor import Operation
-from flowengine.graphs.variables.initialising import listed_variables
+from flowengine.graphs.variables.initializing import listed_variables
 from flowengine.ir.graph import NodeGraph
 from flowengine.ir.traverse import reachable
 from flowengine.runtime.planning.fetches import node_of

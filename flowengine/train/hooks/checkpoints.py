@@ -93,7 +93,7 @@ class Checkpoints(Hook):
         if initialize and (runs_nodes or not _is_in_host_memory(state.session)):
             # Tables, iterators and variables that the nodes do not restore begin before; and which device's
             # memory a variable is in shows when it has been initialized.
-            await state.session.initialise()
+            await state.session.initialize()
         await self._saver.restore(state.session, latest)
         notes = await trio.to_thread.run_sync(RecoveryNotes.read, latest)
         if notes is None:

@@ -33,7 +33,7 @@ class Hook:
     metric_names: Collection[str] | None = ()
 
     def around(self, state: LoopState) -> AbstractAsyncContextManager[Any]:
-        """What surrounds all of the loop: entered before variables are initialised, left however it ends."""
+        """What surrounds all of the loop: entered before variables are initialized, left however it ends."""
         return nullcontext()
 
     async def begin(self, state: LoopState) -> None:

@@ -1,8 +1,9 @@
-"""Lines at the bottom of a terminal, one for each loop that runs, below what the program prints.
+"""Lines at the bottom of a terminal, one for each loop that runs, below the program's output.
 
-The cursor rests at the start of the last line. As long as there are lines, `sys.stdout` and `sys.stderr` pass
-through here if they are this terminal: the lines are erased before the program's text, which is then written
-as it is, and drawn again by the next step once that text has ended in a newline.
+rich's `Live` draws the lines. While they are shown, `sys.stdout` and `sys.stderr` pass through this module if
+they are the same terminal: it erases the lines, writes the program's text unchanged, and the next step draws
+the lines again once that text has ended in a newline. rich could redirect the streams as well, but it wraps
+and colours the text, ends a flushed part of a line with a newline, and hides the stream's encoding.
 """
 
 from __future__ import annotations
@@ -11,17 +12,20 @@ import logging
 import os
 import sys
 from collections.abc import Iterable
-from typing import Any, Final, TextIO, cast
+from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 from weakref import WeakValueDictionary
 
 from flowengine.train.progress.screens import LOCK, write
 from flowengine.train.progress.wording import ProgressStatus
 
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.text import Text
+
 #: A loop that ends sooner shows nothing.
 _FIRST_SECONDS: Final = 0.5
-#: A person reads no faster, and drawing takes 80 us.
+#: A person reads no faster, and drawing takes 0.5 ms.
 _SECONDS: Final = 0.1
-_COLUMNS: Final = 80
 
 
 class TerminalScreen:
@@ -33,22 +37,21 @@ class TerminalScreen:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         #: {loop: its line}, from above downwards.
-        self._lines: dict[object, str] = {}
-        #: How many of them the terminal shows at this moment.
-        self._drawn = 0
+        self._lines: dict[object, Text] = {}
+        #: Draws the lines; None while no loop has one.
+        self._live: Live | None = None
+        #: Whether the terminal shows the lines at this moment.
+        self._is_drawn = False
         #: Whether the program's text ended in a newline; if not, a line would be drawn into it.
         self._is_at_start = True
         #: What stands in for the program's streams: {"stdout" or "stderr": it}
         self._passing: dict[str, PassingStream] = {}
         self._handlers: list[logging.StreamHandler[Any]] = []
-        self._marks = "━─" if _can_write(stream, "━─") else "#."
 
     @classmethod
     def of(cls, stream: TextIO) -> TerminalScreen:
         """Return the one of this stream, which all loops share."""
         with LOCK:
-            if sys.platform == "win32" and id(stream) not in cls._known:
-                os.system("")  # lets a console of Windows understand what moves the cursor
             return cls._known.setdefault(id(stream), cls(stream))
 
     def wait(self, seconds: float) -> float:
@@ -56,24 +59,23 @@ class TerminalScreen:
 
     def show(self, loop: object, status: ProgressStatus) -> None:
         with LOCK:
-            if not self._lines:
-                self._begin()
-            self._lines[loop] = self._line_of(status)
-            self._draw()
+            live = self._begin() if self._live is None else self._live
+            self._lines[loop] = _line_of(status, live)
+            self._draw(live)
 
     def close(self, loop: object, status: ProgressStatus) -> None:
         """Leave the loop's line above the others, as a line that the program has printed."""
         with LOCK:
-            if self._lines.pop(loop, None) is None:
+            live = self._live
+            if live is None or self._lines.pop(loop, None) is None:
                 return
-            self._erase()
-            before = "" if self._is_at_start else "\n"
-            write(self._stream, f"{before}{self._line_of(status)}\n")
-            self._is_at_start = True
-            if self._lines:
-                self._draw()
-            else:
-                self._end()
+            if not self._is_at_start:
+                write(self._stream, "\n")
+                self._is_at_start = True
+            self._draw(live)
+            live.console.print(_line_of(status, live))
+            if not self._lines:
+                self._end(live)
 
     def say(self, text: str) -> None:
         self.passes(self._stream, f"{text}\n")
@@ -92,29 +94,37 @@ class TerminalScreen:
         with LOCK:
             self._erase()
 
-    def _line_of(self, status: ProgressStatus) -> str:
-        has_colour = not os.environ.get("NO_COLOR")
-        return status.bar_line(_columns_of(self._stream), marks=self._marks, has_colour=has_colour)
+    def _draw(self, live: Live) -> None:
+        from rich.console import Group
 
-    def _draw(self) -> None:
-        if not self._is_at_start:
-            return
-        up = f"\x1b[{self._drawn - 1}A" if self._drawn > 1 else ""
-        # Line over line, and only then what is left of longer ones: nothing flickers.
-        lines = "\x1b[K\n".join(self._lines.values())
-        if write(self._stream, f"\r{up}{lines}\x1b[J\r"):
-            self._drawn = len(self._lines)
+        if self._is_at_start:
+            live.update(Group(*self._lines.values()) if self._lines else "", refresh=True)
+            self._is_drawn = True
 
     def _erase(self) -> None:
-        if self._drawn:
-            up = f"\x1b[{self._drawn - 1}A" if self._drawn > 1 else ""
-            write(self._stream, f"\r{up}\x1b[J")
-            self._drawn = 0
+        if self._is_drawn and self._live is not None:
+            self._live.update("", refresh=True)
+            self._is_drawn = False
 
-    def _begin(self) -> None:
-        """Let the program's streams pass through here."""
+    def _begin(self) -> Live:
+        """Let the program's streams pass through here, and return what draws below their text."""
+        # Only programs that show a line pay for importing it.
+        from rich.console import Console
+        from rich.live import Live
+
+        console = Console(
+            file=cast("TextIO", _LosableTerminal(self._stream)),
+            force_terminal=True,
+            no_color=bool(os.environ.get("NO_COLOR")),  # old versions take an empty one for set
+        )
+        self._live = live = Live(
+            console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
+        )
         # Where the cursor is, nobody knows: these spaces go on into the next line if it is not at a start.
-        write(self._stream, f"{' ' * _columns_of(self._stream)}\r")
+        write(self._stream, f"{' ' * console.width}\r")
+        live.start(refresh=True)
+        # A training that is suspended or killed must not leave a terminal without a cursor.
+        console.show_cursor()
         self._is_at_start = True
         for name in ("stdout", "stderr"):
             stream = getattr(sys, name)
@@ -127,9 +137,13 @@ class TerminalScreen:
             if isinstance(handler, logging.StreamHandler) and handler.stream is self._stream:
                 handler.setStream(passing_error)
                 self._handlers.append(handler)
+        return live
 
-    def _end(self) -> None:
+    def _end(self, live: Live) -> None:
         """Give the program its streams back, where it has not put others there."""
+        live.stop()
+        self._live = None
+        self._is_drawn = False
         passing_error = self._passing.get("stderr")
         for handler in self._handlers:
             if handler.stream is passing_error:
@@ -177,14 +191,31 @@ def behind(stream: TextIO) -> TextIO:
     return stream
 
 
-def _columns_of(stream: TextIO) -> int:
-    given = os.environ.get("COLUMNS", "")
-    if given.isdecimal() and int(given):
-        return int(given)
-    try:
-        return os.get_terminal_size(stream.fileno()).columns or _COLUMNS
-    except (OSError, ValueError):
-        return _COLUMNS
+class _LosableTerminal:
+    """Passes what rich draws to a terminal, and drops it once that is gone: rich would end the program."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        write(self._stream, text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Do nothing: `write` has flushed."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _line_of(status: ProgressStatus, live: Live) -> Text:
+    from rich.text import Text
+
+    console = live.console
+    marks = "#." if console.options.ascii_only else "━─"
+    # The console leaves the colour out where nobody wants it.
+    line = status.bar_line(console.width, marks=marks, has_colour=True)
+    return Text.from_ansi(line, no_wrap=True, overflow="crop")
 
 
 def _is_same_terminal(stream: Any, other: TextIO) -> bool:
@@ -195,14 +226,6 @@ def _is_same_terminal(stream: Any, other: TextIO) -> bool:
     except (OSError, ValueError, AttributeError):
         return False
     return os.path.samestat(mine, theirs)
-
-
-def _can_write(stream: TextIO, text: str) -> bool:
-    try:
-        text.encode(cast("str", getattr(stream, "encoding", None) or "ascii"))
-    except (LookupError, UnicodeEncodeError):
-        return False
-    return True
 
 
 __all__ = ["PassingStream", "TerminalScreen", "behind"]

@@ -40,7 +40,7 @@ SHAPES: Final[dict[str, tuple[list[int], int | None]]] = {
 
 
 def noise(start: int, limit: float) -> Any:
-    """An initialiser: numbers spread evenly over -limit to limit, from integer arithmetic only."""
+    """An initializer: numbers spread evenly over -limit to limit, from integer arithmetic only."""
 
     def make(graph: fe.Graph, shape: Any, dtype: Any) -> fe.Tensor:
         index = fe.range(math.prod(shape), dtype="int64", graph=graph) + 7919 * start

@@ -89,7 +89,7 @@ def test_only_the_branch_taken_has_effects() -> None:
     count = graph.variable(0, name="count")
     done = graph.cond(pred, lambda: count.assign_add(5), lambda: graph.constant(0))
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         assert [session.run(done, {pred: flag}) for flag in (True, False, True)] == [5, 0, 10]
 
 
@@ -100,7 +100,7 @@ def test_operations_in_both_branches_give_an_operation() -> None:
     done = graph.cond(pred, lambda: one.assign(1).op, lambda: two.assign(2).op)
     assert isinstance(done, fe.Operation)
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         session.run(done, {pred: False})
         assert session.run([one.value(), two.value()]) == [0, 2]
 
@@ -110,7 +110,7 @@ def test_a_variable_made_in_a_branch_stands_outside() -> None:
     pred = graph.placeholder("bool", [])
     found = graph.cond(pred, lambda: graph.variable(3.0).value(), lambda: 0.0)
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         assert session.run(found, {pred: True}) == 3.0
 
 
@@ -295,7 +295,7 @@ def test_a_variable_is_read_and_written_in_a_loop() -> None:
 
     (end,) = graph.while_loop(lambda i: i < 4, body, (0,), parallel_iterations=1)
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         assert session.run(end) == 4
         assert session.run(total.value()) == 7.0
 

@@ -1,4 +1,4 @@
-"""Initialisers: their distributions by the Kolmogorov-Smirnov test, and what is told of shapes."""
+"""Initializers: their distributions by the Kolmogorov-Smirnov test, and what is told of shapes."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_large_variable_of_one_value_is_no_large_constant() -> None:
         v = graph.variable(initializer, shape=[100, 200])
         assert len(graph.to_graph_def().SerializeToString()) < 3000
         with fe.blocking.Session(graph) as session:
-            session.initialise()
+            session.initialize()
             found = session.run(v.value())
         assert found.shape == (100, 200)
         assert np.all(found == wanted)

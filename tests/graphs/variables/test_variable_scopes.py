@@ -94,27 +94,27 @@ def test_a_getter_stands_between() -> None:
     assert seen == ["inner a/b/w", "outer a/b/w"]
 
 
-def test_integers_are_zero_and_texts_need_an_initialiser() -> None:
+def test_integers_are_zero_and_texts_need_an_initializer() -> None:
     graph = fe.Graph()
     n = graph.get_variable("n", [2], dtype="int32")
     with fe.blocking.Session(graph) as session:
         session.run(n.initializer)
         assert session.run(n.value()).tolist() == [0, 0]
-    with pytest.raises(fe.errors.InvalidArgumentError, match="needs an initialiser"):
+    with pytest.raises(fe.errors.InvalidArgumentError, match="needs an initializer"):
         graph.get_variable("s", [2], dtype="string")
 
 
-@pytest.mark.parametrize("initial", ["array", "initialiser", "tensor"])
+@pytest.mark.parametrize("initial", ["array", "initializer", "tensor"])
 def test_a_variable_in_parts(initial: str) -> None:
     graph = fe.Graph()
     value = np.arange(14, dtype=np.float64 if initial == "array" else np.float32).reshape(7, 2)
     given: Any = {
         "array": value,
-        "initialiser": fe.initializers.constant(2.0),
+        "initializer": fe.initializers.constant(2.0),
         "tensor": graph.constant(value),
     }[initial]
-    shape = [7, 2] if initial == "initialiser" else None
-    dtype = "float64" if initial == "initialiser" else None
+    shape = [7, 2] if initial == "initializer" else None
+    dtype = "float64" if initial == "initializer" else None
     w = graph.variable(given, name="w", shape=shape, dtype=dtype, partitioner=fe.partitioners.fixed_size(3))
     assert w.dtype.name == dtype or w.dtype.name == value.dtype.name
     assert [part.name for part in w.parts] == ["w/part_0:0", "w/part_1:0", "w/part_2:0"]
@@ -126,7 +126,7 @@ def test_a_variable_in_parts(initial: str) -> None:
     ]
     with fe.blocking.Session(graph) as session:
         session.run([], targets=[part.initializer for part in w.parts])
-        wanted = np.full([7, 2], 2.0) if initial == "initialiser" else value
+        wanted = np.full([7, 2], 2.0) if initial == "initializer" else value
         assert np.array_equal(session.run(w.value()), wanted)
 
 

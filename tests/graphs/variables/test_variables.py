@@ -182,7 +182,7 @@ def test_a_variable_is_fetched_as_its_value(use_resource: bool) -> None:
     v = graph.variable([1.0, 2.0], use_resource=use_resource)
     parts = graph.variable([1.0, 2.0, 3.0], partitioner=fe.partitioners.fixed_size(2))
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         session.run({"v": v, "parts": parts})
         version = graph.version
         found = session.run({"v": v, "parts": parts})
@@ -217,7 +217,7 @@ def test_of_a_variables_rows_no_others_are_read(use_resource: bool) -> None:
     (slices,) = fe.gradients(fe.reduce_sum(rows * 2.0), [v])
     columns = fe.gather(v, [2], axis=1)
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         np.testing.assert_array_equal(session.run(rows), start[[[3, 1]]])
         np.testing.assert_array_equal(session.run(columns), start[:, 2:])
         found = session.run(slices)

@@ -19,7 +19,7 @@ def test_a_variable_made_in_a_branch_is_trained_through_it() -> None:
     out = graph.cond(taken, branch, lambda: graph.constant([0.0, 0.0]))
     train = fe.optimizers.Adam(0.1).minimize(fe.reduce_sum(out))
     with fe.blocking.Session(graph) as session:
-        assert next(each.name for each in session.initialise()) == "b/v:0"
+        assert next(each.name for each in session.initialize()) == "b/v:0"
         assert session.run(out, {taken: False}).tolist() == [0, 0]
         session.run(train, {taken: True})
         np.testing.assert_allclose(session.run(out, {taken: True}), [2.7, 2.7], rtol=1e-6)
@@ -35,7 +35,7 @@ def test_a_variable_made_in_a_loop_is_there_once() -> None:
     _, x = graph.while_loop(lambda i, x: i < 3, body, [graph.constant(0), graph.constant(1.0)])
     train = fe.optimizers.SGD(0.01).minimize(x)
     with fe.blocking.Session(graph) as session:
-        assert [each.name for each in session.initialise()] == ["w:0"]
+        assert [each.name for each in session.initialize()] == ["w:0"]
         assert session.run(x) == 8
         session.run(train)
         np.testing.assert_allclose(session.run(x), (2 - 0.01 * 12) ** 3, rtol=1e-6)
@@ -53,7 +53,7 @@ def test_a_step_in_a_branch_is_taken_with_it() -> None:
 
     out = graph.cond(taken, train, lambda: graph.constant(0))
     with fe.blocking.Session(graph) as session:
-        session.initialise()
+        session.initialize()
         assert session.run(out, {taken: False}) == 0
         assert session.run(v.value()) == [1]
         assert session.run(out, {taken: True}) == 1

@@ -182,7 +182,7 @@ def test_a_handle_that_is_not_made_leaves_nothing_behind(library: FakeLibrary) -
             library.cublas.call(name, *arguments)
 
     library.forget(1)
-    with pytest.raises(InternalError, match="cublasCreate_v2 gave 1: it was not initialised"):
+    with pytest.raises(InternalError, match="cublasCreate_v2 gave 1: it was not initialized"):
         CublasHandle(library.cublas, 1, 0, 0)
     with pytest.raises(ResourceExhaustedError, match="cublasSetWorkspace_v2 gave 3"):
         CublasHandle(FailsLater(), 1, 0, 0)

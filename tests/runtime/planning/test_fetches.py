@@ -259,7 +259,7 @@ async def test_variables_are_fetched_by_one_plan(plannings: list[Any], use_resou
         np.ones([4]), name="parts", partitioner=fe.partitioners.fixed_size(2), use_resource=use_resource
     )
     async with fe.Session(graph) as session:
-        await session.initialise()
+        await session.initialize()
         await session.run([v, parts])
         plannings.clear()
         version = graph.version
@@ -425,7 +425,7 @@ async def test_a_training_loop_keeps_the_plan(plannings: list[Any]) -> None:
     loss = fe.square(v - x)
     step = fe.optimizers.SGD(0.1).minimize(loss)
     async with fe.Session(graph) as session:
-        await session.initialise()
+        await session.initialize()
         plannings.clear()
         await fe.train.loop(session, step, steps=4, feeds=lambda number: {x: 0.0}, fetches={"loss": loss})
         assert len(plannings) == 1

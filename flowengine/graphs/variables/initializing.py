@@ -68,8 +68,6 @@ class SessionVariables(ABC):
             self._has_filled = True
         return missing
 
-    initialise, uninitialised = initialize, uninitialized
-
 
 def _fillers(graph: NodeGraph) -> list[str]:
     """The nodes that fill tables and begin iterators; a name that is no node's is left out."""

@@ -1,4 +1,4 @@
-"""`session.initialise`: what has no value gets one, in order of dependence, in each kind of session."""
+"""`session.initialize`: what has no value gets one, in order of dependence, in each kind of session."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ def chained(use_resource: bool = True) -> fe.Graph:
 def test_in_order_of_dependence(use_resource: bool) -> None:
     graph = chained(use_resource)
     with fe.blocking.Session(graph) as session:
-        assert [each.name for each in session.uninitialised()] == ["c:0", "a:0", "b:0"]
-        assert [each.name for each in session.initialise()] == ["c:0", "a:0", "b:0"]
+        assert [each.name for each in session.uninitialized()] == ["c:0", "a:0", "b:0"]
+        assert [each.name for each in session.initialize()] == ["c:0", "a:0", "b:0"]
         assert session.run("out:0") == 10
-        assert session.uninitialised() == session.initialise() == []
+        assert session.uninitialized() == session.initialize() == []
 
 
 def test_what_has_a_value_keeps_it() -> None:
     graph = chained()
     a, b = graph.collection("variables")[1], graph.collection("local_variables")[0]
     with fe.blocking.Session(graph) as session:
-        assert session.initialise([a]) == [a]
+        assert session.initialize([a]) == [a]
         session.run(a.assign_op(4.0))
-        assert b in session.initialise()
+        assert b in session.initialize()
         assert session.run("out:0") == 25
 
 
@@ -49,7 +49,7 @@ def test_variables_in_parts() -> None:
     graph = fe.Graph()
     w = graph.variable([1.0, 2.0, 3.0], partitioner=fe.partitioners.fixed_size(2))
     with fe.blocking.Session(graph) as session:
-        assert session.initialise([w]) == list(w.parts)
+        assert session.initialize([w]) == list(w.parts)
         assert session.run(w.value()).tolist() == [1, 2, 3]
 
 
@@ -63,27 +63,27 @@ def test_what_needs_itself_is_told() -> None:
         fe.blocking.Session(graph) as session,
         pytest.raises(fe.errors.InvalidArgumentError, match="a, b need each other"),
     ):
-        session.initialise([a, b])
+        session.initialize([a, b])
 
 
 def test_in_trio_and_in_asyncio() -> None:
     async def in_trio() -> None:
         async with fe.Session(chained()) as session:
-            assert len(await session.initialise()) == 3
+            assert len(await session.initialize()) == 3
             assert await session.run("out:0") == 10
-            assert await session.uninitialised() == []
+            assert await session.uninitialized() == []
 
     async def in_asyncio() -> None:
         async with fe.asyncio.Session(chained()) as session:
-            assert len(await session.initialise()) == 3
+            assert len(await session.initialize()) == 3
             assert await session.run("out:0") == 10
-            assert await session.uninitialised() == []
+            assert await session.uninitialized() == []
 
     async def in_either() -> None:
         async with fe.anyio.Session(chained()) as session:
-            assert len(await session.initialise()) == 3
+            assert len(await session.initialize()) == 3
             assert await session.run("out:0") == 10
-            assert await session.uninitialised() == []
+            assert await session.uninitialized() == []
 
     trio.run(in_trio)
     trio.run(in_either)
@@ -91,9 +91,9 @@ def test_in_trio_and_in_asyncio() -> None:
     asyncio.run(in_asyncio())
 
 
-def test_a_graph_that_lists_nothing_has_nothing_to_initialise() -> None:
+def test_a_graph_that_lists_nothing_has_nothing_to_initialize() -> None:
     with fe.blocking.Session(fe.Graph()) as session:
-        assert session.initialise() == []
+        assert session.initialize() == []
 
 
 def with_a_table() -> fe.Graph:
@@ -120,10 +120,10 @@ def test_tables_are_filled_and_iterators_begun_once(tmp_path: Path) -> None:
     path.write_bytes(graph.to_meta_graph().SerializeToString())
     for each in (graph, fe.Graph.load(path)):
         with fe.blocking.Session(each) as session:
-            assert [variable.name for variable in session.initialise()] == ["w:0"]
+            assert [variable.name for variable in session.initialize()] == ["w:0"]
             assert session.run("found:0").tolist() == [5, 7]
             assert session.run("next:0") == 0
-            assert session.initialise() == []
+            assert session.initialize() == []
             assert session.run("next:0") == 1  # it goes on
 
 
@@ -131,8 +131,8 @@ def test_what_only_names_a_node_is_left_out() -> None:
     graph = with_a_table()
     graph.add_to_collection("table_initializer", "no_such_node")
     with fe.blocking.Session(graph) as session:
-        session.initialise(graph.collection("variables"))
+        session.initialize(graph.collection("variables"))
         with pytest.raises(fe.errors.FailedPreconditionError):
             session.run("next:0")  # only the variables were meant
-        session.initialise()
+        session.initialize()
         assert session.run("next:0") == 0

@@ -73,8 +73,8 @@ def missing_name(module: str, name: str, known: Iterable[str]) -> MissingAttribu
     public = module if module == "flowengine" else f"fe.{_public_part(module)}"
 
     def advice(asked: str) -> str:
-        from flowengine.core.elsewhere import OF_MODULES
-        from flowengine.core.suggest import did_you_mean
+        from flowengine.core.public_names.elsewhere import OF_MODULES
+        from flowengine.core.public_names.suggest import did_you_mean
 
         return _where(asked, OF_MODULES) or did_you_mean(asked, known)
 
@@ -84,13 +84,13 @@ def missing_name(module: str, name: str, known: Iterable[str]) -> MissingAttribu
 def missing_member(owner: object, name: str, table: str) -> MissingAttributeError:
     """Return the error for an attribute that an object does not have.
 
-    table   in `flowengine.core.elsewhere`, where to look first: "OF_TENSORS", "OF_GRAPHS", "OF_SESSIONS"
+    table   in the module `elsewhere`, where to look first: "OF_TENSORS", "OF_GRAPHS" or "OF_SESSIONS"
     """
     kind = type(owner)
 
     def advice(asked: str) -> str:
-        from flowengine.core import elsewhere
-        from flowengine.core.suggest import did_you_mean
+        from flowengine.core.public_names import elsewhere
+        from flowengine.core.public_names.suggest import did_you_mean
 
         own = [each for each in dir(kind) if not each.startswith("_")]
         return _where(asked, elsewhere.OF_MODULES | getattr(elsewhere, table)) or did_you_mean(asked, own)

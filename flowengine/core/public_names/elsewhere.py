@@ -1,7 +1,7 @@
 """Names of TensorFlow, Keras, PyTorch and NumPy that FlowEngine has elsewhere, or does in another way.
 
-Errors about an unknown attribute quote these texts; see `flowengine.core.missing`. What has the same name
-somewhere in FlowEngine, up to case and underscores, needs no entry: it is found.
+Errors about an unknown attribute quote these texts; see `flowengine.core.public_names.missing`. A name that
+FlowEngine has somewhere, up to case and underscores, needs no entry: it is found.
 """
 
 from __future__ import annotations

@@ -1,0 +1,75 @@
+"""Which plans may run in place: those whose steps neither wait for another task nor wake one.
+
+Such a step computes from its inputs, reads and writes variables, draws random numbers and raises errors. It
+uses no queue, table, iterator, file or function of the program, and talks to no other partition. Each op says
+so by its traits and its kernels.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from flowengine.core.dtypes import DType, resource, variant
+from flowengine.ir.attrs import FuncAttr
+from flowengine.ir.graph import Node
+from flowengine.ir.names import CONTROL_FLOW_OPS
+from flowengine.ir.trait_checks.outward import CallsPython, ReadsFiles, WritesFiles
+from flowengine.ir.traits import (
+    Checks,
+    GivesVariable,
+    HandsOn,
+    Impure,
+    Names,
+    OfOneStep,
+    Reads,
+    SharedAs,
+    Uses,
+    Writes,
+)
+from flowengine.kernels.registry import KernelRegistry
+from flowengine.runtime.planning.items import Kind
+from flowengine.runtime.planning.plan import Plan
+
+#: What a node may be that runs in place. Calls have bodies of their own, blocks belong to partitions.
+_KINDS: Final = frozenset(range(Kind.ASYNC)) | {Kind.TRIGGER, Kind.CONSTANT, Kind.REGION}
+#: Whoever has one of these may wait for others, wake them, or take time that no plan knows.
+_NEVER: Final = (CallsPython, Impure, Names, OfOneStep, ReadsFiles, SharedAs, Uses, WritesFiles)
+_HANDLES: Final = frozenset({resource, variant})
+
+
+def never_waits(plan: Plan, kernels: KernelRegistry) -> bool:
+    """Whether steps of a plan can neither wait for another task nor wake one, whatever they are fed.
+
+    They compute from their inputs, read and write variables, draw random numbers, and raise errors.
+    """
+    return all(item.kind in _KINDS and _never_waits(item.node, kernels) for item in plan.items)
+
+
+def _never_waits(node: Node, kernels: KernelRegistry) -> bool:
+    op_def = node.op_def
+    if op_def is None or any(node.has(kind) for kind in _NEVER):
+        return False
+    if any(_is_foreign(value) for value in node.attrs.values()):
+        return False
+    if node.op in CONTROL_FLOW_OPS:
+        return True
+    found = kernels.candidates(node.op)
+    if any(kernel.is_async or kernel.is_foreign for kernel in found):
+        return False
+    is_of_variables = any(node.has(kind) for kind in (GivesVariable, Reads, Writes))
+    if is_of_variables or node.has(HandsOn) or node.has(Checks):
+        return True
+    if any(arg.is_ref or arg.type in _HANDLES for arg in (*op_def.inputs, *op_def.outputs)):
+        return False
+    draws = "seed" in node.attrs and "seed2" in node.attrs
+    return draws or not (op_def.is_stateful or any(kernel.takes_context for kernel in found))
+
+
+def _is_foreign(value: object) -> bool:
+    """Whether an attribute says that a node calls functions, or is of values that stand for others."""
+    if isinstance(value, tuple):
+        return any(_is_foreign(each) for each in value)
+    return isinstance(value, FuncAttr) or (type(value) is DType and value is variant)
+
+
+__all__ = ["never_waits"]
