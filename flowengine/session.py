@@ -231,10 +231,9 @@ class Session(SessionVariables, SessionView):
     def make_callable(
         self, fetches: Any, feeds: Sequence[Any] = (), targets: Sequence[Any] = ()
     ) -> Callable[..., Awaitable[Any]]:
-        """A coroutine function that takes one value a feed, in order, and returns the fetches.
+        """A coroutine function of one value a feed, in order, for the fetches; its first call makes the plan.
 
-        It does what `run` does, but a bare "y" is "y:0". A graph that has grown since changes nothing. The
-        first call makes the plan. Raises an error here for names that the graph does not have.
+        It does what `run` does, but a bare "y" is "y:0". A graph that has grown since changes nothing.
         """
         if self._remote is not None:
             there: Callable[..., Awaitable[Any]] = self._remote.make_callable(fetches, feeds, targets)
