@@ -142,25 +142,21 @@ class Session(PortalSession):
 
     async def _step(self, step: Callable[[], Awaitable[Any]], attempt: Attempt | None) -> Any:
         """Run a step on this thread if that can be, else in the portal."""
-        try:
-            task = asyncio.current_task()
-            # A cancellation that is on its way comes where the task waits: in the portal's way.
-            if attempt is None or task is None or task.cancelling():
-                return await self._call(step)
-            turns, portal = _turns_of(task.get_loop()), self._open()
-            seconds = turns.seconds()
-            if not seconds and portal.qualifies(attempt):
-                seconds = await turns.wait()
-                portal = self._open()
-            started = perf_counter()
-            outcome = portal.try_in_place(attempt, seconds) if seconds else ELSEWHERE
-            if outcome is ELSEWHERE:
-                return await self._call(step)
-            turns.ran(started)
-            return await self._finish(outcome) if isinstance(outcome, PortalCall) else outcome
-        except OpError as error:
-            tracebacks.shorten(error)
-            raise
+        task = asyncio.current_task()
+        # A cancellation that is on its way comes where the task waits: in the portal's way.
+        if attempt is None or task is None or task.cancelling():
+            return await self._call(step)
+        turns, portal = _turns_of(task.get_loop()), self._open()
+        seconds = turns.seconds()
+        if not seconds and portal.qualifies(attempt):
+            seconds = await turns.wait()
+            portal = self._open()
+        started = perf_counter()
+        outcome = portal.try_in_place(attempt, seconds) if seconds else ELSEWHERE
+        if outcome is ELSEWHERE:
+            return await self._call(step)
+        turns.ran(started)
+        return await self._finish(outcome) if isinstance(outcome, PortalCall) else outcome
 
     async def _call(self, function: Callable[[], Awaitable[Any]]) -> Any:
         return await self._finish(self._open().start(function))
@@ -215,7 +211,11 @@ class Session(PortalSession):
         attempt = None
         if options is None and run_metadata is None:
             attempt = partial(self._session.attempt, fetches, feed_dict, targets)
-        return await self._step(step, attempt)
+        try:
+            return await self._step(step, attempt)
+        except OpError as error:
+            tracebacks.shorten(error)
+            raise
 
     @tracebacks.hides_engine
     def make_callable(
@@ -225,7 +225,11 @@ class Session(PortalSession):
         step, attempt = self._session.make_both(fetches, feeds, targets)
 
         async def call(*values: Any) -> Any:
-            return await self._step(partial(step, *values), partial(attempt, values))
+            try:
+                return await self._step(partial(step, *values), partial(attempt, values))
+            except OpError as error:
+                tracebacks.shorten(error)
+                raise
 
         return call
 

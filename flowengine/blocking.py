@@ -94,22 +94,22 @@ class Session(PortalSession):
         attempt = None
         if options is None and run_metadata is None:
             attempt = partial(self._session.attempt, fetches, feed_dict, targets)
-        return self._step(step, attempt)
-
-    def _step(self, step: Callable[[], Awaitable[Any]], attempt: Attempt | None) -> Any:
-        """Run a step in this thread if that can be, else in the portal."""
         try:
-            self._warn_of_held_loop()
-            portal = self._open()
-            if attempt is None:
-                return portal.call(step)
-            outcome = portal.try_in_place(attempt, SLICE_SECONDS, patience=SLICE_SECONDS)
-            if outcome is ELSEWHERE:
-                return portal.call(step)
-            return portal.wait(outcome) if isinstance(outcome, PortalCall) else outcome
+            return self._step(step, attempt)
         except OpError as error:
             tracebacks.shorten(error)
             raise
+
+    def _step(self, step: Callable[[], Awaitable[Any]], attempt: Attempt | None) -> Any:
+        """Run a step in this thread if that can be, else in the portal."""
+        self._warn_of_held_loop()
+        portal = self._open()
+        if attempt is None:
+            return portal.call(step)
+        outcome = portal.try_in_place(attempt, SLICE_SECONDS, patience=SLICE_SECONDS)
+        if outcome is ELSEWHERE:
+            return portal.call(step)
+        return portal.wait(outcome) if isinstance(outcome, PortalCall) else outcome
 
     @tracebacks.hides_engine
     def make_callable(
@@ -119,7 +119,11 @@ class Session(PortalSession):
         step, attempt = self._session.make_both(fetches, feeds, targets)
 
         def call(*values: Any) -> Any:
-            return self._step(partial(step, *values), partial(attempt, values))
+            try:
+                return self._step(partial(step, *values), partial(attempt, values))
+            except OpError as error:
+                tracebacks.shorten(error)
+                raise
 
         return call
 

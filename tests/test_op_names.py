@@ -30,6 +30,7 @@ OTHER_WORDS = {
     "resources/queue_kinds.py": {"FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "RandomShuffleQueue"},
     "resources/table.py": {"HashTable", "MutableDenseHashTable", "MutableHashTable"},
     "train/__init__.py": {"Snapshot"},
+    "train/fitting/batches.py": {"Batch"},
     "train/producers.py": {"CountUpTo"},
     "train/queues.py": {"Size"},
 }

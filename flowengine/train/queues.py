@@ -44,7 +44,8 @@ class GraphQueue:
     ) -> GraphQueue:
         """First in, first out; with `padding`, unknown dimensions are filled up in a batch."""
         make = graph.ops.PaddingFIFOQueueV2 if padding else graph.ops.FIFOQueueV2
-        return cls._made(graph, make, dtypes, shapes, capacity=capacity, shared_name=shared_name, name=name)
+        given = {"capacity": capacity, "shared_name": shared_name, "name": name}
+        return cls._made(graph, make, dtypes, shapes, pads=padding, **given)
 
     @classmethod
     def random_shuffle(
@@ -74,14 +75,21 @@ class GraphQueue:
 
     @classmethod
     def _made(
-        cls, graph: Graph, make: Any, dtypes: Sequence[Any], shapes: Sequence[Any] | None, **attrs: Any
+        cls,
+        graph: Graph,
+        make: Any,
+        dtypes: Sequence[Any],
+        shapes: Sequence[Any] | None,
+        *,
+        pads: bool = False,
+        **attrs: Any,
     ) -> GraphQueue:
         types = tuple(as_dtype(dtype) for dtype in dtypes)
         fixed = None if shapes is None else tuple(TensorShape(shape) for shape in shapes)
         if fixed is not None and len(fixed) != len(types):
             raise InvalidArgumentError(f"a queue of {len(types)} components is given {len(fixed)} shapes")
         for shape in fixed or ():
-            if not shape.is_fully_defined and make is not graph.ops.PaddingFIFOQueueV2:
+            if not shape.is_fully_defined and not pads:
                 raise InvalidArgumentError(
                     f"the queue '{attrs['name']}' needs complete shapes, not {shape}: use one that pads"
                 )

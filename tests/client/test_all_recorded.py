@@ -27,6 +27,7 @@ ROOMS = (
 )
 #: Without a record, and what shows that they are right.
 WITHOUT = {
+    "initializers.get": "finds an initializer by its name: test_named",
     "initializers.fans": "numbers of a shape, which glorot's and he's draws depend on",
     "layers.multi_head_attention": "TensorFlow 1.15 has none: test_layers and the transformer of test_models",
     "losses.collected": "lists a collection",
@@ -34,6 +35,7 @@ WITHOUT = {
     "losses.weighted": "what every loss ends with",
     "optimizers.LossScaling": "goes around another: test_optimizers, against the same steps without it",
     "optimizers.Optimizer": "what all have in common",
+    "optimizers.get": "finds an optimizer by its name: test_named",
     "optimizers.lbfgs": "a driver outside of graphs: test_lbfgs, and exchanged objectives and gradients",
     "rnn.AttentionMechanism": "what both have in common",
     "rnn.Decoder": "what both have in common",

@@ -34,7 +34,7 @@ def locked(orders, descriptor):
     import os, time
     import numpy as np
     from flowengine.core.errors import InternalError, OpError
-    from flowengine.sandbox import inside, words as w
+    from flowengine.sandbox import child_service as inside, messages as w
     from flowengine.transport.calls.service import Reply
     Box = inside.BoxService
     def answer(making):

@@ -92,14 +92,14 @@ _LIST: Final[dict[str, tuple[str, ...]]] = {
         "a functional loop of 2^31 rounds",
     ),
     "test_strangers.py::test_whole_sessions_of_an_ordinary_user": ("files and memory, as an ordinary user",),
-    "test_allowed.py::test_each_kind_of_refusal_names_the_node": (
+    "test_allowed_ops.py::test_each_kind_of_refusal_names_the_node": (
         "Python by its op",
         "a file behind an attribute that usually names a stream",
         "files by a function of the graph",
         "files by a function that a dataset calls",
         "files by a graph that lies in a string",
     ),
-    "test_allowed.py::test_ops_of_a_module_are_on_the_list_unless_they_say_that_they_reach_out": (
+    "test_allowed_ops.py::test_ops_of_a_module_are_on_the_list_unless_they_say_that_they_reach_out": (
         "an op that connects",
         "an op that reads the environment",
     ),
