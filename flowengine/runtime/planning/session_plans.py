@@ -6,6 +6,7 @@ made again.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -315,6 +316,9 @@ class SessionPlans:
         """Forget the older half of the plans; whether there were any. Those that steps run stay till then."""
         keys = list(self.kept)
         self._forget(keys[: (len(keys) + 1) // 2])
+        if keys:
+            # What a step that failed had computed may hang from its error, whose frames refer to each other.
+            gc.collect()
         return bool(keys)
 
     def _count(self, prepared: PreparedPlan, ledger: Ledger) -> None:
