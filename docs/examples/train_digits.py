@@ -26,6 +26,12 @@ count = graph.variable(0, name="global_step", dtype="int64", trainable=False)
 with graph.control_dependencies(graph.collection("update_ops")):
     step = fe.optimizers.Adam(rate).minimize(loss, global_step=count)
 
+
+def decayed(epoch: int) -> float:
+    """Return the learning rate of an epoch."""
+    return 0.01 * 0.9**epoch
+
+
 if __name__ == "__main__":
     data = np.load(Path(__file__).with_name("digits.npz"))
     with fe.blocking.Session(graph) as session:
@@ -36,7 +42,7 @@ if __name__ == "__main__":
             epochs=10,
             fetches={"loss": loss},
             metrics={"accuracy": accuracy},
-            feeds={training: True, rate: lambda epoch: 0.01 * 0.9**epoch},
+            feeds={training: True, rate: decayed},
             validation={images: data["test_images"], labels: data["test_labels"]},
             validation_feeds={training: False},
             monitor="val_accuracy",
