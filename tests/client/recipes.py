@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 import flowengine as fe
-from tests.client.model_feeds import MOMENTUM, RATE, TINY, UNITS, WORDS, N, T
+from tests.client.model_feeds import MOMENTUM, RATE, TINY, UNITS, WORDS
 from tests.client.models import first_values
 from tests.client.recipe_feeds import STEPS, feeds
 
@@ -142,6 +142,3 @@ def trained(recipe: str) -> dict[str, Any]:
         named = {each.name.removesuffix(":0"): each for each in graph.collection("variables")}
         values = session.run(list(named.values()))
     return {"losses": np.array(losses), **dict(zip(named, values, strict=True))}
-
-
-__all__ = ["BUILDERS", "N", "T", "trained"]
