@@ -6,18 +6,18 @@ from typing import Final
 
 #: {module: names of the ops}
 GRADIENTS: Final[dict[str, str]] = {
-    "array.constants": """
-        Fill PlaceholderWithDefault
+    "array.axes": """
+        ConjugateTranspose Reverse ReverseSequence ReverseV2 Roll Transpose
     """,
-    "array.debugging": """
-        DebugIdentity DebugIdentityV2 DebugIdentityV3
+    "array.constants": """
+        Fill PlaceholderWithDefault SparseToDense
     """,
     "array.gather": """
         Gather GatherNd GatherV2
     """,
     "array.identity": """
-        DebugGradientIdentity DebugGradientRefIdentity DeepCopy EnsureShape GuaranteeConst Identity
-        IdentityN PreventGradient RefIdentity Snapshot
+        DebugGradientIdentity DebugGradientRefIdentity DebugIdentity DebugIdentityV2 DebugIdentityV3
+        DeepCopy EnsureShape GuaranteeConst Identity IdentityN PreventGradient RefIdentity Snapshot
     """,
     "array.inplace": """
         InplaceAdd InplaceSub InplaceUpdate
@@ -25,42 +25,25 @@ GRADIENTS: Final[dict[str, str]] = {
     "array.joining": """
         Concat ConcatV2 Pack ParallelConcat Split SplitV Unpack
     """,
-    "array.one_hot": """
-        SparseToDense
-    """,
     "array.padding": """
-        MirrorPad MirrorPadGrad Pad PadV2
-    """,
-    "array.partition": """
-        DynamicPartition DynamicStitch ParallelDynamicStitch
+        BatchToSpace BatchToSpaceND DepthToSpace MirrorPad MirrorPadGrad Pad PadV2 SpaceToBatch
+        SpaceToBatchND SpaceToDepth
     """,
     "array.ragged": """
-        RaggedFillEmptyRows RaggedFillEmptyRowsGrad RaggedGather RaggedTensorToSparse
-    """,
-    "array.ragged_padding": """
-        RaggedTensorToTensor
+        RaggedFillEmptyRows RaggedFillEmptyRowsGrad RaggedGather RaggedTensorToSparse RaggedTensorToTensor
     """,
     "array.ragged_variants": """
         RaggedTensorFromVariant RaggedTensorToVariant RaggedTensorToVariantGradient
     """,
-    "array.reverse": """
-        Reverse ReverseSequence ReverseV2 Roll
-    """,
-    "array.scatter_values": """
-        ScatterNd ScatterNdNonAliasingAdd TensorScatterAdd TensorScatterMax TensorScatterMin
-        TensorScatterSub TensorScatterUpdate
+    "array.scatter": """
+        DynamicPartition DynamicStitch ParallelDynamicStitch ScatterNd ScatterNdNonAliasingAdd
+        TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub TensorScatterUpdate
     """,
     "array.shapes": """
         BroadcastTo ExpandDims Reshape Squeeze Tile TileGrad
     """,
     "array.slicing": """
         Slice StridedSlice StridedSliceGrad TensorStridedSliceUpdate
-    """,
-    "array.space_batch": """
-        BatchToSpace BatchToSpaceND DepthToSpace SpaceToBatch SpaceToBatchND SpaceToDepth
-    """,
-    "array.transpose": """
-        ConjugateTranspose Transpose
     """,
     "control.control_flow": """
         Enter Exit Merge NextIteration RefEnter RefExit RefMerge RefNextIteration RefSwitch Switch
@@ -73,12 +56,10 @@ GRADIENTS: Final[dict[str, str]] = {
         OptionalFromValue OptionalGetValue
     """,
     "data.tensor_list": """
-        TensorListConcatLists TensorListGetItem TensorListPopBack TensorListPushBack TensorListPushBackBatch
-        TensorListResize TensorListSetItem
-    """,
-    "data.tensor_list_joining": """
-        TensorListConcat TensorListConcatV2 TensorListFromTensor TensorListGather TensorListScatter
-        TensorListScatterIntoExistingList TensorListScatterV2 TensorListSplit TensorListStack
+        TensorListConcat TensorListConcatLists TensorListConcatV2 TensorListFromTensor TensorListGather
+        TensorListGetItem TensorListPopBack TensorListPushBack TensorListPushBackBatch TensorListResize
+        TensorListScatter TensorListScatterIntoExistingList TensorListScatterV2 TensorListSetItem
+        TensorListSplit TensorListStack
     """,
     "image.boxes": """
         CropAndResize CropAndResizeGradImage
@@ -89,26 +70,19 @@ GRADIENTS: Final[dict[str, str]] = {
     "image.patches": """
         ExtractImagePatches ExtractVolumePatches
     """,
-    "image.projection": """
-        ImageProjectiveTransformV2 ImageProjectiveTransformV3
-    """,
     "image.resizing": """
-        ResizeBicubic ResizeBicubicGrad ResizeBilinear ResizeBilinearGrad ResizeNearestNeighbor
-        ResizeNearestNeighborGrad ScaleAndTranslate ScaleAndTranslateGrad
+        ImageProjectiveTransformV2 ImageProjectiveTransformV3 ResizeBicubic ResizeBicubicGrad ResizeBilinear
+        ResizeBilinearGrad ResizeNearestNeighbor ResizeNearestNeighborGrad ScaleAndTranslate
+        ScaleAndTranslateGrad
     """,
-    "io.printing": """
+    "io.files": """
         Print
     """,
     "linalg.decompositions": """
-        BatchCholesky BatchCholeskyGrad BatchSelfAdjointEig BatchSelfAdjointEigV2 BatchSvd Cholesky
-        CholeskyGrad Eig Lu Qr SelfAdjointEig SelfAdjointEigV2 Svd
-    """,
-    "linalg.einsum": """
-        Einsum
-    """,
-    "linalg.functions": """
-        BatchMatrixDeterminant BatchMatrixInverse LogMatrixDeterminant MatrixDeterminant MatrixExponential
-        MatrixInverse MatrixLogarithm MatrixSquareRoot
+        BatchCholesky BatchCholeskyGrad BatchMatrixDeterminant BatchMatrixInverse BatchSelfAdjointEig
+        BatchSelfAdjointEigV2 BatchSvd Cholesky CholeskyGrad Eig LogMatrixDeterminant Lu MatrixDeterminant
+        MatrixExponential MatrixInverse MatrixLogarithm MatrixSquareRoot Qr SelfAdjointEig SelfAdjointEigV2
+        Svd
     """,
     "linalg.parts": """
         BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag Diag DiagPart
@@ -116,87 +90,65 @@ GRADIENTS: Final[dict[str, str]] = {
         MatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3
     """,
     "linalg.products": """
-        BatchMatMul BatchMatMulV2 BatchMatMulV3 Cross MatMul SparseMatMul
+        BatchMatMul BatchMatMulV2 BatchMatMulV3 Cross Einsum MatMul SparseMatMul
     """,
     "linalg.solving": """
         BandedTriangularSolve BatchMatrixSolve BatchMatrixSolveLs BatchMatrixTriangularSolve MatrixSolve
-        MatrixSolveLs MatrixTriangularSolve
-    """,
-    "linalg.tridiagonal": """
-        TridiagonalMatMul TridiagonalSolve
-    """,
-    "math.bessel": """
-        BesselI0 BesselI1 BesselJ0 BesselJ1 BesselK0 BesselK0e BesselK1 BesselK1e BesselY0 BesselY1
+        MatrixSolveLs MatrixTriangularSolve TridiagonalMatMul TridiagonalSolve
     """,
     "math.binary": """
-        AccumulateNV2 Add AddN AddV2 Atan2 ClipByValue Maximum Minimum Mul MulNoNan NextAfter Pow Select
-        SelectV2 SquaredDifference Sub Xdivy Xlog1py Xlogy
+        AccumulateNV2 Add AddN AddV2 Atan2 ClipByValue Div DivNoNan FloorMod Maximum Minimum Mod Mul
+        MulNoNan NextAfter Pow RealDiv Select SelectV2 SquaredDifference Sub TruncateMod Xdivy Xlog1py Xlogy
     """,
     "math.cast": """
         Bitcast Cast CheckNumerics CheckNumericsV2
-    """,
-    "math.counted_segments": """
-        SegmentMaxV2 SegmentMinV2 SegmentProdV2 SegmentSumV2
-    """,
-    "math.division": """
-        Div DivNoNan FloorMod Mod RealDiv TruncateMod
-    """,
-    "math.gradients": """
-        InvGrad ReciprocalGrad RsqrtGrad SigmoidGrad SqrtGrad TanhGrad
-    """,
-    "math.integrals": """
-        Dawsn Erfinv Expint FresnelCos FresnelSin Ndtri Spence
     """,
     "math.reductions": """
         Cumprod Cumsum CumulativeLogsumexp EuclideanNorm Max Mean Min Prod Sum
     """,
     "math.segments": """
-        SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum UnsortedSegmentMax UnsortedSegmentMin
+        SegmentMax SegmentMaxV2 SegmentMean SegmentMin SegmentMinV2 SegmentProd SegmentProdV2 SegmentSum
+        SegmentSumV2 SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanWithNumSegments
+        SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments SparseSegmentSum
+        SparseSegmentSumGrad SparseSegmentSumWithNumSegments UnsortedSegmentMax UnsortedSegmentMin
         UnsortedSegmentProd UnsortedSegmentSum
     """,
     "math.sequences": """
         Bincount
     """,
-    "math.sparse_segments": """
-        SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanWithNumSegments SparseSegmentSqrtN
-        SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumGrad
-        SparseSegmentSumWithNumSegments
-    """,
     "math.special": """
-        BesselI0e BesselI1e Betainc Digamma Erf Erfc Igamma Igammac Lgamma Polygamma Zeta
+        BesselI0 BesselI0e BesselI1 BesselI1e BesselJ0 BesselJ1 BesselK0 BesselK0e BesselK1 BesselK1e
+        BesselY0 BesselY1 Betainc Dawsn Digamma Erf Erfc Erfinv Expint FresnelCos FresnelSin Igamma Igammac
+        Lgamma Ndtri Polygamma Spence Zeta
     """,
     "math.unary": """
-        Abs Acos Acosh Angle Asin Asinh Atan Atanh Complex ComplexAbs Conj Cos Cosh Exp Expm1 Imag Inv Log
-        Log1p Neg Real Reciprocal Rsqrt Sigmoid Sign Sin Sinh Sqrt Square Tan Tanh
+        Abs Acos Acosh Angle Asin Asinh Atan Atanh Complex ComplexAbs Conj Cos Cosh Exp Expm1 Imag Inv
+        InvGrad Log Log1p Neg Real Reciprocal ReciprocalGrad Rsqrt RsqrtGrad Sigmoid SigmoidGrad Sign Sin
+        Sinh Sqrt SqrtGrad Square Tan Tanh TanhGrad
     """,
     "nn.activations": """
-        BiasAdd BiasAddGrad BiasAddV1 Elu EluGrad L2Loss LeakyRelu LeakyReluGrad Relu Relu6 Relu6Grad
-        ReluGrad Selu SeluGrad Softplus SoftplusGrad Softsign SoftsignGrad
+        BiasAdd BiasAddGrad BiasAddV1 Elu EluGrad L2Loss LeakyRelu LeakyReluGrad LogSoftmax Relu Relu6
+        Relu6Grad ReluGrad Selu SeluGrad Softmax SoftmaxCrossEntropyWithLogits Softplus SoftplusGrad
+        Softsign SoftsignGrad SparseSoftmaxCrossEntropyWithLogits
     """,
     "nn.convolution": """
         Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilter Conv3DBackpropFilterV2
         Conv3DBackpropInput Conv3DBackpropInputV2 DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter
         DepthwiseConv2dNativeBackpropInput
     """,
+    "nn.convolution_variants": """
+        Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput FusedPadConv2D FusedResizeAndPadConv2D
+    """,
     "nn.ctc": """
         CTCLoss
     """,
-    "nn.dilation": """
-        Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput
-    """,
     "nn.fractional_pooling": """
         FractionalAvgPool FractionalAvgPoolGrad FractionalMaxPool FractionalMaxPoolGrad
-    """,
-    "nn.isotonic": """
-        IsotonicRegression
     """,
     "nn.normalization": """
         BatchNormWithGlobalNormalization BatchNormWithGlobalNormalizationGrad FusedBatchNorm
         FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 FusedBatchNormV2 FusedBatchNormV3 LRN
         LRNGrad
-    """,
-    "nn.padded_convolution": """
-        FusedPadConv2D FusedResizeAndPadConv2D
     """,
     "nn.pooling": """
         AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad MaxPool MaxPool3D MaxPool3DGrad MaxPool3DGradGrad
@@ -206,25 +158,19 @@ GRADIENTS: Final[dict[str, str]] = {
     "nn.recurrent": """
         BlockLSTM BlockLSTMV2 GRUBlockCell LSTMBlockCell
     """,
-    "nn.softmax": """
-        LogSoftmax Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits
-    """,
     "nn.sorting": """
-        ApproxTopK NthElement TopK TopKV2
+        ApproxTopK IsotonicRegression NthElement TopK TopKV2
     """,
     "quantized.emulated": """
-        QuantizeAndDequantize QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4
-        QuantizeAndDequantizeV4Grad
-    """,
-    "quantized.fake": """
         FakeQuantWithMinMaxArgs FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVars
         FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannel
-        FakeQuantWithMinMaxVarsPerChannelGradient
+        FakeQuantWithMinMaxVarsPerChannelGradient QuantizeAndDequantize QuantizeAndDequantizeV2
+        QuantizeAndDequantizeV3 QuantizeAndDequantizeV4 QuantizeAndDequantizeV4Grad
     """,
     "queues.batching": """
         Batch Unbatch
     """,
-    "random.gamma": """
+    "random.distributions": """
         RandomGamma StatelessRandomGammaV2 StatelessRandomGammaV3
     """,
     "signal.spectral": """
@@ -232,27 +178,20 @@ GRADIENTS: Final[dict[str, str]] = {
         IFFT3D IFFTND IRFFT IRFFT2D IRFFT3D IRFFTND RFFT RFFT2D RFFT3D RFFTND
     """,
     "sparse.arithmetic": """
-        SparseAdd SparseAddGrad SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul SparseSoftmax
-        SparseSparseMaximum SparseSparseMinimum
+        SparseAdd SparseAddGrad SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul SparseReduceMax
+        SparseReduceMaxSparse SparseReduceSum SparseReduceSumSparse SparseSoftmax SparseSparseMaximum
+        SparseSparseMinimum
     """,
     "sparse.csr_matrices": """
         CSRSparseMatrixToDense CSRSparseMatrixToSparseTensor DenseToCSRSparseMatrix SparseMatrixSoftmax
         SparseMatrixSoftmaxGrad SparseMatrixTranspose SparseTensorToCSRSparseMatrix
     """,
-    "sparse.csr_products": """
-        SparseMatrixAdd SparseMatrixMatMul SparseMatrixMul SparseMatrixSparseMatMul
-    """,
     "sparse.layout": """
         SparseFillEmptyRows SparseFillEmptyRowsGrad SparseReorder SparseSlice SparseSliceGrad SparseSplit
     """,
     "sparse.products": """
-        SparseTensorDenseAdd SparseTensorDenseMatMul
-    """,
-    "sparse.reductions": """
-        SparseReduceMax SparseReduceMaxSparse SparseReduceSum SparseReduceSumSparse
-    """,
-    "state.resource_variables": """
-        ReadVariableOp _ReadVariablesOp
+        SparseMatrixAdd SparseMatrixMatMul SparseMatrixMul SparseMatrixSparseMatMul SparseTensorDenseAdd
+        SparseTensorDenseMatMul
     """,
     "state.scatter": """
         ResourceGather ResourceGatherNd
@@ -262,5 +201,8 @@ GRADIENTS: Final[dict[str, str]] = {
         TensorArrayGatherV3 TensorArrayPack TensorArrayRead TensorArrayReadV2 TensorArrayReadV3
         TensorArrayScatter TensorArrayScatterV2 TensorArrayScatterV3 TensorArraySplit TensorArraySplitV2
         TensorArraySplitV3 TensorArrayUnpack TensorArrayWrite TensorArrayWriteV2 TensorArrayWriteV3
+    """,
+    "state.variables": """
+        ReadVariableOp _ReadVariablesOp
     """,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from flowengine.core.arrays import Array, to_array
 from flowengine.core.dtypes import DType
 from flowengine.gradients.shapes import repeated_axes
 from flowengine.gradients.values import Backward
-from flowengine.graphs.tensor import Tensor
+from flowengine.graphs.tensor import Operation, Tensor
 
 #: {complex type: the type of its parts}
 _PARTS: Final = {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}
@@ -130,3 +130,8 @@ def sum_like(b: Backward, grad: Tensor, x: Tensor) -> Tensor:
         along = integers(b, *axes)
     result: Tensor = b.ops.Reshape(b.ops.Sum(grad, along), b.shape(x))
     return result
+
+
+def same(op: Operation, *names: str) -> dict[str, Any]:
+    """Those of an operation's attributes, as keywords for the constructor of another op."""
+    return {name: op.get_attr(name) for name in names}

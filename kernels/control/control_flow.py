@@ -1,9 +1,4 @@
-"""Switch, Merge, Enter, Exit, NextIteration, LoopCond and triggers as functions of live values.
-
-The runtime moves values through these itself, since what they decide is where a value goes and not what
-it is; the functions below say what each computes, for the reference interpreter and for the registry's
-answer to "is there a kernel".
-"""
+"""Primitive control flow, and devices as values."""
 
 from __future__ import annotations
 
@@ -13,7 +8,14 @@ import numpy as np
 
 from flowengine.core.arrays import DEAD, Value
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.context import KernelContext
 from flowengine.kernels.registry import kernel
+
+# Switch, Merge, Enter, Exit, NextIteration, LoopCond and triggers as functions of live values.
+#
+# The runtime moves values through these itself, since what they decide is where a value goes and not what
+# it is; the functions below say what each computes, for the reference interpreter and for the registry's
+# answer to "is there a kernel".
 
 
 @kernel("Switch", "RefSwitch", heavy=False)
@@ -67,3 +69,19 @@ def ref_select(index: Any, inputs: tuple[Value, ...]) -> Value:
     if not 0 <= chosen < len(inputs):
         raise InvalidArgumentError(f"Index must be in the range [0, {len(inputs)}) but got {chosen}")
     return inputs[chosen]
+
+
+# Questions to the device on which a node runs.
+
+
+@kernel("DeviceIndex", heavy=False, host=("index",))
+def device_index(xp: Any, *, device_names: tuple[bytes, ...], ctx: KernelContext) -> Any:
+    """Which of the types of devices this one is of (int32); as many as there are where it is of none."""
+    kind = ctx.device.rpartition("device:")[2].partition(":")[0].encode()
+    return np.int32(device_names.index(kind) if kind in device_names else len(device_names))
+
+
+@kernel("IsTensorFloat32Enabled", heavy=False, host=("enabled",))
+def is_tensor_float32_enabled(xp: Any) -> Any:
+    """True: nothing forbids a GPU to multiply with fewer bits, which is TensorFlow's default."""
+    return np.bool_(True)

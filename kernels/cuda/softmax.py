@@ -1,4 +1,4 @@
-"""Softmax, its logarithm and the cross entropies: `sources/softmax.cuh`, as `kernels/nn/softmax.py` has them.
+"""Softmax, its logarithm and the cross entropies: `sources/softmax.cuh`, as in `kernels/nn/activations.py`.
 
 Logits are float16, bfloat16, float32 or float64, row by row without gaps; a row is one block's. Nothing is
 waited for. Results differ from the CPU's in the last places: exponentials do, and sums have another order.

@@ -20,7 +20,7 @@ from flowengine.ir.tensorproto import decode_tensor, encode_tensor
 from flowengine.kernels.io.csv_columns import columns_of
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.strings.elements import mapped, shown, to_number
-from flowengine.kernels.strings.formatting import strings_like
+from flowengine.kernels.strings.text import strings_like
 
 #: Bytes that one compressed string may become.
 DECOMPRESSED_MAX: Final = 2**31

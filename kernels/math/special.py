@@ -1,7 +1,4 @@
-"""Special functions: error function, gamma and its relatives, Bessel functions.
-
-SciPy computes them and is imported when the first of them runs: it would dominate the import time.
-"""
+"""Special functions: error function, gamma, Bessel functions, functions defined by integrals."""
 
 from __future__ import annotations
 
@@ -13,7 +10,12 @@ import numpy as np
 from flowengine.core.arrays import Array, is_numpy
 from flowengine.kernels.common import gamma_derivatives
 from flowengine.kernels.common.ufuncs import float_kernel
+from flowengine.kernels.math import fitted
 from flowengine.kernels.registry import kernel
+
+# Special functions: error function, gamma and its relatives, Bessel functions.
+#
+# SciPy computes them and is imported when the first of them runs: it would dominate the import time.
 
 
 def special_functions(xp: Any) -> Any:
@@ -150,3 +152,117 @@ def polygamma(xp: Any, a: Array, x: Array) -> Any:
 def betainc(xp: Any, a: Array, b: Array, x: Array) -> Any:
     """The regularised incomplete beta function."""
     return special_functions(xp).betainc(a, b, x)
+
+
+# Bessel functions of order 0 and 1, of the first (J, I) and the second kind (Y, K); `e`: scaled by exp.
+
+
+@float_kernel("BesselI0", fresh=True)
+def bessel_i0(xp: Any, x: Array) -> Any:
+    return special_functions(xp).i0(x)
+
+
+@float_kernel("BesselI1", fresh=True)
+def bessel_i1(xp: Any, x: Array) -> Any:
+    return special_functions(xp).i1(x)
+
+
+@float_kernel("BesselJ0", fresh=True)
+def bessel_j0(xp: Any, x: Array) -> Any:
+    return special_functions(xp).j0(x)
+
+
+@float_kernel("BesselJ1", fresh=True)
+def bessel_j1(xp: Any, x: Array) -> Any:
+    return special_functions(xp).j1(x)
+
+
+def _from_zero(xp: Any, value: Array, x: Array, below: str) -> Any:
+    """The value, and below 0 what it goes to there."""
+    return xp.where(xp.less(x, 0), x.dtype.type(below), value)
+
+
+@float_kernel("BesselK0", fresh=True)
+def bessel_k0(xp: Any, x: Array) -> Any:
+    return _from_zero(xp, special_functions(xp).k0(x), x, "inf")
+
+
+@float_kernel("BesselK0e", fresh=True)
+def bessel_k0e(xp: Any, x: Array) -> Any:
+    return _from_zero(xp, special_functions(xp).k0e(x), x, "inf")
+
+
+@float_kernel("BesselK1", fresh=True)
+def bessel_k1(xp: Any, x: Array) -> Any:
+    return _from_zero(xp, special_functions(xp).k1(x), x, "inf")
+
+
+@float_kernel("BesselK1e", fresh=True)
+def bessel_k1e(xp: Any, x: Array) -> Any:
+    return _from_zero(xp, special_functions(xp).k1e(x), x, "inf")
+
+
+@float_kernel("BesselY0", fresh=True)
+def bessel_y0(xp: Any, x: Array) -> Any:
+    return _from_zero(xp, special_functions(xp).y0(x), x, "-inf")
+
+
+@float_kernel("BesselY1", fresh=True)
+def bessel_y1(xp: Any, x: Array) -> Any:
+    return _from_zero(xp, special_functions(xp).y1(x), x, "-inf")
+
+
+# Functions defined by integrals: Dawson's, exponential, Fresnel's, Spence's; quantiles of normal numbers.
+#
+# What CuPy's special functions lack is fitted to SciPy's.
+
+
+@float_kernel("Erfinv", fresh=True)
+def erfinv(xp: Any, x: Array) -> Any:
+    """The inverse of the error function."""
+    return special_functions(xp).erfinv(x)
+
+
+@float_kernel("Ndtri", fresh=True)
+def ndtri(xp: Any, x: Array) -> Any:
+    """The quantile of the standard normal distribution."""
+    return special_functions(xp).ndtri(x)
+
+
+@float_kernel("Expint", fresh=True)
+def expint(xp: Any, x: Array) -> Any:
+    """The exponential integral Ei; NaN, as in TensorFlow, below 0 and for infinity."""
+    outside = xp.logical_or(xp.less(x, 0), xp.isinf(x))
+    return xp.where(outside, x.dtype.type("nan"), special_functions(xp).expi(x))
+
+
+@float_kernel("Dawsn", fresh=True)
+def dawsn(xp: Any, x: Array) -> Any:
+    """Dawson's integral."""
+    if is_numpy(xp):
+        return special_functions(xp).dawsn(x)
+    return fitted.dawson(xp, x.astype(np.float64)).astype(x.dtype)
+
+
+@float_kernel("FresnelCos", fresh=True)
+def fresnel_cos(xp: Any, x: Array) -> Any:
+    """The integral of cos(pi t^2 / 2) from 0 to x."""
+    if is_numpy(xp):
+        return special_functions(xp).fresnel(x)[1]
+    return fitted.fresnel_integrals(xp, x.astype(np.float64))[1].astype(x.dtype)
+
+
+@float_kernel("FresnelSin", fresh=True)
+def fresnel_sin(xp: Any, x: Array) -> Any:
+    """The integral of sin(pi t^2 / 2) from 0 to x."""
+    if is_numpy(xp):
+        return special_functions(xp).fresnel(x)[0]
+    return fitted.fresnel_integrals(xp, x.astype(np.float64))[0].astype(x.dtype)
+
+
+@float_kernel("Spence", fresh=True)
+def spence(xp: Any, x: Array) -> Any:
+    """The integral of log(t) / (1 - t) from 1 to x."""
+    if is_numpy(xp):
+        return special_functions(xp).spence(x)
+    return fitted.spence_integral(xp, x.astype(np.float64)).astype(x.dtype)

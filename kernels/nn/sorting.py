@@ -1,17 +1,20 @@
-"""The greatest elements of rows, whether a target is among them, and single order statistics."""
+"""The greatest elements of rows, and regression by rows that never rise."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from flowengine.core.arrays import Array, in_host_memory
+from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.registry import kernel
+
+# The greatest elements of rows, whether a target is among them, and single order statistics.
 
 
 def check_top(x: Array, k: int) -> None:
@@ -112,3 +115,58 @@ def in_top_k_v2(xp: Any, predictions: Array, targets: Array, k: Any) -> Any:
     if getattr(k, "ndim", 0):
         raise InvalidArgumentError(f"k must be 0-D, got shape {shape_text(k)}")
     return _in_top(xp, predictions, targets, int(k))
+
+
+# The greatest or least elements along an axis. An accelerator may miss some; here none is missed.
+
+
+@kernel("ApproxTopK", fresh=True)
+def approx_top_k(xp: Any, x: Array, *, k: int, reduction_dimension: int, is_max_k: bool) -> Any:
+    """The k greatest along an axis (or least), the best first, and where they are (int32)."""
+    if not -x.ndim <= reduction_dimension < x.ndim:
+        raise InvalidArgumentError(
+            f"reduction_dimension must be in [{-x.ndim}, {x.ndim}), but is {reduction_dimension}"
+        )
+    rows = xp.moveaxis(x, reduction_dimension, -1)
+    check_top(rows, k)
+    places = descending(xp, rows if is_max_k else -rows)[..., :k]
+    values = xp.take_along_axis(rows, places, axis=-1)
+    found = values, places.astype(np.int32)
+    return tuple(xp.ascontiguousarray(xp.moveaxis(each, -1, reduction_dimension)) for each in found)
+
+
+# Regression by rows that never rise: the nearest in squares to what is given.
+#
+# Neighbours that rise are pooled: their mean stands for all of them, and it is compared with the pool
+# before.
+
+HOST: Final = "pools grow one element after another; TensorFlow has no kernel for GPUs either"
+
+
+def _pools(row: list[float]) -> tuple[list[float], list[int]]:
+    """(mean, size) of each pool of a row, from its first element on."""
+    totals: list[float] = []
+    sizes: list[int] = []
+    for value in row:
+        total, size = value, 1
+        while sizes and totals[-1] * size <= total * sizes[-1]:
+            if totals[-1] * size == total * sizes[-1] and size == 1 and sizes[-1] == 1:
+                break
+            total += totals.pop()
+            size += sizes.pop()
+        totals.append(total)
+        sizes.append(size)
+    return [total / size for total, size in zip(totals, sizes, strict=True)], sizes
+
+
+@kernel("IsotonicRegression", fresh=True)
+def isotonic_regression(x: Array, *, output_dtype: DType) -> tuple[Array, Array]:
+    """The nearest rows that never rise, and for each element the number of its pool (int32)."""
+    rows = x.reshape(-1, x.shape[-1] if x.ndim else 1) if x.size else x.reshape(0, 0)
+    out = np.empty(rows.shape, output_dtype.as_numpy_dtype)
+    segments = np.empty(rows.shape, np.int32)
+    for place, row in enumerate(rows.astype(np.float64).tolist()):
+        means, sizes = _pools(row)
+        out[place] = np.repeat(np.array(means), sizes).astype(out.dtype)
+        segments[place] = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    return out.reshape(x.shape), segments.reshape(x.shape)

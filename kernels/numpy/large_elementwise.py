@@ -10,7 +10,9 @@ from typing import Any, cast
 
 from flowengine.kernels.common.blockwise import LARGE, in_blocks
 from flowengine.kernels.common.ufuncs import KernelFunction, float_kernel
-from flowengine.kernels.math import binary, division, gradients, special, unary
+from flowengine.kernels.math import binary, special, unary
+from flowengine.kernels.math import binary as division
+from flowengine.kernels.math import unary as gradients
 from flowengine.kernels.nn import activations
 from flowengine.kernels.registry import kernel
 

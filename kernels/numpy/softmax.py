@@ -14,7 +14,7 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.kernels.common.parallel import slices, spread
 from flowengine.kernels.common.ufuncs import float_kernel
-from flowengine.kernels.nn import softmax as plain
+from flowengine.kernels.nn import activations as plain
 
 #: Elements of a block of rows that stays in cache through its passes.
 _BLOCK: Final = 1 << 16

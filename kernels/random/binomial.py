@@ -16,7 +16,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common import philox
 from flowengine.kernels.common.array_args import brackets
 from flowengine.kernels.common.costs import elements_of
-from flowengine.kernels.random.generators import check_algorithm, reserve
+from flowengine.kernels.random.keyed import check_algorithm, reserve
 from flowengine.kernels.random.seeds import key_and_counter
 from flowengine.kernels.random.stateful import count_of, shape_of
 from flowengine.kernels.registry import kernel

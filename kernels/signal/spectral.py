@@ -1,7 +1,4 @@
-"""Fourier transforms over the innermost one, two or three axes.
-
-SciPy computes them for NumPy's arrays: it goes through a batch with vectors, large ones on several cores.
-"""
+"""Fourier transforms over the innermost axes, or over named ones."""
 
 from __future__ import annotations
 
@@ -12,9 +9,14 @@ from typing import Any, Final
 from flowengine.core.arrays import Array, is_numpy
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.ir.graph import Node
 from flowengine.kernels.common.array_args import brackets, integers
 from flowengine.kernels.common.parallel import cores
 from flowengine.kernels.registry import kernel
+
+# Fourier transforms over the innermost one, two or three axes.
+#
+# SciPy computes them for NumPy's arrays: it goes through a batch with vectors, large ones on several cores.
 
 #: Elements, times the logarithm of their number, that a core transforms in a microsecond.
 _STEPS_A_MICROSECOND: Final = 1_000.0
@@ -119,3 +121,44 @@ for _axes, _suffix in enumerate(("", "2D", "3D"), 1):
     kernel(f"IRFFT{_suffix}", fresh=True, heavy=_cost, host=("fft_length",))(_inverse(_axes))
     kernel(f"BatchFFT{_suffix}", fresh=True, heavy=_cost)(_complex("fft", _axes))
     kernel(f"BatchIFFT{_suffix}", fresh=True, heavy=_cost)(_complex("ifft", _axes))
+
+
+# Fourier transforms over axes that are named, each to a length of its own.
+
+
+def _checked(x: Array, fft_length: Any, axes: Any) -> tuple[list[int], list[int]]:
+    """(lengths, axes counted from the front)"""
+    lengths, places = integers(fft_length, "fft_length"), integers(axes, "axes")
+    if len(lengths) != len(places) or not places:
+        raise InvalidArgumentError(
+            f"fft_length and axes must have one number for each axis, at least one: {lengths} and {places}"
+        )
+    if min(lengths) < 1:
+        raise InvalidArgumentError(f"fft_length must be positive, but is {lengths}")
+    if not all(-x.ndim <= place < x.ndim for place in places):
+        raise InvalidArgumentError(f"axes must be in [{-x.ndim}, {x.ndim}), but are {places}")
+    places = [place % x.ndim for place in places]
+    if len(set(places)) != len(places):
+        raise InvalidArgumentError(f"each of the axes may be named once, but they are {places}")
+    return lengths, places
+
+
+def _over_axes(name: str) -> Callable[..., Any]:
+    def transform(xp: Any, x: Array, fft_length: Any, axes: Any, *, node: Node) -> Any:
+        """Axes cut, or filled up with zeros, to their lengths, and transformed."""
+        lengths, places = _checked(x, fft_length, axes)
+        real, kind = node.attrs.get("Treal"), node.attrs["Tcomplex"]
+        if real is not None and kind.size != 2 * real.size:
+            raise InvalidArgumentError(f"Wrong types for a real FFT: {real.name} and {kind.name}")
+        found = getattr(xp.fft, name)(x, lengths, places)
+        wanted = node.output_types[0].as_numpy_dtype
+        return found.astype(wanted, copy=False)
+
+    return transform
+
+
+_HOST: Final = ("fft_length", "axes")
+kernel("FFTND", fresh=True, host=_HOST)(_over_axes("fftn"))
+kernel("IFFTND", fresh=True, host=_HOST)(_over_axes("ifftn"))
+kernel("RFFTND", fresh=True, host=_HOST)(_over_axes("rfftn"))
+kernel("IRFFTND", fresh=True, host=_HOST)(_over_axes("irfftn"))

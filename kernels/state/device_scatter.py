@@ -22,7 +22,7 @@ from flowengine.kernels.common.array_args import brackets
 from flowengine.kernels.common.bad_indices import inside, without_outside
 from flowengine.kernels.common.indices import check_indices
 from flowengine.kernels.common.segment_sums import add_rows, combine_rows, subtract_rows
-from flowengine.kernels.state.resource_variables import check_dtype, existing
+from flowengine.kernels.state.variables import check_dtype, existing
 from flowengine.resources.variable import Variable
 
 #: (array module, target rows, positions, update rows): what is done with them.

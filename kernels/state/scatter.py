@@ -1,9 +1,4 @@
-"""Sparse updates of variables, in place: they cost their rows, however large the variable is.
-
-The reference forms (`ScatterAdd`) return the reference, the resource forms (`ResourceScatterAdd`)
-nothing. Where an index occurs more than once its updates are all applied, in order; for an assignment
-the last one stays. An index out of range fails before anything is written.
-"""
+"""Updates of rows and slices of variables."""
 
 from __future__ import annotations
 
@@ -19,8 +14,14 @@ from flowengine.kernels.common.host_rows import SPARSE_ELEMENTS, SPARSE_KINDS, a
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.state import device_scatter
 from flowengine.kernels.state.repeated_rows import all_different, different, last_of_each, rounds
-from flowengine.kernels.state.resource_variables import check_dtype, existing
+from flowengine.kernels.state.variables import check_dtype, existing
 from flowengine.resources.variable import Variable
+
+# Sparse updates of variables, in place: they cost their rows, however large the variable is.
+#
+# The reference forms (`ScatterAdd`) return the reference, the resource forms (`ResourceScatterAdd`)
+# nothing. Where an index occurs more than once its updates are all applied, in order; for an assignment
+# the last one stays. An index out of range fails before anything is written.
 
 #: Elements of a row from which sums by a sparse product are quicker than `ufunc.at`.
 _WIDTH_MIN = 4
@@ -396,3 +397,38 @@ for _name, _way in device_scatter.WAYS.items():
         kernel(f"ResourceScatterNd{_name}", device=None)(device_scatter.slices_by_handle(_way))
 kernel("ResourceGather", device=None, fresh=True)(device_scatter.resource_gather)
 kernel("ResourceGatherNd", device=None, fresh=True)(device_scatter.resource_gather_nd)
+
+
+# The larger or the smaller of slices of variables and updates, in place.
+
+
+@kernel("ScatterNdMax", heavy=scatter_cost)
+def scatter_nd_max(ref: Variable, indices: Any, updates: Any, *, bad_indices_policy: bytes = b"") -> Variable:
+    """Elementwise maximum of slices and updates."""
+    scatter_slices(ref, indices, updates, np.maximum, bad_indices_policy)
+    return ref
+
+
+@kernel("ScatterNdMin", heavy=scatter_cost)
+def scatter_nd_min(ref: Variable, indices: Any, updates: Any, *, bad_indices_policy: bytes = b"") -> Variable:
+    """Elementwise minimum of slices and updates."""
+    scatter_slices(ref, indices, updates, np.minimum, bad_indices_policy)
+    return ref
+
+
+@kernel("ResourceScatterNdMax", heavy=scatter_cost)
+def resource_scatter_nd_max(ref: Any, indices: Any, updates: Any, *, bad_indices_policy: bytes = b"") -> None:
+    """Elementwise maximum of slices and updates."""
+    scatter_slices(existing(ref), indices, updates, np.maximum, bad_indices_policy)
+
+
+@kernel("ResourceScatterNdMin", heavy=scatter_cost)
+def resource_scatter_nd_min(ref: Any, indices: Any, updates: Any, *, bad_indices_policy: bytes = b"") -> None:
+    """Elementwise minimum of slices and updates."""
+    scatter_slices(existing(ref), indices, updates, np.minimum, bad_indices_policy)
+
+
+for _name in ("Max", "Min"):
+    _way = device_scatter.WAYS[_name]
+    kernel(f"ScatterNd{_name}", device=None)(device_scatter.slices_by_reference(_way))
+    kernel(f"ResourceScatterNd{_name}", device=None)(device_scatter.slices_by_handle(_way))

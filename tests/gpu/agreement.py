@@ -21,8 +21,8 @@ from flowengine.kernels.cuda import (
     rows,
     softmax,
 )
+from flowengine.kernels.nn import activations as softmaxes
 from flowengine.kernels.nn import normalization as norms
-from flowengine.kernels.nn import softmax as softmaxes
 from flowengine.kernels.nn.window_extremes import WindowReductions
 from flowengine.kernels.training.apply import dense_updates
 from tests.gpu.tables import ResultTable

@@ -10,8 +10,9 @@ import pytest
 import flowengine as fe
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError
-from flowengine.kernels.linalg import decompositions, functions, products
-from flowengine.kernels.linalg.einsum import einsum
+from flowengine.kernels.linalg import decompositions, products
+from flowengine.kernels.linalg import decompositions as functions
+from flowengine.kernels.linalg.products import einsum
 
 #: More than anybody could count.
 _MANY = 2**40

@@ -387,7 +387,7 @@ _MODULES = {"os", "path", "io", "glob", "shutil", "np", "numpy", "Path"}
 
 #: Where what a kernel has opened by `KernelContext.files` is mapped into memory; a library's own file; and
 #: compiled modules, in a folder and by names that no graph has a word in.
-ALONE = {"kernels/io/memory_regions.py", "kernels/onednn/library.py", "kernels/cuda/compiling.py"}
+ALONE = {"kernels/io/files.py", "kernels/onednn/library.py", "kernels/cuda/compiling.py"}
 
 
 def test_nothing_that_runs_for_a_graph_opens_files_by_itself() -> None:

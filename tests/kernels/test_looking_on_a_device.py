@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import flowengine as fe
 from flowengine.core.dtypes import int32
-from flowengine.kernels.array.unique import unique_with_counts, unique_with_counts_v2
+from flowengine.kernels.array.search import unique_with_counts, unique_with_counts_v2
 from flowengine.kernels.common.checks import gathered
-from flowengine.kernels.linalg.tridiagonal import tridiagonal_solve
+from flowengine.kernels.linalg.solving import tridiagonal_solve
 from flowengine.kernels.math.special import special_functions
 from flowengine.testing.strict_arrays import StrictModule
 

@@ -17,7 +17,7 @@ from flowengine.core.errors import InvalidArgumentError, UnimplementedError
 from flowengine.kernels.common import blockwise, ufuncs
 from flowengine.kernels.io.summaries import histogram_proto
 from flowengine.kernels.math import binary as math_binary
-from flowengine.kernels.math import division as math_division
+from flowengine.kernels.math import binary as math_division
 from flowengine.kernels.math.cast import convert
 from flowengine.kernels.numpy.channels import Blocks
 from flowengine.kernels.numpy.sorting import _top

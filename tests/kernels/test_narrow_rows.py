@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels.nn import softmax as plain
+from flowengine.kernels.nn import activations as plain
 from flowengine.kernels.nn.sorting import in_top_k
 from flowengine.kernels.numpy import softmax as narrow
 

@@ -14,7 +14,7 @@ from flowengine.core.errors import InvalidArgumentError, NotFoundError, Permissi
 from flowengine.core.files.access import files_of
 from flowengine.ir.graph import Node
 from flowengine.kernels.context import KernelContext
-from flowengine.kernels.io import printing
+from flowengine.kernels.io import files as printing
 from flowengine.resources.container import ResourceManager, StepContainer
 
 

@@ -17,7 +17,7 @@ from flowengine.core.errors import (
     UnimplementedError,
 )
 from flowengine.kernels.context import KernelContext
-from flowengine.kernels.io.remapping import generate_vocab_remapping, load_and_remap_matrix
+from flowengine.kernels.io.files import generate_vocab_remapping, load_and_remap_matrix
 from flowengine.resources.container import ResourceManager, StepContainer
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import flowengine as fe
 from flowengine.kernels.common.checks import gathered
-from flowengine.kernels.sparse import counts, layout
+from flowengine.kernels.sparse import layout
+from flowengine.kernels.sparse import sets as counts
 from flowengine.testing.strict_arrays import StrictModule
 
 

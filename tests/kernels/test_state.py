@@ -18,7 +18,7 @@ from flowengine.core.errors import (
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.graph import Node
 from flowengine.kernels.context import KernelContext
-from flowengine.kernels.state import resource_variables
+from flowengine.kernels.state import variables as resource_variables
 from flowengine.kernels.state import variables as state
 from flowengine.resources.container import ResourceManager, StepContainer
 from flowengine.resources.variable import Variable

@@ -9,12 +9,12 @@ import pytest
 
 from flowengine.core import dtypes as dt
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels.strings.formatting import as_string, string_join
-from flowengine.kernels.strings.hashing import (
+from flowengine.kernels.strings.elements import (
     string_to_hash_bucket,
     string_to_hash_bucket_fast,
     string_to_hash_bucket_strong,
 )
+from flowengine.kernels.strings.text import as_string, string_join
 
 
 def _written(value: Any, **changes: Any) -> Any:

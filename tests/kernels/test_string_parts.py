@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
 from flowengine.kernels.strings import elements as strings
-from flowengine.kernels.strings import patterns, regex
+from flowengine.kernels.strings import patterns
+from flowengine.kernels.strings import splitting as regex
 from flowengine.kernels.strings import splitting as string_splitting
 
 

@@ -14,7 +14,7 @@ import trio
 
 import flowengine as fe
 from flowengine.kernels.load import load_all
-from flowengine.kernels.strings import regex
+from flowengine.kernels.strings import splitting as regex
 from flowengine.ops.load import registry
 
 

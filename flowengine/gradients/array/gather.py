@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from flowengine.core import dtypes
-from flowengine.gradients.attributes import same
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.rules import (
     at_least_int32,
@@ -17,6 +16,7 @@ from flowengine.gradients.rules import (
     joined,
     known,
     rank,
+    same,
     size,
 )
 from flowengine.gradients.values import Backward, IndexedSlices, Results

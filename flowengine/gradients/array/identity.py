@@ -1,4 +1,4 @@
-"""Gradients of what hands a tensor on."""
+"""Gradients of inputs passed on: identities, checks, copies and watches of a debugger."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from flowengine.gradients.errors import MissingGradientError
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.values import Backward, Gradient, Results
 from flowengine.graphs.tensor import Operation, Tensor
+
+# Gradients of what hands a tensor on.
 
 
 @gradient(
@@ -42,3 +44,12 @@ def prevent_gradient(b: Backward, op: Operation, grad: Gradient | None) -> Resul
         return [None]
     message = op.get_attr("message").decode(errors="replace")
     raise MissingGradientError(f"no gradient may be taken through '{op.name}' (PreventGradient): {message}")
+
+
+# Gradients of copies that a debugger looks at.
+
+
+@gradient("DebugIdentity", "DebugIdentityV2", "DebugIdentityV3", slices=True)
+def debug_identity(b: Backward, op: Operation, grad: Gradient) -> Results:
+    """g"""
+    return [grad]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flowengine.gradients.attributes import same
 from flowengine.gradients.registry import gradient
+from flowengine.gradients.rules import same
 from flowengine.gradients.values import Backward, Results
 from flowengine.graphs.tensor import Operation, Tensor
 

@@ -1,15 +1,17 @@
-"""Gradients of special functions: error function, gamma and its kin, Bessel functions that are scaled.
-
-By some arguments there is no closed form of the derivative: their gradient is absent.
-"""
+"""Gradients of special functions: error function, gamma, Bessel functions, functions defined by integrals."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.values import Backward, Results
 from flowengine.graphs.tensor import Operation, Tensor
+
+# Gradients of special functions: error function, gamma and its kin, Bessel functions that are scaled.
+#
+# By some arguments there is no closed form of the derivative: their gradient is absent.
 
 
 @gradient("Erf")
@@ -112,3 +114,141 @@ def scaled_first_one(b: Backward, op: Operation, grad: Tensor) -> Results:
     less = b.ops.Mul(y, b.ops.AddV2(b.ops.Sign(x), b.ops.Reciprocal(divisor)))
     away = b.ops.Sub(b.ops.BesselI0e(x), less)
     return [b.ops.Mul(grad, b.ops.SelectV2(at_zero, b.constant(0.5, x.dtype), away))]
+
+
+# Gradients of the Bessel functions of order 0 and 1.
+
+
+@gradient("BesselI0")
+def modified_first_zero(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """g I1(x)"""
+    return [b.ops.Mul(grad, b.ops.BesselI1(op.inputs[0]))]
+
+
+@gradient("BesselI1")
+def modified_first_one(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """g (I0(x) - y / x), a half at zero"""
+    return [b.ops.Mul(grad, _order_one(b, op, b.ops.BesselI0))]
+
+
+@gradient("BesselJ0")
+def first_zero(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """-g J1(x)"""
+    return [b.ops.Neg(b.ops.Mul(grad, b.ops.BesselJ1(op.inputs[0])))]
+
+
+@gradient("BesselJ1")
+def first_one(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """g (J0(x) - y / x), a half at zero"""
+    return [b.ops.Mul(grad, _order_one(b, op, b.ops.BesselJ0))]
+
+
+def _order_one(b: Backward, op: Operation, order_zero: Callable[[Tensor], Tensor]) -> Tensor:
+    """order_zero(x) - y / x; where x is zero, what that tends to."""
+    x, y = op.inputs[0], op.outputs[0]
+    at_zero = b.ops.Equal(x, b.constant(0, x.dtype))
+    divisor = b.ops.SelectV2(at_zero, b.constant(1, x.dtype), x)
+    away = b.ops.Sub(order_zero(x), b.ops.RealDiv(y, divisor))
+    result: Tensor = b.ops.SelectV2(at_zero, b.constant(0.5, x.dtype), away)
+    return result
+
+
+@gradient("BesselY0")
+def second_zero(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """-g Y1(x)"""
+    return [b.ops.Neg(b.ops.Mul(grad, b.ops.BesselY1(op.inputs[0])))]
+
+
+@gradient("BesselY1")
+def second_one(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """g (Y0(x) - y / x)"""
+    x = op.inputs[0]
+    slope = b.ops.Sub(b.ops.BesselY0(x), b.ops.RealDiv(op.outputs[0], x))
+    return [b.ops.Mul(grad, slope)]
+
+
+@gradient("BesselK0")
+def modified_second_zero(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """-g K1(x)"""
+    return [b.ops.Neg(b.ops.Mul(grad, b.ops.BesselK1(op.inputs[0])))]
+
+
+@gradient("BesselK1")
+def modified_second_one(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """-g (K0(x) + y / x)"""
+    x = op.inputs[0]
+    slope = b.ops.AddV2(b.ops.BesselK0(x), b.ops.RealDiv(op.outputs[0], x))
+    return [b.ops.Neg(b.ops.Mul(grad, slope))]
+
+
+@gradient("BesselK0e")
+def scaled_second_zero(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """g (y - K1e(x))"""
+    slope = b.ops.Sub(op.outputs[0], b.ops.BesselK1e(op.inputs[0]))
+    return [b.ops.Mul(grad, slope)]
+
+
+@gradient("BesselK1e")
+def scaled_second_one(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """g (y - y / x - K0e(x))"""
+    x, y = op.inputs[0], op.outputs[0]
+    slope = b.ops.Sub(b.ops.Sub(y, b.ops.RealDiv(y, x)), b.ops.BesselK0e(x))
+    return [b.ops.Mul(grad, slope)]
+
+
+# Gradients of functions defined by integrals, and of quantiles of normal numbers.
+
+
+@gradient("Erfinv")
+def inverse_error_function(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """g sqrt(pi) / 2 exp(y^2)"""
+    slope = b.ops.Mul(math.sqrt(math.pi) / 2, b.ops.Exp(b.ops.Square(op.outputs[0])))
+    return [b.ops.Mul(grad, slope)]
+
+
+@gradient("Ndtri")
+def normal_quantile(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """g sqrt(2 pi) exp(y^2 / 2)"""
+    half = b.ops.Mul(0.5, b.ops.Square(op.outputs[0]))
+    return [b.ops.Mul(grad, b.ops.Mul(math.sqrt(2 * math.pi), b.ops.Exp(half)))]
+
+
+@gradient("Dawsn")
+def dawson(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """g (1 - 2 x y)"""
+    product = b.ops.Mul(op.inputs[0], op.outputs[0])
+    return [b.ops.Mul(grad, b.ops.Sub(1.0, b.ops.Mul(2.0, product)))]
+
+
+@gradient("Expint")
+def exponential_integral(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """g exp(x) / x"""
+    x = op.inputs[0]
+    return [b.ops.Mul(grad, b.ops.RealDiv(b.ops.Exp(x), x))]
+
+
+@gradient("FresnelCos")
+def fresnel_cosine(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """g cos(pi / 2 x^2)"""
+    return [b.ops.Mul(grad, b.ops.Cos(_fresnel_angle(b, op)))]
+
+
+@gradient("FresnelSin")
+def fresnel_sine(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """g sin(pi / 2 x^2)"""
+    return [b.ops.Mul(grad, b.ops.Sin(_fresnel_angle(b, op)))]
+
+
+def _fresnel_angle(b: Backward, op: Operation) -> Tensor:
+    result: Tensor = b.ops.Mul(math.pi / 2, b.ops.Square(op.inputs[0]))
+    return result
+
+
+@gradient("Spence")
+def dilogarithm(b: Backward, op: Operation, grad: Tensor) -> Results:
+    """g log(x) / (1 - x), minus one at one"""
+    x = op.inputs[0]
+    at_one = b.ops.Equal(x, b.constant(1, x.dtype))
+    divisor = b.ops.SelectV2(at_one, b.constant(1, x.dtype), b.ops.Sub(1.0, x))
+    slope = b.ops.SelectV2(at_one, b.constant(-1, x.dtype), b.ops.RealDiv(b.ops.Log(x), divisor))
+    return [b.ops.Mul(grad, slope)]

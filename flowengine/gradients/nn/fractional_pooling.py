@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 
-from flowengine.gradients.attributes import same
 from flowengine.gradients.registry import gradient
+from flowengine.gradients.rules import same
 from flowengine.gradients.values import Backward, Results
 from flowengine.graphs.tensor import Operation, Tensor
 

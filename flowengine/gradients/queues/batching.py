@@ -6,8 +6,8 @@ on one graph do not mix theirs.
 
 from __future__ import annotations
 
-from flowengine.gradients.attributes import same
 from flowengine.gradients.registry import gradient
+from flowengine.gradients.rules import same
 from flowengine.gradients.values import Backward, Results
 from flowengine.graphs.tensor import Operation, Tensor
 

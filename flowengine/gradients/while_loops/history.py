@@ -22,7 +22,7 @@ from flowengine.gradients.control_structure import Guard
 from flowengine.gradients.regions import BuildingPlace
 from flowengine.graphs.tensor import Tensor
 from flowengine.ir.frames import FramePath
-from flowengine.ops.state.stack import ELEMENT_SHAPE
+from flowengine.ops.state.resources import ELEMENT_SHAPE
 
 if TYPE_CHECKING:
     from flowengine.gradients.while_loops.regions import ForwardLoop, LoopRegion

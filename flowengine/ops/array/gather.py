@@ -1,4 +1,4 @@
-"""Rows picked by index."""
+"""Rows picked by index, and the beams of a beam search."""
 
 from __future__ import annotations
 
@@ -7,9 +7,19 @@ from typing import Final
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import Newer
+from flowengine.ir.traits import Newer, NotDifferentiable
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import axis_of, prefix, ranked_at_least, scalar_value, suffix
+from flowengine.ops.shape_functions import (
+    axis_of,
+    merge,
+    prefix,
+    ranked,
+    ranked_at_least,
+    scalar_value,
+    suffix,
+)
+
+# Rows picked by index.
 
 #: In TensorFlow 2: whether an index outside is refused or, with IGNORE, passed over.
 BAD_INDICES: Final = ("bad_indices_policy: string = ''", Newer(("bad_indices_policy",)))
@@ -68,3 +78,18 @@ def gather_nd(c: ShapeContext) -> Shapes:
             f"indices.shape[-1] must be <= params.rank, but saw indices shape {indices} and params {params}"
         )
     return [prefix(indices, -1).concatenate(suffix(params, depth))]
+
+
+# The beams of a beam search, read back from their last steps.
+
+
+@define(
+    "GatherTree(step_ids, parent_ids: T, max_sequence_lengths: int32, end_token: T) -> beams: T",
+    "T: {int32}",
+    NotDifferentiable(),
+)
+def gather_tree(c: ShapeContext) -> Shapes:
+    """steps and parents (time, batch, beams) -> beams of that shape"""
+    ranked(c, 0, 3)
+    ranked(c, 1, 3)
+    return [merge(c, (0, 1))]

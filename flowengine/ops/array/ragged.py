@@ -1,4 +1,4 @@
-"""Rows of different lengths, as one tensor of values and the places where rows end."""
+"""Rows of different lengths, and the dense tensors they are padded to."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from flowengine.ops.shape_functions import (
     vector,
     vectors,
 )
+
+# Rows of different lengths, as one tensor of values and the places where rows end.
 
 define(
     "RaggedRange(starts, limits, deltas: T) -> rt_nested_splits: Tsplits, rt_dense_values: T",
@@ -62,3 +64,13 @@ def ragged_fill_empty_rows(c: ShapeContext) -> Shapes:
 )
 def ragged_fill_empty_rows_grad(c: ShapeContext) -> Shapes:
     return [ranked(c, 0, 1), SCALAR]
+
+
+# Ragged tensors as dense ones, rows filled up with a default.
+
+define(
+    "RaggedTensorToTensor(shape: Tshape, values, default_value: T, "
+    "row_partition_tensors: num_row_partition_tensors * Tindex) -> result: T",
+    "T: type; Tindex, Tshape: {int64, int32}; num_row_partition_tensors: int >= 1",
+    "row_partition_types: list(string)",
+)

@@ -1,4 +1,4 @@
-"""Live and dead values: branches, loops and triggers of dataflow."""
+"""Primitive control flow, and devices as values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from flowengine.core.shapes import SCALAR
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import HandsOn, NotDifferentiable, Reads
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import of_rank, ranked, unchanged
+from flowengine.ops.shape_functions import of_rank, ranked, scalars, unchanged
+
+# Live and dead values: branches, loops and triggers of dataflow.
 
 
 @define("Switch(data: T, pred: bool) -> output_false, output_true: T", "T: type")
@@ -69,3 +71,14 @@ def select_reference(c: ShapeContext) -> Shapes:
 
 
 define("ControlTrigger()", NotDifferentiable())
+
+
+# Questions to the device on which a node runs.
+
+define(
+    "DeviceIndex() -> index: int32",
+    "stateful; device_names: list(string)",
+    NotDifferentiable(),
+    shape=scalars,
+)
+define("IsTensorFloat32Enabled() -> enabled: bool", "stateful", NotDifferentiable(), shape=scalars)

@@ -1,4 +1,4 @@
-"""Ops that call functions of the graph's library."""
+"""Calls of functions of the graph and of Python."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import Fed
+from flowengine.ir.trait_checks.outward import CallsPython
+from flowengine.ir.traits import Fed, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import each_unchanged
+
+# Ops that call functions of the graph's library.
 
 
 @define(
@@ -84,3 +87,11 @@ define(
 )
 define("_Retval(input: T)", "stateful; T: type; index: int >= 0")
 define("_While(input: T) -> output: T", "stateful; T: list(type) >= 0; cond, body: func")
+
+
+# Calls of Python functions that live in the process that built the graph.
+
+_ATTRS = "token: string; Tin: list(type) >= 0; Tout: list(type) >= 0"
+
+define("PyFunc(input: Tin) -> output: Tout", f"stateful; {_ATTRS}", CallsPython(), NotDifferentiable())
+define("PyFuncStateless(input: Tin) -> output: Tout", _ATTRS, CallsPython(), NotDifferentiable())

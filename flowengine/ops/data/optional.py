@@ -1,15 +1,17 @@
-"""Values that may not be there."""
+"""Optional values, and values of several components."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.core.shapes import TensorShape
+from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import scalars
+from flowengine.ops.shape_functions import check_scalars, scalars
+
+# Values that may not be there.
 
 
 @define(
@@ -31,3 +33,23 @@ define(
 )
 define("OptionalHasValue(optional: variant) -> has_value: bool", NotDifferentiable(), shape=scalars)
 define("OptionalNone() -> optional: variant", NotDifferentiable(), shape=scalars)
+
+
+# Several tensors that make one value, such as a sparse tensor, as one variant.
+
+define(
+    "CompositeTensorVariantFromComponents(composite_components: Tcomponents) -> encoded: variant",
+    "metadata: string; Tcomponents: list(type) >= 0",
+    NotDifferentiable(),
+    shape=scalars,
+)
+
+
+@define(
+    "CompositeTensorVariantToComponents(encoded: variant) -> composite_components: Tcomponents",
+    "metadata: string; Tcomponents: list(type) >= 0",
+    NotDifferentiable(),
+)
+def composite_components(c: ShapeContext) -> Shapes:
+    check_scalars(c, 0)
+    return [UNKNOWN_SHAPE] * c.num_outputs

@@ -1,11 +1,14 @@
-"""Boxes in images: crops of them, resized."""
+"""Boxes in images: crops of them, and boxes drawn."""
 
 from __future__ import annotations
 
 from flowengine.core.shapes import TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import like_input, merge_dims, ranked
+from flowengine.ops.shape_functions import at_least, like_input, merge_dims, ranked
+
+# Boxes in images: crops of them, resized.
 
 
 @define(
@@ -35,4 +38,20 @@ define(
     "CropAndResizeGradBoxes(grads: float, image: T, boxes: float, box_ind: int32) -> output: float",
     "T: {uint8, uint16, int8, int16, int32, int64, half, float, double}; method: {'bilinear'} = 'bilinear'",
     shape=like_input(2),
+)
+
+
+# Boxes drawn into images.
+
+define(
+    "DrawBoundingBoxes(images: T, boxes: float) -> output: T",
+    "T: {float, half} = float",
+    NotDifferentiable(),
+    shape=at_least(3),
+)
+define(
+    "DrawBoundingBoxesV2(images: T, boxes, colors: float) -> output: T",
+    "T: {float, half} = float",
+    NotDifferentiable(),
+    shape=at_least(3),
 )

@@ -1,4 +1,4 @@
-"""Saving and restoring checkpoints of format V2."""
+"""Checkpoints, written and read, in both formats."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from flowengine.ir.trait_checks.outward import ReadsFiles, WritesFiles
 from flowengine.ir.traits import Bookkeeping, Newer, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars
+
+# Saving and restoring checkpoints of format V2.
 
 define(
     "ShardedFilename(basename: string, shard, num_shards: int32) -> filename: string",
@@ -72,6 +74,44 @@ define(
 define(
     "SaveV2(prefix, tensor_names, shape_and_slices: string, tensors: dtypes)",
     "stateful; dtypes: list(type) >= 1",
+    Bookkeeping(),
+    WritesFiles(),
+    NotDifferentiable(),
+)
+
+
+# Saving and restoring checkpoints of format V1.
+
+
+@define(
+    "RestoreSlice(file_pattern, tensor_name, shape_and_slice: string) -> tensor: dt",
+    "stateful; dt: type; preferred_shard: int = -1",
+    Bookkeeping(),
+    ReadsFiles(),
+    NotDifferentiable(),
+)
+def restore_slice(c: ShapeContext) -> Shapes:
+    spec = c.input_value(2)
+    return [UNKNOWN_SHAPE if spec is None else sliced_shape(to_array(spec).item())]
+
+
+define(
+    "Restore(file_pattern, tensor_name: string) -> tensor: dt",
+    "stateful; dt: type; preferred_shard: int = -1",
+    Bookkeeping(),
+    ReadsFiles(),
+    NotDifferentiable(),
+)
+define(
+    "Save(filename, tensor_names: string, data: T)",
+    "stateful; T: list(type) >= 1",
+    Bookkeeping(),
+    WritesFiles(),
+    NotDifferentiable(),
+)
+define(
+    "SaveSlices(filename, tensor_names, shapes_and_slices: string, data: T)",
+    "stateful; T: list(type) >= 1",
     Bookkeeping(),
     WritesFiles(),
     NotDifferentiable(),

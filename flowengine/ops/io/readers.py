@@ -1,13 +1,16 @@
-"""Readers of records in files."""
+"""Records read from files by readers and batches."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.trait_checks.outward import ReadsFiles
 from flowengine.ir.traits import NotDifferentiable, Uses
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import scalars, two_strings, vectors
+from flowengine.ops.shape_functions import scalars, two_strings, vector, vectors
+
+# Readers of records in files.
 
 #: The handle is of a reader.
 USES_READER: Final = Uses("reader_handle")
@@ -145,3 +148,18 @@ define(
     USES_READER,
     NotDifferentiable(),
 )
+
+
+# Random records of many files, without a queue.
+
+
+@define(
+    "RecordInput() -> records: string",
+    "stateful; file_pattern: string; file_random_seed: int = 301; file_shuffle_shift_ratio: float = 0.0",
+    "file_buffer_size: int = 10000; file_parallelism: int = 16; batch_size: int = 32",
+    "compression_type: string = ''",
+    ReadsFiles("file_pattern"),
+    NotDifferentiable(),
+)
+def record_input(c: ShapeContext) -> Shapes:
+    return [vector(c.attrs["batch_size"])]

@@ -1,4 +1,4 @@
-"""Factorisations of matrices and their batches."""
+"""Factorisations and functions of matrices and their batches."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from flowengine.ops.shape_functions import (
     square_at,
     vector,
 )
+
+# Factorisations of matrices and their batches.
 
 define("Cholesky(input: T) -> output: T", "T: linalgtype", shape=square)
 define("CholeskyGrad(l, grad: T) -> output: T", "T: {half, float, double}", shape=square)
@@ -91,3 +93,24 @@ def lu(c: ShapeContext) -> Shapes:
     """(..., M, M) -> the factors in one matrix, and the permutation (..., M)"""
     shape = square_at(c, 0)
     return [shape, UNKNOWN_SHAPE if shape.dims is None else prefix(shape, -1)]
+
+
+# Inverses, determinants and other functions of square matrices.
+
+define("MatrixInverse(input: T) -> output: T", "adjoint: bool = false; T: linalgtype", shape=square)
+define("MatrixExponential(input: T) -> output: T", "T: linalgtype", shape=square)
+define("MatrixLogarithm(input: T) -> output: T", "T: complextype", shape=square)
+define("MatrixSquareRoot(input: T) -> output: T", "T: linalgtype", shape=square)
+define("BatchMatrixInverse(input: T) -> output: T", "adjoint: bool = false; T: {double, float}", shape=square)
+
+
+@define("MatrixDeterminant(input: T) -> output: T", "T: {half, float, double, complex64, complex128}")
+@define("BatchMatrixDeterminant(input: T) -> output: T", "T: {float, double, complex64, complex128}")
+@define(
+    "LogMatrixDeterminant(input: T) -> sign, log_abs_determinant: T",
+    "T: {half, float, double, complex64, complex128}",
+)
+def determinant(c: ShapeContext) -> Shapes:
+    """(..., M, M) -> (...)"""
+    shape = square_at(c, 0)
+    return [UNKNOWN_SHAPE if shape.dims is None else prefix(shape, -2)] * c.num_outputs

@@ -1,12 +1,15 @@
-"""Systems of linear equations."""
+"""Systems of linear equations, and matrices of three diagonals."""
 
 from __future__ import annotations
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape, broadcast_shapes
 from flowengine.ir.opdef import ShapeContext, Shapes
+from flowengine.ir.traits import Newer
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import merge_dims, prefix, ranked_at_least, square_at
+from flowengine.ops.shape_functions import like_input, merge_dims, prefix, ranked_at_least, square_at
+
+# Systems of linear equations.
 
 
 @define("MatrixSolve(matrix, rhs: T) -> output: T", "adjoint: bool = false; T: linalgtype")
@@ -71,3 +74,27 @@ def least_squares(c: ShapeContext) -> Shapes:
     merge_dims(matrix.dims[-2], right.dims[-2], "The rows of matrix and right-hand side")
     batch = prefix(matrix, -2).merge_with(prefix(right, -2))
     return [batch.concatenate(TensorShape([matrix.dims[-1], right.dims[-1]]))]
+
+
+# Matrices of three diagonals.
+
+
+@define(
+    "TridiagonalSolve(diagonals, rhs: T) -> output: T",
+    "partial_pivoting: bool = true; perturb_singular: bool = false",
+    "T: {double, float, complex64, complex128}",
+    Newer(("perturb_singular",)),
+)
+def tridiagonal_solve(c: ShapeContext) -> Shapes:
+    """Three diagonals (..., 3, M), (..., M, K) -> (..., M, K)"""
+    diagonals, right = ranked_at_least(c, 0, 2), ranked_at_least(c, 1, 2)
+    if diagonals.dims is not None:
+        merge_dims(diagonals.dims[-2], 3, "The number of diagonals and 3")
+    return [right]
+
+
+define(
+    "TridiagonalMatMul(superdiag, maindiag, subdiag, rhs: T) -> output: T",
+    "T: {double, float, complex64, complex128}",
+    shape=like_input(3),
+)

@@ -1,4 +1,4 @@
-"""Elementwise arithmetic of two tensors and more."""
+"""Elementwise arithmetic of two tensors and more, division and remainders."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from flowengine.ir.traits import (
 )
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import broadcast, merge, merge_dims, merged, replace_dim
+
+# Elementwise arithmetic of two tensors and more.
 
 #: Element by element, of two tensors.
 PAIRS: Final = Broadcasts("x", "y")
@@ -125,3 +127,25 @@ define(
 )
 define("LeftShift(x, y: T) -> z: T", "T: integertype", NotDifferentiable(), shape=broadcast)
 define("RightShift(x, y: T) -> z: T", "T: integertype", NotDifferentiable(), shape=broadcast)
+
+
+# Division and remainders.
+
+#: Element by element, of two tensors.
+
+
+define("Div(x, y: T) -> z: T", "T: arithmetictype", PAIRS, shape=broadcast)
+define("DivNoNan(x, y: T) -> z: T", "T: inexacttype", PAIRS, shape=broadcast)
+define("RealDiv(x, y: T) -> z: T", "T: arithmetictype", PAIRS, shape=broadcast)
+define("FloorDiv(x, y: T) -> z: T", "T: arithmetictype", PAIRS, NotDifferentiable(), shape=broadcast)
+define("TruncateDiv(x, y: T) -> z: T", "T: arithmetictype", PAIRS, NotDifferentiable(), shape=broadcast)
+define("FloorMod(x, y: T) -> z: T", "T: realnumbertype", PAIRS, shape=broadcast)
+define(
+    "TruncateMod(x, y: T) -> z: T",
+    "T: {int32, int64, bfloat16, half, float, double}",
+    PAIRS,
+    shape=broadcast,
+)
+define(
+    "Mod(x, y: T) -> z: T", "T: {int32, int64, half, half, bfloat16, float, double}", PAIRS, shape=broadcast
+)

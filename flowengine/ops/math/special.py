@@ -1,4 +1,4 @@
-"""Special functions: error function, gamma and its relatives, Bessel functions."""
+"""Special functions: error function, gamma, Bessel functions, functions defined by integrals."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import Elementwise
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import broadcast, unchanged
+
+# Special functions: error function, gamma and its relatives, Bessel functions.
 
 define("Zeta(x, q: T) -> z: T", "T: {float, double}", shape=broadcast)
 define("Polygamma(a, x: T) -> z: T", "T: {float, double}", shape=broadcast)
@@ -35,3 +37,17 @@ def betainc(c: ShapeContext) -> Shapes:
     if result.rank == 0 and any(s.dims is None for s in known):
         return [UNKNOWN_SHAPE]
     return [result]
+
+
+# Bessel functions of order 0 and 1.
+
+define("BesselI0, BesselI1(x: T) -> y: T", "T: floattype", shape=unchanged)
+define("BesselJ0, BesselJ1(x: T) -> y: T", "T: floattype", shape=unchanged)
+define("BesselK0, BesselK0e, BesselK1, BesselK1e(x: T) -> y: T", "T: floattype", shape=unchanged)
+define("BesselY0, BesselY1(x: T) -> y: T", "T: floattype", shape=unchanged)
+
+
+# Functions defined by integrals, and quantiles of normal numbers.
+
+define("Erfinv, Ndtri(x: T) -> y: T", "T: floattype", shape=unchanged)
+define("Dawsn, Expint, FresnelCos, FresnelSin, Spence(x: T) -> y: T", "T: floattype", shape=unchanged)

@@ -1,10 +1,12 @@
-"""Elementwise functions of one tensor."""
+"""Elementwise functions of one tensor, and their gradients that are ops of their own."""
 
 from __future__ import annotations
 
 from flowengine.ir.traits import Droppable, Elementwise, NotDifferentiable
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import broadcast, unchanged
+from flowengine.ops.shape_functions import broadcast, merged, unchanged
+
+# Elementwise functions of one tensor.
 
 define(
     "Complex(real, imag: T) -> out: Tout",
@@ -62,3 +64,13 @@ define("Tan(x: T) -> y: T", "T: signedtype", Elementwise(), shape=unchanged)
 define("Tanh(x: T) -> y: T", "T: inexacttype", Elementwise(), shape=unchanged)
 define("Invert(x: T) -> y: T", "T: integertype", Elementwise(), NotDifferentiable(), shape=unchanged)
 define("PopulationCount(x: T) -> y: uint8", "T: integertype", NotDifferentiable(), shape=unchanged)
+
+
+# Gradients of elementwise functions that are ops of their own.
+
+define("InvGrad(y, dy: T) -> z: T", "T: inexacttype", Elementwise(), shape=merged)
+define("ReciprocalGrad(y, dy: T) -> z: T", "T: inexacttype", Elementwise(), shape=merged)
+define("RsqrtGrad(y, dy: T) -> z: T", "T: inexacttype", Elementwise(), shape=merged)
+define("SigmoidGrad(y, dy: T) -> z: T", "T: inexacttype", Elementwise(), shape=merged)
+define("SqrtGrad(y, dy: T) -> z: T", "T: inexacttype", Elementwise(), shape=merged)
+define("TanhGrad(y, dy: T) -> z: T", "T: inexacttype", Elementwise(), shape=merged)

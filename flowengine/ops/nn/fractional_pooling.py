@@ -5,7 +5,7 @@ from __future__ import annotations
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ops.nn.data_format import sizes_from
+from flowengine.ops.nn.convolution import sizes_from
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import add_dims, dims_of, of_rank, ranked, vector
 

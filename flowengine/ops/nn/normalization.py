@@ -7,7 +7,7 @@ from typing import Final
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import Droppable, NetworkLayer, Newer, Normalises, When
-from flowengine.ops.nn.data_format import join_layout, split_layout
+from flowengine.ops.nn.convolution import join_layout, split_layout
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import dims_of, merge, merge_dims, of_rank, ranked, replace_dim, vector
 

@@ -10,7 +10,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import Dimension, TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import Droppable, NetworkLayer
-from flowengine.ops.nn.data_format import join_layout, sizes_from, split_layout
+from flowengine.ops.nn.convolution import join_layout, sizes_from, split_layout
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import dims_of, of_rank, ranked, windowed
 

@@ -1,4 +1,4 @@
-"""The greatest elements of rows, and whether a target is among them."""
+"""The greatest elements of rows, and regression by rows that never rise."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from flowengine.ops.shape_functions import (
     replace_dim,
     vector,
 )
+
+# The greatest elements of rows, and whether a target is among them.
 
 
 @define(
@@ -68,3 +70,33 @@ def nth_element(c: ShapeContext) -> Shapes:
     if last is not None and position is not None and last <= position:
         raise InvalidArgumentError(f"input must have last dimension > n = {position} but is {last}")
     return [TensorShape(shape.dims[:-1])]
+
+
+# The greatest elements of rows, where an accelerator may miss some.
+
+
+@define(
+    "ApproxTopK(input: T) -> values: T, indices: int32",
+    "k: int >= 0; reduction_dimension: int = -1; recall_target: float = 0.95; is_max_k: bool = true",
+    "reduction_input_size_override: int = -1; aggregate_to_topk: bool = true; T: {half, bfloat16, float}",
+)
+def approximate(c: ShapeContext) -> Shapes:
+    shape = ranked_at_least(c, 0, 1)
+    axis = c.attrs["reduction_dimension"]
+    if shape.dims is None:
+        return [UNKNOWN_SHAPE, UNKNOWN_SHAPE]
+    if not -len(shape.dims) <= axis < len(shape.dims):
+        raise InvalidArgumentError(f"reduction_dimension {axis} is none of a shape of {shape}")
+    found = replace_dim(shape, axis, c.attrs["k"])
+    return [found, found]
+
+
+# Regression by rows that never rise.
+
+
+@define(
+    "IsotonicRegression(input: T) -> output: output_dtype, segments: int32",
+    "T: realnumbertype; output_dtype: {half, bfloat16, float, double} = float",
+)
+def isotonic(c: ShapeContext) -> Shapes:
+    return [c.input(0), c.input(0)]

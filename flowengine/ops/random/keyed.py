@@ -1,4 +1,4 @@
-"""Random tensors that are a function of a key and a counter, which other ops make of a seed."""
+"""Random tensors that are a function of a key and a counter, given or kept by a generator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from flowengine.core.shapes import SCALAR, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import check_scalars, merge_dims, ranked, unchanged
+from flowengine.ops.shape_functions import (
+    check_scalars,
+    fixed,
+    merge_dims,
+    ranked,
+    shape_from_input,
+    unchanged,
+)
+
+# Random tensors that are a function of a key and a counter, which other ops make of a seed.
 
 _SEED: Final = "Tseed: indextype = int64"
 _SHAPE: Final = "Tshape: indextype = int32"
@@ -76,4 +85,47 @@ def full_int(c: ShapeContext) -> Shapes:
 
 define(
     "StatelessShuffle(value: T, key, counter: uint64, alg: int32) -> output: T", "T: type", shape=unchanged
+)
+
+
+# Random numbers from a generator whose state is a variable.
+
+define(
+    "NonDeterministicInts(shape: shape_dtype) -> output: dtype",
+    "stateful; dtype, shape_dtype: type = int64",
+    NotDifferentiable(),
+    shape=shape_from_input(0),
+)
+define(
+    "StatefulStandardNormal(resource: resource, shape: shape_dtype) -> output: dtype",
+    "stateful; dtype: type = float; shape_dtype: type = int64",
+    NotDifferentiable(),
+    shape=shape_from_input(1),
+)
+define(
+    "StatefulStandardNormalV2, StatefulTruncatedNormal, "
+    "StatefulUniform(resource: resource, algorithm: int64, shape: shape_dtype) -> output: dtype",
+    "stateful; dtype: type = float; shape_dtype: type = int64",
+    NotDifferentiable(),
+    shape=shape_from_input(2),
+)
+define(
+    "StatefulUniformFullInt(resource: resource, algorithm: int64, shape: shape_dtype) -> output: dtype",
+    "stateful; dtype: type = uint64; shape_dtype: type = int64",
+    NotDifferentiable(),
+    shape=shape_from_input(2),
+)
+define(
+    "StatefulUniformInt(resource: resource, algorithm: int64, shape: shape_dtype, minval, maxval: dtype) "
+    "-> output: dtype",
+    "stateful; dtype, shape_dtype: type = int64",
+    NotDifferentiable(),
+    shape=shape_from_input(2),
+)
+define("RngSkip(resource: resource, algorithm, delta: int64)", "stateful", NotDifferentiable())
+define(
+    "RngReadAndSkip(resource: resource, alg: int32, delta: uint64) -> value: int64",
+    "stateful",
+    NotDifferentiable(),
+    shape=fixed([3]),
 )

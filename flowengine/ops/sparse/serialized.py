@@ -1,11 +1,13 @@
-"""Sparse tensors as strings or variants."""
+"""Sparse tensors as strings or variants, and maps that keep them."""
 
 from __future__ import annotations
 
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import MATRIX, VECTOR, fixed
+from flowengine.ops.shape_functions import MATRIX, VECTOR, fixed, scalars, vectors
+
+# Sparse tensors as strings or variants.
 
 
 @define(
@@ -38,4 +40,29 @@ define(
     "T: type; out_type: {string, variant} = string",
     NotDifferentiable(),
     shape=fixed([3]),
+)
+
+
+# Maps of sparse tensors.
+
+define(
+    "AddSparseToTensorsMap(sparse_indices: int64, sparse_values: T, sparse_shape: int64) "
+    "-> sparse_handle: int64",
+    "stateful; T: type; container, shared_name: string = ''",
+    NotDifferentiable(),
+    shape=scalars,
+)
+define(
+    "AddManySparseToTensorsMap(sparse_indices: int64, sparse_values: T, sparse_shape: int64) "
+    "-> sparse_handles: int64",
+    "stateful; T: type; container, shared_name: string = ''",
+    NotDifferentiable(),
+    shape=vectors,
+)
+define(
+    "TakeManySparseFromTensorsMap(sparse_handles: int64) "
+    "-> sparse_indices: int64, sparse_values: dtype, sparse_shape: int64",
+    "stateful; dtype: type; container, shared_name: string = ''",
+    NotDifferentiable(),
+    shape=of_unknown_rank,
 )

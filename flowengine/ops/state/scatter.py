@@ -1,4 +1,4 @@
-"""Updates of rows of variables."""
+"""Updates of rows and slices of variables."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import NotDifferentiable, Reads
 from flowengine.ops.array.gather import BAD_INDICES
-from flowengine.ops.array.scatter_values import check_scatter_nd
+from flowengine.ops.array.scatter import check_scatter_nd
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import prefix, ranked_at_least, suffix
+
+# Updates of rows of variables.
 
 #: Of arithmetic on rows, picked by index.
 ROWS: Final = "T: numbertype; Tindices: indextype; use_locking: bool = false"
@@ -134,5 +136,22 @@ define(
 define(
     "ResourceScatterUpdate(resource: resource, indices: Tindices, updates: dtype)",
     "stateful; dtype: type; Tindices: indextype",
+    NotDifferentiable(),
+)
+
+
+# The larger or the smaller of slices of variables and updates.
+
+define(
+    "ScatterNdMax, ScatterNdMin(ref: Ref(T), indices: Tindices, updates: T) -> output_ref: Ref(T)",
+    ROWS,
+    *BAD_INDICES,
+    NotDifferentiable(),
+    shape=scatter_nd_ref,
+)
+define(
+    "ResourceScatterNdMax, ResourceScatterNdMin(ref: resource, indices: Tindices, updates: T)",
+    "stateful; T: type; Tindices: indextype; use_locking: bool = true",
+    *BAD_INDICES,
     NotDifferentiable(),
 )

@@ -1,4 +1,4 @@
-"""Lookup tables."""
+"""Lookup tables, named or not."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import NotDifferentiable, Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import VECTOR, scalars, two_strings
+
+# Lookup tables.
 
 #: The handle is of a table.
 USES_TABLE: Final = Uses("table_handle")
@@ -151,4 +153,27 @@ define(
     "stateful; Tin: type",
     USES_TABLE,
     NotDifferentiable(),
+)
+
+
+# Lookup tables without a name, one for each run of the node.
+
+define(
+    "AnonymousHashTable, AnonymousMutableHashTable() -> table_handle: resource",
+    "stateful; key_dtype, value_dtype: type",
+    NotDifferentiable(),
+    shape=scalars,
+)
+define(
+    "AnonymousMutableHashTableOfTensors() -> table_handle: resource",
+    "stateful; key_dtype, value_dtype: type; value_shape: shape = []",
+    NotDifferentiable(),
+    shape=scalars,
+)
+define(
+    "AnonymousMutableDenseHashTable(empty_key, deleted_key: key_dtype) -> table_handle: resource",
+    "stateful; key_dtype, value_dtype: type",
+    "value_shape: shape = []; initial_num_buckets: int = 131072; max_load_factor: float = 0.8",
+    NotDifferentiable(),
+    shape=scalars,
 )

@@ -9,7 +9,7 @@ from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import HandleOf, Method, NotDifferentiable, OfOneStep, Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import VECTOR, check_scalars, ranked, scalars, two_strings, vector
-from flowengine.ops.state.stack import ELEMENT_SHAPE
+from flowengine.ops.state.resources import ELEMENT_SHAPE
 
 #: The handle is of an object that ends with the step.
 IN_STEP: Final = (Uses("handle"), OfOneStep())

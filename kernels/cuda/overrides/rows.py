@@ -17,7 +17,7 @@ from flowengine.kernels.common.indices import check_indices
 from flowengine.kernels.cuda import rows as kernels
 from flowengine.kernels.cuda.serving import dense, serves
 from flowengine.kernels.cuda.session_launcher import SessionLauncher
-from flowengine.kernels.state.resource_variables import check_dtype, existing
+from flowengine.kernels.state.variables import check_dtype, existing
 from flowengine.resources.variable import Variable
 
 _INDICES: Final = (int32, int64)

@@ -19,7 +19,7 @@ from flowengine.kernels.common.windows import windows
 from flowengine.kernels.cuda import elementwise, optimizers, pooling, rows, softmax, sources
 from flowengine.kernels.cuda.driver_launcher import DriverLauncher
 from flowengine.kernels.cuda.launching import KernelLaunch
-from flowengine.kernels.nn import softmax as on_cpu
+from flowengine.kernels.nn import activations as on_cpu
 from flowengine.kernels.nn.window_extremes import WindowReductions
 from tests.devices.fake_driver import FakeDriver
 from tests.kernels.cuda.closeness import floats

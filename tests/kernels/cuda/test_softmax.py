@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.cuda import softmax
-from flowengine.kernels.nn import softmax as on_cpu
+from flowengine.kernels.nn import activations as on_cpu
 from tests.kernels.cuda.closeness import FLOATS, Floats, floats, seeds, widened
 from tests.kernels.cuda.host_compiler import needs_compiler
 from tests.kernels.cuda.host_launcher import HostLauncher

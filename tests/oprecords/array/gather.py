@@ -1,4 +1,4 @@
-"""Rows picked by index."""
+"""Rows picked by index, and the beams of a beam search."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 
 from tests.oprecords.record import MOVED, OpRecord, Sample, bad, sample
 from tests.oprecords.scatters import at
+
+# Rows picked by index.
 
 _M = np.arange(12.0).reshape(4, 3) - 3
 _CUBE = np.arange(24.0).reshape(2, 3, 4)
@@ -24,7 +26,7 @@ def _gather(p: Any, i: Any, axis: Any = 0, *, batch_dims: int = 0) -> Any:
 
 _GATHERS = [sample(_M, [2, 0, 2]), sample(_M, [[1], [3]]), sample(_M, 1), sample(_M, np.zeros((0,)))]
 
-RECORDS: Final = [
+_OF_GATHER: Final = [
     OpRecord(
         "Gather",
         _GATHERS,
@@ -61,3 +63,37 @@ RECORDS: Final = [
         differentiable=True,
     ),
 ]
+
+
+# The beams of a beam search, read back from their last steps.
+
+
+def _gather_tree(steps: Any, parents: Any, lengths: Any, end: Any) -> Any:
+    """Follow each beam back from its last step; what comes after the first end is the end."""
+    times, batches, beams = steps.shape
+    result = np.full_like(steps, end)
+    for batch, beam in np.ndindex(batches, beams):
+        at = beam
+        for time in reversed(range(min(int(lengths[batch]), times))):
+            result[time, batch, beam] = steps[time, batch, at]
+            at = parents[time, batch, at]
+        ended = np.flatnonzero(result[:, batch, beam] == end)
+        if ended.size:
+            result[ended[0] :, batch, beam] = end
+    return result
+
+
+_STEPS = np.array([[[1, 2, 3]], [[4, 5, 6]], [[7, 8, 9]], [[-1, -1, -1]]])
+_PARENTS = np.array([[[0, 0, 0]], [[0, 1, 1]], [[2, 1, 2]], [[-1, -1, -1]]])
+
+_OF_GATHER_TREE: Final = [
+    OpRecord(
+        "GatherTree",
+        [sample(_STEPS, _PARENTS, [3], 10)],
+        _gather_tree,
+        [bad("InvalidArgumentError", "", _STEPS, _PARENTS[:2], [3], 10)],
+    ),
+]
+
+
+RECORDS: Final = [*_OF_GATHER, *_OF_GATHER_TREE]

@@ -1,4 +1,4 @@
-"""Boxes in images: crops, drawings, distorted samples."""
+"""Boxes in images: crops of them, and boxes drawn."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from tests.oprecords.record import OpRecord, bad, sample
+from tests.oprecords.record import OpRecord, Sample, bad, sample
+
+# Boxes in images: crops, drawings, distorted samples.
 
 _PICTURE = np.arange(24.0).reshape(1, 4, 3, 2) * 3 % 17
 
@@ -73,7 +75,7 @@ def _grad_boxes(grads: Any, image: Any, boxes: Any, which: Any) -> Any:
 _SLOPES: Final = np.arange(36.0).reshape(2, 3, 3, 2) % 7 - 2
 _TWO: Final = [[0.11, 0.07, 0.83, 0.9], [0.27, 0.53, 1.25, 0.71]]
 
-RECORDS: Final = [
+_OF_BOXES: Final = [
     OpRecord(
         "CropAndResize",
         [
@@ -121,3 +123,77 @@ RECORDS: Final = [
         loose=100,
     ),
 ]
+
+
+# Boxes drawn into images.
+
+_INKS: Final = [[1.0, 1.0, 0.0, 1.0], [0.0, 0.0, 1.0, 1.0], [1.0, 0.0, 0.0, 1.0]]
+
+
+def _is_line(box: Any, row: int, column: int, height: int, width: int) -> bool:
+    """Whether a pixel is on one of the sides of a box."""
+    top, left, bottom, right = (
+        int(np.trunc(np.float32(edge) * np.float32(size - 1)))
+        for edge, size in zip(box, (height, width) * 2, strict=True)
+    )
+    inside = top <= row <= bottom and left <= column <= right
+    return inside and (row in (top, bottom) or column in (left, right))
+
+
+def _drawn(images: Any, boxes: Any, colors: Any = None) -> Any:
+    out = images.copy()
+    _, height, width, depth = images.shape
+    inks = np.array(_INKS) if colors is None or not len(colors) else colors
+    for picture, own in zip(out, boxes, strict=True):
+        for index, box in enumerate(own):
+            ink = inks[index % len(inks)][:depth]
+            if depth == 1 and inks is not colors:
+                ink = [1.0]
+            for row in range(height):
+                for column in range(width):
+                    if _is_line(box, row, column, height, width):
+                        picture[row, column] = ink
+    return out
+
+
+_PICTURE_DRAWING: Final = np.linspace(0, 1, 5 * 6 * 3).reshape(1, 5, 6, 3)
+_BOXES: Final = [[[0.1, 0.1, 0.9, 0.7], [0.5, 0.3, 2.0, 0.8], [-0.6, -0.6, 0.3, 1.9]]]
+_NOWHERE: Final = [[[0.9, 0.1, 0.2, 0.7], [1.5, 0.0, 1.9, 0.5], [np.nan, 0.0, 0.5, 1e30]]]
+_INVALID: Final = "InvalidArgumentError"
+
+_OF_DRAWING: Final = [
+    OpRecord(
+        "DrawBoundingBoxes",
+        [
+            sample(_PICTURE_DRAWING, _BOXES),
+            sample(_PICTURE_DRAWING[..., :1], _BOXES),
+            sample(_PICTURE_DRAWING, np.zeros((1, 0, 4))),
+        ],
+        _drawn,
+        [
+            bad(_INVALID, "depth", np.zeros((1, 2, 2, 2)), _BOXES),
+            bad(_INVALID, "[3,4]", _PICTURE_DRAWING, _BOXES[0]),
+            bad(_INVALID, "batch", np.zeros((2, 2, 2, 3)), _BOXES),
+            bad(_INVALID, "rank", _PICTURE_DRAWING[0], _BOXES),
+        ],
+        dtypes={"T": ["float32", "float16"]},
+    ),
+    OpRecord(
+        "DrawBoundingBoxesV2",
+        [
+            sample(_PICTURE_DRAWING, _BOXES, [[0.5, 0.25, 0.75], [0.0, 1.0, 0.0]]),
+            sample(_PICTURE_DRAWING[..., :1], _BOXES, [[0.5, 0.25, 0.75]]),
+            sample(_PICTURE_DRAWING, _BOXES, np.zeros((0, 4))),
+            Sample((_PICTURE_DRAWING, _NOWHERE, [[0.5, 0.25, 0.75]]), {}, [_PICTURE_DRAWING]),
+        ],
+        _drawn,
+        [
+            bad(_INVALID, "[1,2]", _PICTURE_DRAWING, _BOXES, [[0.5, 0.25]]),
+            bad(_INVALID, "2-D", _PICTURE_DRAWING, _BOXES, [0.5]),
+        ],
+        dtypes={"T": ["float32", "float16"]},
+    ),
+]
+
+
+RECORDS: Final = [*_OF_BOXES, *_OF_DRAWING]

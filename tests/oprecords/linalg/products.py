@@ -1,4 +1,4 @@
-"""Products of matrices and of tensors along named axes."""
+"""Products of matrices, and sums of products along named axes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 from tests.oprecords.record import FLOATS, OpRecord, bad, sample
+
+# Products of matrices and of tensors along named axes.
 
 _CUBE = (np.arange(24).reshape(2, 3, 4) % 7) - 2.5
 
@@ -40,7 +42,7 @@ _STACKS = [
     sample(np.zeros((0, 2, 3)), np.zeros((0, 3, 1))),
 ]
 
-RECORDS: Final = [
+_OF_PRODUCTS: Final = [
     OpRecord(
         "MatMul",
         [*_PRODUCTS, *_EMPTY_PRODUCTS],
@@ -95,3 +97,81 @@ RECORDS: Final = [
         differentiable=True,
     ),
 ]
+
+
+# Sums of products along named axes.
+
+_A_EINSUM: Final = np.arange(6).reshape(2, 3) - 2.0
+_B_EINSUM: Final = np.arange(12).reshape(3, 4) / 2 - 2.0
+_CUBE_EINSUM: Final = (np.arange(24).reshape(2, 3, 4) % 7) - 2.0
+_DEEP: Final = (np.arange(36).reshape(3, 3, 2, 2) % 5) - 2.0
+
+
+def _einsum(inputs: Any, *, equation: bytes) -> Any:
+    left, _, right = equation.decode().partition("->")
+    letters = "".join(dict.fromkeys(right.replace(".", "")))
+    if len(letters) == len(right.replace(".", "")):
+        return np.einsum(equation.decode(), *inputs)
+    assert left.isalpha()
+    once = np.einsum(f"{left}->{letters}", *inputs)
+    sizes = dict(zip(letters, once.shape, strict=True))
+    result = np.zeros([sizes[letter] for letter in right], once.dtype)
+    for place in np.ndindex(*once.shape):
+        result[tuple(place[letters.index(letter)] for letter in right)] = once[place]
+    return result
+
+
+def _of(equation: str, *inputs: Any) -> Any:
+    return sample(list(inputs), equation=equation.encode(), N=len(inputs))
+
+
+def _bad(message: str, equation: str, *inputs: Any) -> Any:
+    return bad("InvalidArgumentError", message, list(inputs), equation=equation.encode(), N=len(inputs))
+
+
+_OF_EINSUM: Final = [
+    OpRecord(
+        "Einsum",
+        [
+            _of("ij,jk->ik", _A_EINSUM, _B_EINSUM),
+            _of("ij,jk->ki", _A_EINSUM, _B_EINSUM),
+            _of("ij,ij->", _A_EINSUM, _A_EINSUM),
+            _of("ij,ij->ij", _A_EINSUM, _A_EINSUM),
+            _of("ij,kl->kjil", _A_EINSUM, _B_EINSUM),
+            _of("bij,bjk->bik", _CUBE_EINSUM, _CUBE_EINSUM.swapaxes(1, 2)),
+            _of("bij,bjk->ikb", _CUBE_EINSUM, _CUBE_EINSUM.swapaxes(1, 2)),
+            _of("abc,cd->abd", _CUBE_EINSUM, _B_EINSUM.T),
+            _of("abc,bc->a", _CUBE_EINSUM, _B_EINSUM),
+            _of("...ij,jk->...ik", _CUBE_EINSUM, _B_EINSUM.T),
+            _of("...a,...a->...", _CUBE_EINSUM, _B_EINSUM),
+            _of("...,...->...", _CUBE_EINSUM, _B_EINSUM[:1]),
+            _of("a...,b...->ab...", _A_EINSUM, _B_EINSUM[:2, :3]),
+            _of("i...->...", _CUBE_EINSUM),
+            _of("ijk->k", _CUBE_EINSUM),
+            _of("ijk->kij", _CUBE_EINSUM),
+            _of("iijj->ij", _DEEP),
+            _of("iijj,jkk->ik", _DEEP, _DEEP[0, :2]),
+            _of("iijk->", _DEEP),
+            _of("ij->iji", _A_EINSUM),
+            _of("ij->ij", np.zeros((0, 3))),
+            _of("ij,jk->ik", np.zeros((2, 0)), np.zeros((0, 3))),
+            _of(",ij->ij", 3.0, _A_EINSUM),
+            _of(",->", 3.0, 2.0),
+        ],
+        _einsum,
+        [
+            _bad("ij,jk", "ij,jk", _A_EINSUM, _B_EINSUM),
+            _bad("2", "ij->i", _A_EINSUM, _B_EINSUM),
+            _bad("2", "ij,ik->jk", _A_EINSUM, _B_EINSUM),
+            _bad("3", "ii->i", _A_EINSUM),
+            _bad("3", "ijk->i", _A_EINSUM),
+            _bad("no ellipsis", "...i->i", _A_EINSUM),
+        ],
+        {"T": ("float32", "float64", "bfloat16", "float16", "int32", "int64", "complex64", "complex128")},
+        loose=8,
+        differentiable=True,
+    ),
+]
+
+
+RECORDS: Final = [*_OF_PRODUCTS, *_OF_EINSUM]

@@ -1,4 +1,4 @@
-"""Elementwise arithmetic of two tensors and more."""
+"""Elementwise arithmetic of two tensors and more, division and remainders."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any, Final
 import numpy as np
 
 from tests.oprecords.elementwise import PAIRS, POSITIVE_PAIRS, WITH_ZEROS, binary
-from tests.oprecords.record import REALS, OpRecord, Sample, bad, sample, strings
+from tests.oprecords.record import COMPLEX, FLOATS, REALS, OpRecord, Sample, bad, sample, strings
+
+# Elementwise arithmetic of two tensors and more.
 
 
 def _mul_no_nan(x: Any, y: Any) -> Any:
@@ -39,7 +41,7 @@ def _select(c: Any, t: Any, e: Any) -> Any:
 _BITS = [sample([5, 3, -1], [1, 6, 7]), sample([[12], [10]], 6), sample(np.zeros((0,)), 1)]
 _SHIFTS = [sample([1, 2, 3, -8], [0, 1, 2, 3]), sample(64, [0, 1, 2])]
 
-RECORDS: Final = [
+_OF_BINARY: Final = [
     binary(
         "Add",
         np.add,
@@ -127,3 +129,53 @@ RECORDS: Final = [
         differentiable=True,
     ),
 ]
+
+
+# Division and remainders.
+
+_NO_DIVISOR = bad("InvalidArgumentError", "zero", [1, 2], [1, 0], T="int32")
+_NO_DIVISOR_TRUNCATED = bad("InternalError", "zero", [1, 2], [1, 0], T="int32")
+
+
+def _truncated_div(x: Any, y: Any) -> Any:
+    if x.dtype.kind in "iu":
+        quotient = np.abs(x.astype(np.int64)) // np.abs(y.astype(np.int64))
+        return np.where((x < 0) != (y < 0), -quotient, quotient)
+    return np.trunc(x / y) if x.dtype.kind == "f" else x / y
+
+
+def _div(x: Any, y: Any) -> Any:
+    return _truncated_div(x, y) if x.dtype.kind in "iu" else x / y
+
+
+def _no_nan(x: Any, y: Any) -> Any:
+    return np.where(y == 0, 0, x / np.where(y == 0, 1, y))
+
+
+_OF_DIVISION: Final = [
+    binary("Div", _div, PAIRS, None, _NO_DIVISOR, loose=2),
+    binary("RealDiv", _div, PAIRS, (*FLOATS, *COMPLEX), loose=2),
+    binary(
+        "FloorDiv",
+        lambda x, y: x / y if x.dtype.kind == "c" else np.floor_divide(x, y),
+        PAIRS,
+        REALS[:-2],
+        _NO_DIVISOR,
+        differentiable=False,
+    ),
+    binary(
+        "TruncateDiv",
+        _truncated_div,
+        PAIRS,
+        ("int32", "int64", "int8", "int16", "uint8", "uint16"),
+        _NO_DIVISOR_TRUNCATED,
+        differentiable=False,
+    ),
+    binary("FloorMod", np.mod, PAIRS, None, _NO_DIVISOR),
+    binary("Mod", np.fmod, PAIRS, None, _NO_DIVISOR, differentiable=True),
+    binary("TruncateMod", np.fmod, PAIRS, None, _NO_DIVISOR_TRUNCATED, differentiable=True),
+    binary("DivNoNan", _no_nan, [*PAIRS, *WITH_ZEROS]),
+]
+
+
+RECORDS: Final = [*_OF_BINARY, *_OF_DIVISION]

@@ -1,4 +1,4 @@
-"""Elementwise functions of one tensor."""
+"""Elementwise functions of one tensor, and their gradients that are ops of their own."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from tests.oprecords.elementwise import unary
+from tests.oprecords.elementwise import SMALL_GRADS, gradient, unary
 from tests.oprecords.record import COMPLEX, OpRecord, Sample, sample
+
+# Elementwise functions of one tensor.
 
 POSITIVE = [sample(0.75), sample([0.25, 0.5, 1.0, 1.5, 2.5, 7.0, 100.0]), sample(np.zeros((0, 3)))]
 UNIT = [sample(0.5), sample([[-0.9, -0.5, 0.0], [0.25, 0.5, 0.9]]), sample(np.zeros(0))]
@@ -40,7 +42,7 @@ _PART_OPS: dict[str, Callable[..., Any]] = {
 _PARTS = [{"T": "complex64", "Tout": "float32"}, {"T": "complex128", "Tout": "float64"}]
 _ONES = [1.0, -1.0, 2.0, -4.0]
 
-RECORDS: Final = [
+_OF_UNARY: Final = [
     OpRecord(
         "Complex",
         [sample([1.0, -2.0], [0.5, 3.0]), sample(1.0, [2.0, 3.0])],
@@ -91,3 +93,20 @@ RECORDS: Final = [
     ],
     unary("Conj", np.conj, [sample([3 + 4j, -3j])], COMPLEX),
 ]
+
+
+# Gradients of elementwise functions that are ops of their own.
+
+_OF_GRADIENTS: Final = [
+    gradient("SigmoidGrad", lambda y, g: y * (1 - y) * g, SMALL_GRADS),
+    gradient("TanhGrad", lambda y, g: (1 - y**2) * g, SMALL_GRADS),
+    gradient("SqrtGrad", lambda y, g: g * 0.5 / np.conj(y), [sample([0.5, 2.0], [1.0, -3.0])]),
+    gradient(
+        "RsqrtGrad", lambda y, g: -0.5 * g * np.conj(y) ** 3, [sample([0.5, 2.0], [1.0, -3.0])], loose=3
+    ),
+    gradient("InvGrad", lambda y, g: -g * np.conj(y) ** 2, SMALL_GRADS),
+    gradient("ReciprocalGrad", lambda y, g: -g * np.conj(y) ** 2, SMALL_GRADS),
+]
+
+
+RECORDS: Final = [*_OF_UNARY, *_OF_GRADIENTS]

@@ -1,4 +1,4 @@
-"""Activations and their gradients, biases, the halved sum of squares."""
+"""Activations, biases, softmax and the cross entropies."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 
 from tests.oprecords.elementwise import ANYWHERE, SMALL_GRADS, gradient, unary
 from tests.oprecords.record import REALS, OpRecord, bad, sample
+
+# Activations and their gradients, biases, the halved sum of squares.
 
 
 def _selu(x: Any) -> Any:
@@ -31,7 +33,7 @@ def _bias_grad(g: Any, *, data_format: bytes) -> Any:
     return g.sum(tuple(i for i in range(g.ndim) if i != channel), dtype=g.dtype)
 
 
-RECORDS: Final = [
+_OF_ACTIVATIONS: Final = [
     unary("Relu", lambda x: np.maximum(x, 0), dtypes=REALS),
     unary("Relu6", lambda x: np.clip(x, 0, 6), [*ANYWHERE, sample([5.0, 6.0, 7.0])], REALS),
     unary("Elu", lambda x: np.where(x > 0, x, np.expm1(x))),
@@ -78,3 +80,69 @@ RECORDS: Final = [
         differentiable=True,
     ),
 ]
+
+
+# Softmax, its logarithm, and the cross entropies.
+
+
+def _softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def _log_softmax(x: Any) -> Any:
+    return x - x.max(-1, keepdims=True) - np.log(np.exp(x - x.max(-1, keepdims=True)).sum(-1, keepdims=True))
+
+
+def _cross_entropy(features: Any, labels: Any) -> tuple[Any, Any]:
+    features, labels = np.broadcast_arrays(features, labels)
+    return -(labels * _log_softmax(features)).sum(-1), _softmax(features) - labels
+
+
+def _sparse_cross_entropy(features: Any, labels: Any) -> tuple[Any, Any]:
+    return _cross_entropy(features, np.eye(features.shape[1])[labels])
+
+
+_SCORES = np.array([[1.0, -2.0, 0.5], [3.0, 0.0, -1.0]])
+_LABELS = np.array([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]])
+
+_OF_SOFTMAX: Final = [
+    OpRecord(
+        "Softmax",
+        [sample(_SCORES), sample(_SCORES[0]), sample(np.zeros((0, 3))), sample([[1000.0, 999.0]])],
+        lambda x: _softmax(x) if x.size else x,
+        [bad("InvalidArgumentError", "", 1.0)],
+        loose=2,
+        differentiable=True,
+    ),
+    OpRecord(
+        "LogSoftmax",
+        [sample(_SCORES), sample(np.zeros((0, 3))), sample([[1000.0, 999.0]])],
+        lambda x: _log_softmax(x) if x.size else x,
+        [bad("InvalidArgumentError", "", 1.0)],
+        loose=3,
+        differentiable=True,
+    ),
+    OpRecord(
+        "SoftmaxCrossEntropyWithLogits",
+        [sample(_SCORES, _LABELS), sample(_SCORES, _LABELS[:1])],
+        _cross_entropy,
+        [bad("InvalidArgumentError", "[2,3]", _SCORES, [[1.0, 2.0]])],
+        loose=3,
+        differentiable=True,
+    ),
+    OpRecord(
+        "SparseSoftmaxCrossEntropyWithLogits",
+        [sample(_SCORES, [2, 0])],
+        _sparse_cross_entropy,
+        [
+            bad("InvalidArgumentError", "7", _SCORES, [7, 0]),
+            bad("InvalidArgumentError", "[3]", _SCORES, [0, 1, 2]),
+        ],
+        loose=3,
+        differentiable=True,
+    ),
+]
+
+
+RECORDS: Final = [*_OF_ACTIVATIONS, *_OF_SOFTMAX]

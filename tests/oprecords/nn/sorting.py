@@ -1,4 +1,4 @@
-"""The greatest elements of rows, and whether a target is among them."""
+"""The greatest elements of rows, and regression by rows that never rise."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from tests.oprecords.record import OpRecord, bad, sample
+from tests.oprecords.record import OpRecord, bad, sample, told
+
+# The greatest elements of rows, and whether a target is among them.
 
 
 def _top_k(x: Any, k: Any) -> tuple[Any, Any]:
@@ -21,7 +23,7 @@ def _in_top_k(predictions: Any, targets: Any, k: Any) -> Any:
 
 _FEATURES = np.array([[0.1, 0.9, 0.3, 0.9], [0.7, 0.2, 0.2, 0.1]])
 
-RECORDS: Final = [
+_OF_SORTING: Final = [
     OpRecord(
         "TopKV2",
         [
@@ -73,3 +75,74 @@ RECORDS: Final = [
         ],
     ),
 ]
+
+
+# The greatest elements of rows, where an accelerator may miss some.
+
+_ROWS: Final = np.array([[1.0, 3, 2, -3], [5, -4, 0, 4], [4, 2, 1, 9]])
+_TIED: Final = np.array([1.0, 3, 2, 3])
+
+
+def _top(x: Any, *, k: int, reduction_dimension: int, is_max_k: bool) -> Any:
+    places = np.argsort(-x if is_max_k else x, axis=reduction_dimension, kind="stable")
+    places = np.take(places, range(k), reduction_dimension)
+    return np.take_along_axis(x, places, reduction_dimension), places
+
+
+_OF_APPROXIMATE: Final = [
+    OpRecord(
+        "ApproxTopK",
+        [
+            sample(_ROWS, k=2),
+            sample(_ROWS, k=0),
+            sample(_ROWS, k=2, is_max_k=False),
+            sample(_ROWS, k=3, reduction_dimension=0),
+            sample(_ROWS[None], k=2, reduction_dimension=-2, is_max_k=False),
+            sample(_TIED, k=1),
+            sample(_ROWS[0], k=2, aggregate_to_topk=False),
+        ],
+        _top,
+        [
+            bad("InvalidArgumentError", "k columns", _ROWS, k=9),
+            bad("InvalidArgumentError", "2", _ROWS, k=1, reduction_dimension=2),
+        ],
+        differentiable=True,
+    ),
+]
+
+
+# Regression by rows that never rise.
+
+
+def _regressed(x: Any) -> Any:
+    """By its greatest mean to the left, least to the right: the min-max formula."""
+    rows = x.reshape(-1, x.shape[-1]).astype(np.float64) if x.size else np.zeros((0, 0))
+    out = np.zeros(rows.shape)
+    for row, found in zip(rows, out, strict=True):
+        for i in range(len(row)):
+            found[i] = min(max(row[a : b + 1].mean() for b in range(i, len(row))) for a in range(i + 1))
+    segments = np.zeros(out.shape, int)
+    segments[:, 1:] = np.cumsum(~np.isclose(out[:, 1:], out[:, :-1]), axis=1)
+    return out.reshape(x.shape), segments.reshape(x.shape)
+
+
+_OF_ISOTONIC: Final = [
+    OpRecord(
+        "IsotonicRegression",
+        [
+            sample([[1.0, 3, 2, 4, 0]]),
+            sample([[3.0, 2, 1], [1, 2, 3]]),
+            sample([[[1.0, 3], [2, 4]]]),
+            told([1.0], [1.0, 0], {}),
+            sample([1.0, 2, 0, 5, -3, 1, -7]),
+            sample(np.zeros((0, 3))),
+            sample(np.zeros((2, 0))),
+        ],
+        _regressed,
+        dtypes={"T": ("float32", "int32", "float64", "bfloat16"), "output_dtype": ("float32", "float64")},
+        differentiable=True,
+    ),
+]
+
+
+RECORDS: Final = [*_OF_SORTING, *_OF_APPROXIMATE, *_OF_ISOTONIC]

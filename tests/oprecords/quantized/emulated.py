@@ -1,7 +1,4 @@
-"""Quantisation and its opposite in one: numbers rounded to those that so many bits could tell.
-
-What comes out is what TensorFlow gave for these inputs; codes are equal, numbers but for their last bits.
-"""
+"""Quantisation and its opposite in one, for inference and for training."""
 
 from __future__ import annotations
 
@@ -9,7 +6,11 @@ from typing import Final
 
 from tests.oprecords.record import OpRecord, bad, told
 
-RECORDS: Final = [
+# Quantisation and its opposite in one: numbers rounded to those that so many bits could tell.
+#
+# What comes out is what TensorFlow gave for these inputs; codes are equal, numbers but for their last bits.
+
+_OF_EMULATED: Final = [
     OpRecord(
         "QuantizeAndDequantize",
         [
@@ -220,3 +221,187 @@ RECORDS: Final = [
         ],
     ),
 ]
+
+
+# Quantisation and its opposite in one, for training, with gradients.
+#
+# What comes out is what TensorFlow gave for these inputs; codes are equal, numbers but for their last bits.
+
+_OF_FAKE: Final = [
+    OpRecord(
+        "FakeQuantWithMinMaxArgs",
+        [
+            told(
+                [[-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3]],
+                [[-6.0235295, -1.5058824, -0.23529412, 0.0, 0.5176471, 1.5058824, 2.3058825]],
+                {"min": -6.0, "max": 6.0},
+            ),
+            told(
+                [[-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3]],
+                [[0.0, 0.0, 0.0, 0.0, 0.34, 1.36, 2.38]],
+                {"min": -0.1, "max": 5.0, "num_bits": 4},
+            ),
+            told(
+                [[-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3]],
+                [[0.0, 0.0, 0.0, 0.0, 0.64285713, 1.6071428, 2.25]],
+                {"min": 0.5, "max": 5.0, "num_bits": 4, "narrow_range": True},
+            ),
+            told(
+                [[-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3]],
+                [[-4.0, -1.5058825, -0.2509804, 0.0, 0.0, 0.0, 0.0]],
+                {"min": -5.0, "max": -1.0},
+            ),
+        ],
+        bad=[
+            bad("InvalidArgumentError", "1.0 >= 0.0", [1.0], min=1.0, max=0.0),
+            bad("InvalidArgumentError", "num_bits", [1.0], num_bits=17),
+        ],
+    ),
+    OpRecord(
+        "FakeQuantWithMinMaxArgsGradient",
+        [
+            told(
+                [[1.0, -2.0, 3.0, 0.5, -0.25, 2.0, 4.0], [-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3]],
+                [[0.0, -2.0, 3.0, 0.5, -0.25, 2.0, 4.0]],
+                {"min": -6.0, "max": 6.0},
+            ),
+            told(
+                [[1.0, -2.0, 3.0, 0.5, -0.25, 2.0, 4.0], [-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3]],
+                [[0.0, -0.0, 0.0, 0.5, -0.25, 2.0, 4.0]],
+                {"min": -0.1, "max": 5.0, "num_bits": 4},
+            ),
+            told(
+                [[1.0, -2.0, 3.0, 0.5, -0.25, 2.0, 4.0], [-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3]],
+                [[0.0, -0.0, 0.0, 0.5, -0.25, 2.0, 4.0]],
+                {"min": 0.5, "max": 5.0, "num_bits": 4, "narrow_range": True},
+            ),
+            told(
+                [[1.0, -2.0, 3.0, 0.5, -0.25, 2.0, 4.0], [-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3]],
+                [[0.0, -2.0, 3.0, 0.5, -0.0, 0.0, 0.0]],
+                {"min": -5.0, "max": -1.0},
+            ),
+        ],
+        differentiable=True,
+        bad=[
+            bad("InvalidArgumentError", "", [1.0], [1.0, 2.0]),
+        ],
+    ),
+    OpRecord(
+        "FakeQuantWithMinMaxVars",
+        [
+            told(
+                [[-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3], -6.0, 6.0],
+                [[-6.0235295, -1.5058824, -0.23529412, 0.0, 0.5176471, 1.5058824, 2.3058825]],
+                {},
+            ),
+            told(
+                [[-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3], -0.1, 5.0],
+                [[0.0, 0.0, 0.0, 0.0, 0.34, 1.36, 2.38]],
+                {"num_bits": 4},
+            ),
+            told(
+                [[-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3], 0.5, 5.0],
+                [[0.0, 0.0, 0.0, 0.0, 0.64285713, 1.6071428, 2.25]],
+                {"num_bits": 4, "narrow_range": True},
+            ),
+            told(
+                [[-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3], -5.0, -1.0],
+                [[-4.0, -1.5058825, -0.2509804, 0.0, 0.0, 0.0, 0.0]],
+                {},
+            ),
+            told(
+                [[-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3], 0.0, 0.0],
+                [[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]],
+                {},
+            ),
+        ],
+        bad=[
+            bad("InvalidArgumentError", "num_bits", [1.0], 0.0, 1.0, num_bits=1),
+            bad("InvalidArgumentError", "", [1.0], [0.0], 1.0),
+        ],
+    ),
+    OpRecord(
+        "FakeQuantWithMinMaxVarsGradient",
+        [
+            told(
+                [
+                    [1.0, -2.0, 3.0, 0.5, -0.25, 2.0, 4.0],
+                    [-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3],
+                    -6.0,
+                    6.0,
+                ],
+                [[0.0, -2.0, 3.0, 0.5, -0.25, 2.0, 4.0], 1.0, 0.0],
+                {},
+            ),
+            told(
+                [
+                    [1.0, -2.0, 3.0, 0.5, -0.25, 2.0, 4.0],
+                    [-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3],
+                    -0.1,
+                    5.0,
+                ],
+                [[0.0, -0.0, 0.0, 0.5, -0.25, 2.0, 4.0], 2.0, 0.0],
+                {"num_bits": 4},
+            ),
+            told(
+                [[1.0, -2.0, 3.0, 0.5, -0.25, 2.0, 4.0], [-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3], 0.5, 5.0],
+                [[0.0, -0.0, 0.0, 0.5, -0.25, 2.0, 4.0], 2.0, 0.0],
+                {"num_bits": 4, "narrow_range": True},
+            ),
+            told(
+                [
+                    [1.0, -2.0, 3.0, 0.5, -0.25, 2.0, 4.0],
+                    [-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3],
+                    -5.0,
+                    -1.0,
+                ],
+                [[0.0, -2.0, 3.0, 0.5, -0.0, 0.0, 0.0], 1.0, 5.75],
+                {},
+            ),
+            told(
+                [[1.0, -2.0, 3.0, 0.5, -0.25, 2.0, 4.0], [-300.0, -1.5, -0.25, 0.0, 0.5, 1.5, 2.3], 0.0, 0.0],
+                [[1.0, -2.0, 3.0, 0.5, -0.25, 2.0, 4.0], 0.0, 0.0],
+                {},
+            ),
+        ],
+        differentiable=True,
+        bad=[
+            bad("InvalidArgumentError", "", [1.0], [1.0, 2.0], 0.0, 1.0),
+        ],
+    ),
+    OpRecord(
+        "FakeQuantWithMinMaxVarsPerChannel",
+        [
+            told(
+                [[[-3.0, -0.5, 2.0], [0.3, 7.0, -1.0]], [-1.0, 0.0, 0.0], [1.0, 5.0, 0.0]],
+                [[[-0.9960785, 0.0, 0.0], [0.29803923, 5.0, 0.0]]],
+                {},
+            ),
+        ],
+        bad=[
+            bad("InvalidArgumentError", "", [1.0, 2.0], [0.0], [1.0]),
+        ],
+    ),
+    OpRecord(
+        "FakeQuantWithMinMaxVarsPerChannelGradient",
+        [
+            told(
+                [
+                    [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]],
+                    [[-3.0, -0.5, 2.0], [0.3, 7.0, -1.0]],
+                    [-1.0, 0.0, 0.0],
+                    [1.0, 5.0, 0.0],
+                ],
+                [[[0.0, 0.0, 3.0], [4.0, 0.0, 6.0]], [1.0, 2.0, 0.0], [0.0, 5.0, 0.0]],
+                {},
+            ),
+        ],
+        differentiable=True,
+        bad=[
+            bad("InvalidArgumentError", "", [[1.0, 2.0]], [[1.0, 2.0]], [0.0], [1.0]),
+        ],
+    ),
+]
+
+
+RECORDS: Final = [*_OF_EMULATED, *_OF_FAKE]

@@ -1,4 +1,4 @@
-"""Products and sums of a sparse matrix and a dense one, beside those of two dense ones."""
+"""Products and sums of sparse matrices, by entries or by rows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 from tests.oprecords.record import COMPLEX, HALVES, NUMBERS, OpRecord, bad, sample
+
+# Products and sums of a sparse matrix and a dense one, beside those of two dense ones.
 
 _A: Final = ([[2, 1], [0, 0], [2, 3], [2, 1]], [1.0, 2.0, -3.0, 4.0], [3, 4])
 _B: Final = np.arange(8.0).reshape(4, 2) - 3
@@ -34,7 +36,7 @@ def _add(indices: Any, values: Any, shape: Any, b: Any) -> Any:
     return out
 
 
-RECORDS: Final = [
+_OF_PRODUCTS: Final = [
     OpRecord(
         "SparseTensorDenseMatMul",
         [
@@ -77,3 +79,18 @@ RECORDS: Final = [
         differentiable=True,
     ),
 ]
+
+
+# Sparse matrices by rows: products, sums, orders and factors.
+
+#: {why they have no record: ops}
+
+
+RECORDS: Final = [*_OF_PRODUCTS]
+
+EXCUSED: Final = {
+    "a variant is what another op makes or reads: tests/kernels/test_sparse_matrices.py": """
+        SparseMatrixAdd SparseMatrixMatMul SparseMatrixMul SparseMatrixOrderingAMD
+        SparseMatrixSparseCholesky SparseMatrixSparseMatMul
+    """,
+}

@@ -1,4 +1,4 @@
-"""Updates of rows of variables."""
+"""Updates of rows and slices of variables."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 
 from tests.oprecords.record import MOVED, OpRecord, bad, sample
 from tests.oprecords.scatters import at, scattered, scattered_nd
+
+# Updates of rows of variables.
 
 _M = np.arange(12.0).reshape(4, 3) - 3
 _ROWS = [
@@ -58,7 +60,7 @@ def _scatters() -> list[OpRecord]:
     return found
 
 
-RECORDS: Final = [
+_OF_SCATTER: Final = [
     OpRecord(
         "ResourceGather",
         [sample(_M, [2, 0])],
@@ -75,3 +77,29 @@ RECORDS: Final = [
     ),
     *_scatters(),
 ]
+
+
+# The larger or the smaller of slices of variables and updates.
+
+_M_SCATTER_EXTREMES = np.arange(12.0).reshape(4, 3) - 3
+_SAMPLES: Final = [
+    sample(_M_SCATTER_EXTREMES, [[2, 1], [0, 0], [2, 1]], [5.0, -7.0, 6.0]),
+    sample(_M_SCATTER_EXTREMES, [[3], [1]], [[4.0, 50.0, -6.0], [0.0, -1.0, 2.0]]),
+]
+_BAD: Final = [bad("InvalidArgumentError", "4", _M_SCATTER_EXTREMES, [[4, 0]], [1.0])]
+
+_OF_SCATTER_EXTREMES: Final = [
+    OpRecord(
+        prefix + name,
+        _SAMPLES,
+        scattered_nd(ufunc),
+        _BAD,
+        {"T": ("float32", "float64", "float16", "int32")},
+        updates=True,
+    )
+    for name, ufunc in (("Max", np.maximum), ("Min", np.minimum))
+    for prefix in ("ScatterNd", "ResourceScatterNd")
+]
+
+
+RECORDS: Final = [*_OF_SCATTER, *_OF_SCATTER_EXTREMES]

@@ -7,7 +7,7 @@ from typing import Any
 from flowengine.ir.tensorproto import VariantData
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.data.dataset_graphs import graph_of
-from flowengine.kernels.data.saving import dataset_of_graph
+from flowengine.kernels.data.inspecting import dataset_of_graph
 from flowengine.resources.container import StepContainer
 from flowengine.resources.data.dataset import DatasetValue
 from flowengine.resources.data.state_coding import decode_state, encode_state
