@@ -12,16 +12,20 @@ from flowengine.ir.graph import Node, NodeGraph
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
-    from flowengine.ir.functions import FunctionLibrary
+    from flowengine.ir.functions import FunctionLibrary, UnknownOp
 
 
 @dataclass(frozen=True, slots=True)
 class CalledFunction:
-    """A function with the attributes of a call. Where `body` cannot be made, `fault` says why."""
+    """A function with the attributes of a call. Where `body` cannot be made, `fault` says why.
+
+    unknown   the nodes of a body that cannot be made, and of those that it leads to, whose op is not known
+    """
 
     name: str
     body: NodeGraph | None
     fault: str = ""
+    unknown: tuple[UnknownOp, ...] = ()
 
 
 def library_of(graph: Graph) -> FunctionLibrary | None:
@@ -48,7 +52,8 @@ def called(graph: Graph) -> list[CalledFunction]:
             try:
                 body = library.instantiate(function.name, function.attrs).graph
             except OpError as error:
-                found[key] = CalledFunction(function.name, None, error.message)
+                unknown = tuple(library.unknown_ops([function.name]))
+                found[key] = CalledFunction(function.name, None, str(error), unknown)
             else:
                 found[key] = CalledFunction(function.name, body)
                 waiting.append(body)

@@ -262,9 +262,13 @@ def ops_without_kernel(graph: Graph, functions: Sequence[CalledFunction]) -> dic
             calls = node.op in SERVED_BY_ENGINE or (library is not None and node.op in library)
             if not calls and not _is_served(registry, node):
                 missing[node.op] = missing.get(node.op, 0) + 1
-    for each in functions:
-        if each.body is None:
+    unmade = [each for each in functions if each.body is None]
+    for each in unmade:
+        if not each.unknown:
             missing[each.name] = missing.get(each.name, 0) + 1
+    # Two functions that cannot be made may lead to the same third.
+    for unknown in dict.fromkeys(unknown for each in unmade for unknown in each.unknown):
+        missing[unknown.op] = missing.get(unknown.op, 0) + 1
     return dict(sorted(missing.items()))
 
 

@@ -83,6 +83,8 @@ class CallWriter:
     def _alive(self, port: OutputPort) -> str:
         """A node that is live when a value is; beside a resource, for none waits for that elsewhere."""
         source = self.graph[port.node]
+        if source.op_def is None:
+            return port.node  # nobody knows its outputs
         if source.op not in SWITCH_OPS and source.output_types[port.slot].base is not dtypes.resource:
             return port.node
         name: str = self.ops.Identity(Tensor(self.graph, *port), name=self.prefix + "alive").node_name

@@ -7,20 +7,65 @@ body it returns is an ordinary graph whose arguments are `_Arg` nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.ir.argdef import ArgDef
 from flowengine.ir.attrs import AttrValue
 from flowengine.ir.attrvalue import decode_attr, encode_attr
-from flowengine.ir.graph import NodeGraph, OutputPort
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.graphdef import graph_from_def
 from flowengine.ir.names import ARGUMENT
 from flowengine.ir.opdef import OpDef, OpRegistry
 from flowengine.ir.opdefproto import op_def_from_proto
 from flowengine.ir.proto import AttrValue as AttrValueProto
 from flowengine.ir.proto import FunctionDef, FunctionDefLibrary, GraphDef, NodeDef
+
+#: How many ops an error names beside the first.
+_NAMED_MAX: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownOp:
+    """A node whose op has no definition; `function` is "" for a node of the graph itself."""
+
+    op: str
+    node: str
+    function: str = ""
+
+    @property
+    def place(self) -> str:
+        """The node, and the function that it belongs to."""
+        return f"node '{self.node}'" + (f" of function '{self.function}'" if self.function else "")
+
+
+def unknown_nodes(nodes: Iterable[Node], function: str = "") -> list[UnknownOp]:
+    """List the nodes of a graph, or of a function's body, whose op has no definition."""
+    return [UnknownOp(node.op, node.name, function) for node in nodes if node.op_def is None]
+
+
+def unregistered(found: Iterable[UnknownOp]) -> NotFoundError:
+    """Return the error for these nodes, of which there is at least one: it names each op once, at a node.
+
+    The error is located at the first node, and its `missing_op` is that node's op.
+    """
+    by_op: dict[str, UnknownOp] = {}
+    for each in found:
+        by_op.setdefault(each.op, each)
+    first, *others = by_op.values()
+    text = f"Op type not registered '{first.op}'"
+    if first.function:
+        text += f" (in function '{first.function}')"
+    if others:
+        named = [f"'{each.op}' at {each.place}" for each in others[:_NAMED_MAX]]
+        more = len(others) - len(named)
+        text += f"; nor are {', '.join(named)}" + (f" and {more} more ops" if more else "")
+    error = NotFoundError(text)
+    error.missing_op = first.op
+    error.locate(node_name=first.node, op_type=first.op)
+    return error
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +124,46 @@ class FunctionLibrary:
     def instantiate(self, name: str, attrs: Mapping[str, AttrValue]) -> FunctionBody:
         """The body for these attributes.
 
-        Raises NotFoundError for an unknown function, InvalidArgumentError for a body that is not legal
-        or an attribute that is missing.
+        Raises NotFoundError for an unknown function, and with `missing_op` where the body needs outputs of an
+        op that has no definition; InvalidArgumentError for a body that is not legal or an attribute that is
+        missing.
         """
         function = self._function(name)
         return _Instantiation(function, attrs, self, self._producer).make()
+
+    def unknown_ops(self, names: Iterable[str]) -> list[UnknownOp]:
+        """List the nodes whose op has no definition, in these functions and in all that they lead to."""
+        found: list[UnknownOp] = []
+        waiting, seen = list(dict.fromkeys(names)), set(names)
+        while waiting:
+            function = self._functions.get(waiting.pop(0))
+            for node in () if function is None else function.node_def:
+                if self.op_def(node.op) is None:
+                    assert function is not None
+                    found.append(UnknownOp(node.op, node.name, function.signature.name))
+                for name in _named_functions(node):
+                    if name not in seen:
+                        seen.add(name)
+                        waiting.append(name)
+        return found
 
     def op_def(self, op: str) -> OpDef | None:
         """The definition of an op of the registry, or of a function used as one."""
         if op in self._functions and op not in self.registry:
             return self.signature(op)
         return self.registry.find(op)
+
+
+def _named_functions(node: NodeDef) -> Iterator[str]:
+    """The functions that a node may call: those that its attributes name, and its op, if that is one."""
+    yield node.op
+    for value in node.attr.values():
+        kind = value.WhichOneof("value")
+        if kind == "func":
+            yield value.func.name
+        elif kind == "list":
+            for each in value.list.func:
+                yield each.name
 
 
 class _Instantiation:
@@ -112,6 +186,8 @@ class _Instantiation:
         self.arguments: dict[str, list[str]] = {}
         #: {node: {output argument: (first slot, number of slots)}}
         self.outputs: dict[str, dict[str, tuple[int, int]]] = {}
+        #: Nodes whose op has no definition, so that nobody knows their outputs.
+        self.opaque: set[str] = set()
 
     def make(self) -> FunctionBody:
         self._add_arguments()
@@ -124,6 +200,8 @@ class _Instantiation:
             for arg in self.signature.outputs
             for node, slot in self._places(self._returned(arg))
         ]
+        if any(graph[port.node].op_def is None for port in results if port.node in graph):
+            raise self._lacking_ops()
         targets = [node for node in self.function.control_ret.values() if node in graph]
         targets += [
             node.name
@@ -164,7 +242,9 @@ class _Instantiation:
             proto.attr[key].CopyFrom(self._substitute(value))
         op_def = self.library.op_def(original.op)
         slots: dict[str, tuple[int, int]] = {}
-        if op_def is not None:
+        if op_def is None:
+            self.opaque.add(original.name)
+        else:
             attrs = op_def.with_defaults({k: decode_attr(v) for k, v in proto.attr.items()})
             first = 0
             for arg in op_def.outputs:
@@ -226,11 +306,16 @@ class _Instantiation:
         if not output or output.isdigit():
             return [(name, int(output or 0))]
         if output not in slots:
+            if name in self.opaque:
+                raise self._lacking_ops()
             return self._unknown(text)
         first, count = slots[output]
         if index:
             return [(name, first + int(index))] if int(index) < count else self._unknown(text)
         return [(name, first + offset) for offset in range(count)]
+
+    def _lacking_ops(self) -> NotFoundError:
+        return unregistered(self.library.unknown_ops([self.signature.name]))
 
     def _unknown(self, text: str) -> list[tuple[str, int]]:
         raise InvalidArgumentError(f"function '{self.signature.name}' uses '{text}', which it does not have")

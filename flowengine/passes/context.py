@@ -27,6 +27,7 @@ class PassContext:
                type and the shape that they declare
     registry   the ops that bodies of functions are made of; None leaves all calls as they are
     memory_bytes_max   what folding may make in all, where a step's memory is limited
+    function   the function whose body the graph is; "" for a graph of its own
     """
 
     feeds: tuple[OutputPort, ...] = ()
@@ -41,6 +42,7 @@ class PassContext:
     fold_batch_norms: bool = False
     memory_bytes_max: int | None = None
     registry: OpRegistry | None = None
+    function: str = ""
 
 
 @dataclass(slots=True)

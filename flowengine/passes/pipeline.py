@@ -33,6 +33,7 @@ from flowengine.passes.simplify.large_constants import refuse_large_constants
 from flowengine.passes.simplify.prune import prune
 from flowengine.passes.simplify.relax_controls import relax_controls
 from flowengine.passes.simplify.skip_identities import pass_over
+from flowengine.passes.simplify.unknown_ops import refuse_unknown_ops
 from flowengine.passes.simplify.unused import drop_unused_gradients
 
 #: A pass gives a graph, or makes it in pieces where that takes long.
@@ -84,6 +85,8 @@ _REQUEST: Final[tuple[tuple[str, Pass, Callable[[PassContext], bool]], ...]] = (
     ("open_calls", _open_calls, lambda context: context.registry is not None),
     # Everything after this is linear in what a step runs, not in what the user's graph holds.
     ("prune", prune, lambda context: True),
+    # Calls were looked into before they were opened.
+    ("refuse_unknown_ops", refuse_unknown_ops, lambda context: True),
     # Before anything is computed of what cannot be.
     ("refuse_contradictions", refusing_contradictions, lambda context: True),
     # Before anybody asks a constant for its value.

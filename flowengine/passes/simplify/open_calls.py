@@ -42,6 +42,7 @@ from flowengine.ir.traits import Constant, Fed, GivesVariable
 from flowengine.kernels.registry import Kernel
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify.prune import prune
+from flowengine.passes.simplify.unknown_ops import refuse_unknown_ops
 
 #: Nodes that a graph may have with its calls open; few models have more, and planning takes its time.
 NODES_MAX: Final = 10_000
@@ -56,11 +57,12 @@ _CALM: Final = (Constant, GivesVariable, Fed)
 def open_calls(graph: NodeGraph, context: PassContext) -> NodeGraph:
     """The graph with calls opened; the same graph where there is none to open.
 
-    A body that cannot be made leaves its call: who makes the call tells what is wrong with it.
+    A body that cannot be made leaves its call: who makes the call tells what is wrong with it. Raises
+    NotFoundError with `missing_op` where the step cannot do without an op that has no definition.
     """
     if graph.library is None or context.registry is None:
         return graph
-    running = prune(graph, context)
+    running = refuse_unknown_ops(prune(graph, context), context)
     library = FunctionLibrary(graph.library, context.registry, graph.producer)
     if not any(node.op in LOWERED_OPS or node.op == REMOTE_CALL or node.op in library for node in running):
         return graph

@@ -121,6 +121,7 @@ class FunctionTable:
                 fetches=body.results,
                 targets=body.targets,
                 declared=tuple(body.graph[port.node] for port in body.arguments),
+                function=function.name,
             )
             yield
             self._under_way.add(key)
