@@ -35,6 +35,18 @@ class GraphSource:
     meta: Any = None
     saved: SavedGraph | None = None
 
+    @property
+    def hidden(self) -> frozenset[str]:
+        """The nodes with which the engine saves, restores and initializes: nobody runs them by name."""
+        if self.meta is None:
+            return frozenset()
+        saver = self.meta.saver_def
+        names = {saver.filename_tensor_name, saver.save_tensor_name, saver.restore_op_name}
+        found = {name.removeprefix("^").partition(":")[0] for name in names if name}
+        if self.saved is not None and self.saved.initializing is not None:
+            found.add(self.saved.initializing)
+        return frozenset(found)
+
 
 def load_graph(path: str, tags: Sequence[str] = ()) -> GraphSource:
     """The graph in a GraphDef or MetaGraphDef file (binary or text) or a SavedModel directory.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +14,7 @@ from flowengine.cli.failure import printable
 from flowengine.cli.function_bodies import CalledFunction, called
 from flowengine.cli.graphs import load_graph
 from flowengine.cli.imports import import_option
+from flowengine.cli.models.likely import likely_outputs
 from flowengine.cli.overview import TensorFacts, VariableFacts
 from flowengine.cli.results import dumps
 from flowengine.cli.sandbox.running import boxable
@@ -50,7 +52,8 @@ GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def command(graph: str, tags: tuple[str, ...], every: bool, as_json: bool, debug: bool) -> None:
     loaded = load_graph(graph, tags)
-    document = examine(loaded.graph, None if loaded.saved is None else saved_variables(loaded.saved))
+    known = None if loaded.saved is None else saved_variables(loaded.saved)
+    document = examine(loaded.graph, known, loaded.hidden)
     document["signatures"] = {name: _signature(each) for name, each in loaded.signatures.items()}
     shown = None if every else _SHOWN
     click.echo(dumps(document) if as_json else readable(graph, document, shown), nl=False)
@@ -69,10 +72,13 @@ def saved_variables(saved: SavedGraph) -> list[VariableFacts] | None:
     ]
 
 
-def examine(graph: Graph, known: list[VariableFacts] | None = None) -> dict[str, Any]:
+def examine(
+    graph: Graph, known: list[VariableFacts] | None = None, hidden: Collection[str] = ()
+) -> dict[str, Any]:
     """What the verb shows of the graph itself, as JSON can hold it.
 
-    known   its variables; None for those that its nodes are
+    known    its variables; None for those that its nodes are
+    hidden   nodes that are no placeholders and outputs to anybody, such as a saver's
     """
     variables = overview.variables(graph) if known is None else known
     functions = called(graph)
@@ -83,8 +89,8 @@ def examine(graph: Graph, known: list[VariableFacts] | None = None) -> dict[str,
         "nodes": len(graph),
         "producer": graph.producer,
         "ops": overview.op_counts(graph),
-        "placeholders": [_facts(each) for each in overview.placeholders(graph)],
-        "outputs": [_facts(each) for each in overview.likely_outputs(graph)],
+        "placeholders": [_facts(each) for each in overview.placeholders(graph, hidden)],
+        "outputs": [_facts(each) for each in likely_outputs(graph, hidden=hidden)],
         "variables": [_facts(each) for each in variables],
         "parameters": {
             "total": in_variables + floats,

@@ -9,7 +9,9 @@ import click
 from flowengine.cli.failure import USAGE, CommandError
 from flowengine.cli.graphs import check_node, find_port, load_graph
 from flowengine.cli.imports import import_option
-from flowengine.cli.overview import likely_outputs, placeholders
+from flowengine.cli.models.likely import proposed
+from flowengine.cli.models.signatures import called_signature
+from flowengine.cli.overview import placeholders
 from flowengine.cli.placement import config_of, placement_options
 from flowengine.cli.sandbox.running import boxable
 
@@ -22,7 +24,8 @@ Show what a step of GRAPH would run: the nodes left after the passes, and what t
 
 GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory, or - for standard input.
 Nothing runs, so --feed only names a tensor. Without --feed every placeholder is fed; without --fetch and
---target the likely outputs are fetched.
+--target the likely outputs are fetched. A SavedModel is planned as its default signature calls it, or as
+--signature does; the names of the signature's inputs and outputs are understood.
 """
 
 
@@ -32,6 +35,8 @@ Nothing runs, so --feed only names a tensor. Without --feed every placeholder is
 @click.option("-x", "--feed", "feeds", multiple=True, metavar="NAME", help="A tensor that the step is fed.")
 @click.option("-y", "--fetch", "fetches", multiple=True, metavar="NAME", help="A tensor that the step gives.")
 @click.option("-t", "--target", "targets", multiple=True, metavar="NODE", help="A node that the step runs.")
+@click.option("--signature", metavar="NAME", help="Plan a call of this signature of an exported graph.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Which graph of a SavedModel.")
 @click.option("--source", is_flag=True, help="Print the Python that a hot plan is turned into.")
 @click.option("--dot", is_flag=True, help="Print a drawing for Graphviz.")
 @click.option("--placement", is_flag=True, help="Print the device of each node and why it is there.")
@@ -43,6 +48,8 @@ def command(
     feeds: tuple[str, ...],
     fetches: tuple[str, ...],
     targets: tuple[str, ...],
+    signature: str | None,
+    tags: tuple[str, ...],
     source: bool,
     dot: bool,
     placement: bool,
@@ -54,16 +61,22 @@ def command(
     if source + dot + placement > 1:
         raise CommandError("--source, --dot and --placement are three ways to print; choose one", USAGE)
     config = config_of(device_counts, places, soft)
-    loaded = load_graph(graph).graph
+    given = load_graph(graph, tags)
+    loaded = given.graph
+    call = called_signature(given, signature, is_wanted=True, asks_by_name=bool(fetches or targets))
     for each in targets:
         check_node(loaded, each, USAGE, "--target")
-    fed = [str(find_port(loaded, each.partition("=")[0], USAGE, "--feed", is_fed=True)) for each in feeds]
-    fetched = [str(find_port(loaded, each, USAGE, "--fetch")) for each in fetches]
+    names = [call.input(each.partition("=")[0], loaded) for each in feeds]
+    fed = [str(find_port(loaded, each, USAGE, "--feed", is_fed=True)) for each in names]
+    wanted = fetches or (tuple(call.outputs) if call.facts else ())
+    fetched = [str(find_port(loaded, call.output(each), USAGE, "--fetch")) for each in wanted]
     if not (fetched or targets):
-        fetched = [each.name for each in likely_outputs(loaded)]
+        fetched = [each.name for each in proposed(loaded, given.hidden)]
         if not fetched:
             raise CommandError("the graph has no likely output: name one with --fetch or --target", USAGE)
-    fed = fed or [each.name for each in placeholders(loaded) if each.name not in fetched]
+    if call.facts is not None:
+        fed = fed or list(call.inputs.values())
+    fed = fed or [each.name for each in placeholders(loaded, given.hidden) if each.name not in fetched]
     click.echo(explained(loaded, fed, fetched, targets, config, source=source, dot=dot, placement=placement))
 
 

@@ -15,9 +15,10 @@ from flowengine.cli.graphs import GraphSource, check_node, find_port, load_graph
 from flowengine.cli.images import ImageOptions
 from flowengine.cli.imports import import_option
 from flowengine.cli.interrupt import Interrupt
+from flowengine.cli.models.likely import likely_predictions, proposed
 from flowengine.cli.models.restoring import remedied, restoration_of
 from flowengine.cli.models.signatures import CalledSignature, called_signature, told
-from flowengine.cli.overview import dtype_of, likely_outputs, likely_predictions, placeholders, shape_of
+from flowengine.cli.overview import dtype_of, placeholders, shape_of
 from flowengine.cli.placement import config_of, placement_options
 from flowengine.cli.sandbox.running import boxable
 from flowengine.cli.sources import ValueTarget, cast, check_shape, read_archive, read_source
@@ -304,7 +305,7 @@ def _refuse_to_run_nothing(
     given = [f"--feed {each}" for each in feeds] + [f"--init {each}" for each in inits]
     given += [] if output is None else [f"--output {output}"]
     if given:
-        likely = ", ".join(f"--fetch {each.node}" for each in likely_outputs(graph)[:3])
+        likely = ", ".join(f"--fetch {each.node}" for each in proposed(graph)[:3])
         hint = f", such as {likely}" if likely else ""
         raise CommandError(
             f"{given[0]}: nothing is asked for: add --fetch NAME or --target NODE{hint}", USAGE
@@ -409,8 +410,8 @@ def how_to_go_on(source: GraphSource, path: str) -> str:
     if source.saved is not None and source.signatures:
         lines = [f"{printable(path)}: {len(graph)} nodes", *told(source.signatures, path, _SHOWN)]
         return "\n".join(lines) + "\n"
-    wanted = placeholders(graph)
-    given = likely_outputs(graph, by_products=False) or likely_outputs(graph)
+    wanted = placeholders(graph, source.hidden)
+    given = proposed(graph, source.hidden)
     lines = [f"{printable(path)}: {len(graph)} nodes"]
     for title, facts in (("placeholders", wanted), ("likely outputs", given)):
         lines.append(f"{title}:" if facts else f"{title}: none")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import flowengine as fe
-from flowengine.cli.overview import likely_outputs, likely_predictions
+from flowengine.cli.models.likely import likely_outputs, likely_predictions
 from flowengine.graphs.graph import Graph
 
 

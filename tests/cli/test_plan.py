@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 import flowengine as fe
 from flowengine.cli import failure
 from flowengine.cli.main import main
+from flowengine.saved_model import read_saved_model
 
 Output = pytest.CaptureFixture[str]
 
@@ -58,3 +61,27 @@ def test_wrong_names_are_wrong_usage(linear: str, capsys: Output) -> None:
     assert "did you mean product" in capsys.readouterr().err
     assert main(["plan", linear, "--target", "nobody"]) == failure.USAGE
     assert main(["plan", linear, "--source", "--dot"]) == failure.USAGE
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> str:
+    """A SavedModel of TensorFlow 2, with nodes that save and restore beside its signatures."""
+    with zipfile.ZipFile(Path(__file__).parents[1] / "saved_model" / "recorded" / "module.zip") as packed:
+        packed.extractall(tmp_path)
+    return str(tmp_path)
+
+
+def test_a_saved_model_is_planned_as_its_signature_calls_it(exported: str, capsys: Output) -> None:
+    model = read_saved_model(exported)
+    name, facts = next((name, facts) for name, facts in model.signatures.items() if facts.inputs)
+    assert main(["plan", exported, "--signature", name]) == 0
+    shown = capsys.readouterr().out
+    assert "SaveV2" not in shown
+    assert "RestoreV2" not in shown
+    (first, *_) = facts.inputs
+    (output, *_) = facts.outputs
+    named = ["--signature", name, "--feed", first, "--fetch", output]
+    assert main(["plan", exported, *named]) == 0
+    assert main(["plan", exported, "--tag", "nothing"]) == failure.UNREADABLE_GRAPH
+    assert main(["plan", exported, "--signature", "nothing"]) == failure.USAGE
+    assert "--signature nothing: there is no such signature" in capsys.readouterr().err

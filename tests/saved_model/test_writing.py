@@ -15,7 +15,7 @@ import trio
 
 import flowengine as fe
 from flowengine.cli.main import main
-from flowengine.cli.overview import likely_outputs
+from flowengine.cli.models.likely import likely_outputs
 from flowengine.core.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError
 from flowengine.ir.graphfile import load_saved_model
 
