@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from flowengine.cli.failure import UNREADABLE_GRAPH, USAGE, CommandError
 from flowengine.cli.models.wrong_paths import SAVED_MODEL, file_told, folder_told, missing_told
+from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.names import parse_tensor_name
 from flowengine.ir.graph import OutputPort
+from flowengine.ir.traits import GivesVariable
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
@@ -134,6 +136,22 @@ def find_port(graph: Graph, text: str, code: int, what: str, *, is_fed: bool = F
             code,
         )
     return port
+
+
+def value_at(graph: Graph, port: OutputPort) -> str:
+    """The tensor to fetch for an output: a resource variable's value rather than its handle.
+
+    Where nothing in the graph reads the variable, the graph grows by a node that does.
+    """
+    node = graph[port.node]
+    variable = node.trait(GivesVariable)
+    if variable is None or node.output_types[port.slot].is_ref:
+        return str(port)
+    from flowengine.graphs.reading import readers_of, value_of
+
+    dtype = node.attrs[variable.dtype]
+    assert isinstance(dtype, DType)
+    return value_of(graph, node.name, dtype, readers_of(graph))
 
 
 def check_node(graph: Graph, name: str, code: int, what: str) -> None:

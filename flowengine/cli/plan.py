@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from flowengine.cli.failure import USAGE, CommandError
-from flowengine.cli.graphs import check_node, find_port, load_graph
+from flowengine.cli.graphs import check_node, find_port, load_graph, value_at
 from flowengine.cli.imports import import_option
 from flowengine.cli.models.likely import proposed
 from flowengine.cli.models.signatures import called_signature
@@ -69,7 +69,7 @@ def command(
     names = [call.input(each.partition("=")[0], loaded) for each in feeds]
     fed = [str(find_port(loaded, each, USAGE, "--feed", is_fed=True)) for each in names]
     wanted = fetches or (tuple(call.outputs) if call.facts else ())
-    fetched = [str(find_port(loaded, call.output(each), USAGE, "--fetch")) for each in wanted]
+    fetched = [value_at(loaded, find_port(loaded, call.output(each), USAGE, "--fetch")) for each in wanted]
     if not (fetched or targets):
         fetched = [each.name for each in proposed(loaded, given.hidden)]
         if not fetched:

@@ -47,7 +47,7 @@ async def run_recovering(
         async def step(session: Session, number: int) -> Any:
             progress.done = number
             values = await session.run(job.fetches, job.feeds, targets=job.targets, options=options)
-            report.values = dict(zip(job.fetches, values, strict=True))
+            report.values = dict(zip(job.names or job.fetches, values, strict=True))
             report.steps += 1
             progress.advance(report.values)
 

@@ -11,7 +11,7 @@ import click
 from flowengine.cli import results
 from flowengine.cli.clusterfile import target_at
 from flowengine.cli.failure import BAD_FEED, USAGE, CommandError, printable
-from flowengine.cli.graphs import GraphSource, check_node, find_port, load_graph
+from flowengine.cli.graphs import GraphSource, check_node, find_port, load_graph, value_at
 from flowengine.cli.images import ImageOptions
 from flowengine.cli.imports import import_option
 from flowengine.cli.interrupt import Interrupt
@@ -230,13 +230,18 @@ def command(
     call.complete(fed)
     may_look = not (inits or targets or at)
     restoration = None if training else restoration_of(source, graph, restore, may_look=may_look)
-    ports = [str(find_port(loaded, call.output(each), USAGE, "--fetch")) for each in names]
-    shown = [name if name in call.outputs else port for name, port in zip(names, ports, strict=True)]
+    asked = [find_port(loaded, call.output(each), USAGE, "--fetch") for each in names]
+    shown = [name if name in call.outputs else str(port) for name, port in zip(names, asked, strict=True)]
+    after = [find_port(loaded, call.output(each), USAGE, "--final") for each in finals]
+    after_shown = [
+        name if name in call.outputs else str(port) for name, port in zip(finals, after, strict=True)
+    ]
     job = Invocation(
         graph=loaded,
-        fetches=ports,
+        fetches=[value_at(loaded, port) for port in asked],
         names=shown,
-        finals=[str(find_port(loaded, each, USAGE, "--final")) for each in finals],
+        finals=[value_at(loaded, port) for port in after],
+        final_names=after_shown,
         targets=_nodes(loaded, targets, "--target"),
         inits=_nodes(loaded, inits, "--init"),
         feeds=fed,

@@ -41,6 +41,8 @@ class Invocation:
     restoration: Restoration | None = None
     #: What the fetches are called where they are shown; their own names where it is empty.
     names: list[str] = field(default_factory=list)
+    #: The same of the final ones.
+    final_names: list[str] = field(default_factory=list)
     #: Whether the values go into a file: then an interrupted run makes its final fetches all the same.
     keeps: bool = False
 
@@ -150,7 +152,7 @@ async def _repeat(session: Session, job: Invocation, report: RunReport, options:
 async def _fetch_finals(session: Session, job: Invocation, report: RunReport, options: RunOptions) -> None:
     if job.finals:
         values = await session.run(job.finals, job.feeds, options=options)
-        report.finals = dict(zip(job.finals, values, strict=True))
+        report.finals = dict(zip(job.final_names or job.finals, values, strict=True))
 
 
 def percentiles(latencies_ms: Sequence[float]) -> dict[str, float]:

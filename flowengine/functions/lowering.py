@@ -12,6 +12,7 @@ function from within itself stays a call.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
@@ -30,6 +31,9 @@ from flowengine.ir.graph import Node, OutputPort
 from flowengine.ir.marks import SEGMENT
 from flowengine.ir.names import CALL_OPS, CASE_OPS, FOR_OP, IF_OPS, WHILE_OPS
 
+#: The attribute with the name of a gradient that replaces the op's own.
+GRADIENT_NAME: Final = "_gradient_op_type"
+_MADE_UP: Final = re.compile(rb"(Stateful)?PartitionedCall-\d+")
 #: Calls that can be lowered, beside functions used as ops.
 LOWERED_OPS: Final = CALL_OPS | IF_OPS | CASE_OPS | WHILE_OPS | {FOR_OP}
 
@@ -38,14 +42,23 @@ class CallLowering:
     """Lowers calls in one graph.
 
     own       the functions whose body the graph is
-    to_run    whether it is to be run: then a function with a gradient of its own is code like any other, and
-              the code of a call keeps the order of the call's effects
+    to_run    whether it is to be run: then the code of a call keeps the order of the call's effects
+    keeps_gradients   whether a call with a gradient of its own stays a call, for the gradient to be found; by
+                      default unless the graph is to be run
     """
 
-    def __init__(self, graph: Graph, own: frozenset[str] = frozenset(), *, to_run: bool = False) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        own: frozenset[str] = frozenset(),
+        *,
+        to_run: bool = False,
+        keeps_gradients: bool | None = None,
+    ) -> None:
         self.graph = graph
         self._own = own
         self._to_run = to_run
+        self._keeps_gradients = not to_run if keeps_gradients is None else keeps_gradients
         self.library = FunctionLibrary(graph.library, graph.registry, graph.producer)
         #: Of all the calls.
         self.bodies = FunctionBodies(self.library)
@@ -57,7 +70,7 @@ class CallLowering:
         functions = self.functions_of(node)
         within = self.within(node)
         return bool(functions) and not any(
-            each.name in within or (not self._to_run and self.library.gradient_of(each.name) is not None)
+            each.name in within or (self._keeps_gradients and self.library.gradient_of(each.name) is not None)
             for each in functions
         )
 
@@ -73,7 +86,7 @@ class CallLowering:
         """The functions that a call names; none if it is no call that can be lowered."""
         if node.op in self.library:
             return [FuncAttr(node.op, node.attrs)]
-        if node.op not in LOWERED_OPS or ("_gradient_op_type" in node.attrs and not self._to_run):
+        if node.op not in LOWERED_OPS or (self._keeps_gradients and has_own_gradient(node)):
             return []
         return functions_in(node)
 
@@ -111,6 +124,16 @@ class CallLowering:
         if node.op == FOR_OP:
             return write_count(writer, is_anchored)
         return writer.plain(self.functions_of(node)[0], is_anchored)
+
+
+def has_own_gradient(node: Node) -> bool:
+    """Whether a node names a gradient that somebody has written for it.
+
+    TensorFlow 2.0 to 2.3 mark every call of a traced function with a name that they make up, such as
+    `PartitionedCall-42`. Behind it is the gradient of the body, which the body has as well.
+    """
+    name = node.attrs.get(GRADIENT_NAME)
+    return isinstance(name, bytes) and not (node.op in CALL_OPS and _MADE_UP.fullmatch(name))
 
 
 def called_on(graph: Graph, node: Node, device: str) -> Node:

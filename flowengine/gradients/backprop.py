@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from typing import TypeAlias
 
 from flowengine.core.names import tensor_name
+from flowengine.functions.lowering import GRADIENT_NAME, has_own_gradient
 from flowengine.gradients.aggregate import aggregate
 from flowengine.gradients.conditionals import lifted
 from flowengine.gradients.control_structure import ALWAYS, FoundLoop, Guard
@@ -221,8 +222,8 @@ class Sweep:
 
     def _rule(self, node: Node) -> GradientRule | None:
         """How a node is differentiated; None if its gradient is absent whatever comes."""
-        override = node.attrs.get("_gradient_op_type")
-        if isinstance(override, bytes):
+        override = node.attrs.get(GRADIENT_NAME)
+        if isinstance(override, bytes) and has_own_gradient(node):
             rule = find(override.decode())
             if rule is None:
                 name = override.decode()

@@ -96,7 +96,7 @@ def _opened(part: Graph, graph: Graph, names: Sequence[str]) -> Graph:
     """The part with the bodies of its calls in the place of the calls, and again without what none needs."""
     if graph.library is None:
         return part
-    lowering = CallLowering(part)
+    lowering = CallLowering(part, keeps_gradients=False)
     found = True
     while found:
         found = False

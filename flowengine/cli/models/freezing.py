@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from flowengine.cli.failure import USAGE, CommandError
-from flowengine.cli.graphs import check_node, find_port, load_graph
+from flowengine.cli.graphs import check_node, find_port, load_graph, value_at
 from flowengine.cli.imports import import_option
 from flowengine.cli.models.restoring import Restoration, restoration_of
 from flowengine.cli.models.signatures import called_signature
@@ -50,7 +50,7 @@ def command(
     names = [call.output(each) for each in fetches or tuple(call.outputs)]
     if not names:
         raise CommandError("name what is wanted: --fetch NAME", USAGE)
-    ports = [str(find_port(source.graph, each, USAGE, "--fetch")) for each in names]
+    ports = [value_at(source.graph, find_port(source.graph, each, USAGE, "--fetch")) for each in names]
     for node in inits:
         check_node(source.graph, node, USAGE, "--init")
     restoration = restoration_of(source, graph, restore, may_look=not inits)

@@ -142,7 +142,7 @@ class _Outputs:
         return bool(self.derived and self.reached) and node.name not in self.reached
 
     def _losses(self) -> list[str]:
-        """What is minimized, the outermost first; the tensors that are no scalars only if there are no others."""
+        """What is minimized, the outermost first; larger tensors only if there are no scalars."""
         found = dict.fromkeys(self._last_differentiated())
         for node in self.graph:
             if _LOSS.fullmatch(node.name.rpartition("/")[2]) and self._is_output(node):
