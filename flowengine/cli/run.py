@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from flowengine.cli import results
 from flowengine.cli.clusterfile import target_at
-from flowengine.cli.failure import BAD_FEED, USAGE, CommandError, printable
+from flowengine.cli.failure import USAGE, CommandError, printable
 from flowengine.cli.graphs import GraphSource, check_node, find_port, load_graph, value_at
 from flowengine.cli.images import ImageOptions
 from flowengine.cli.imports import import_option
 from flowengine.cli.interrupt import Interrupt
-from flowengine.cli.models.likely import likely_predictions, proposed
+from flowengine.cli.models.feeds import read_feeds
+from flowengine.cli.models.proposals import how_to_go_on, refuse_to_run_nothing
 from flowengine.cli.models.restoring import remedied, restoration_of
-from flowengine.cli.models.signatures import CalledSignature, called_signature, told
-from flowengine.cli.overview import dtype_of, placeholders, shape_of
+from flowengine.cli.models.signatures import CalledSignature, called_signature
+from flowengine.cli.models.starting import starting
 from flowengine.cli.placement import config_of, placement_options
 from flowengine.cli.sandbox.running import boxable
-from flowengine.cli.sources import ValueTarget, cast, check_shape, read_archive, read_source
 from flowengine.cli.steps import Invocation, RunReport, percentiles, run_job
 from flowengine.cli.training import MetaFacts, RunCheckpoints, facts_of
 from flowengine.core.errors import FailedPreconditionError
@@ -29,8 +30,7 @@ from flowengine.core.errors import FailedPreconditionError
 if TYPE_CHECKING:
     from flowengine.cli.labels import Labels
     from flowengine.graphs.graph import Graph
-
-_SHOWN: Final = 12
+    from flowengine.ir.graph import OutputPort
 
 HELP: Final = """\
 Run steps of GRAPH and print what they fetch.
@@ -198,14 +198,8 @@ def command(
     log_device_placement: bool,
     debug: bool,
 ) -> None:
-    if (graph is None) == (meta is None):
-        raise CommandError("name one graph: GRAPH or --meta FILE", USAGE)
-    if checkpoint is None and (save_every or resume or recover):
-        raise CommandError("--save-every, --resume and --recover need --checkpoint DIR", USAGE)
-    graph = graph if meta is None else meta
-    assert graph is not None
-    if checkpoint is not None and restore is not None:
-        raise CommandError("--restore only reads, --checkpoint goes on from its own directory", USAGE)
+    graph = _named_graph(graph, meta)
+    _check_checkpoints(checkpoint, restore, asks=bool(save_every or resume or recover))
     _check_standard_input(graph, feeds)
     if output is not None:
         results.check_output(output, len(finals or fetches))
@@ -221,29 +215,33 @@ def command(
         training = RunCheckpoints(checkpoint, save_every or 0, resume or recover, facts, recovers=recover)
         training.prepare()
     if not (asks_by_name or targets or call.facts):
-        _refuse_to_run_nothing(loaded, feeds, inits, output)
+        refuse_to_run_nothing(loaded, feeds, inits, output)
         click.echo(how_to_go_on(source, graph), nl=False)
         return
     images = ImageOptions(image_size, image_scale, image_offset)
     names = fetches or (tuple(call.outputs) if call.facts else ())
-    fed = _read_feeds(loaded, feeds, images, call)
+    fed = read_feeds(loaded, feeds, images, call)
     call.complete(fed)
+    asked, shown = _ports(loaded, names, call, "--fetch")
+    after, after_shown = _ports(loaded, finals, call, "--final")
+    nodes, inits = _nodes(loaded, targets, "--target"), tuple(_nodes(loaded, inits, "--init"))
     may_look = not (inits or targets or at)
     restoration = None if training else restoration_of(source, graph, restore, may_look=may_look)
-    asked = [find_port(loaded, call.output(each), USAGE, "--fetch") for each in names]
-    shown = [name if name in call.outputs else str(port) for name, port in zip(names, asked, strict=True)]
-    after = [find_port(loaded, call.output(each), USAGE, "--final") for each in finals]
-    after_shown = [
-        name if name in call.outputs else str(port) for name, port in zip(finals, after, strict=True)
-    ]
+    wanted = [*(port.node for port in (*asked, *after)), *nodes]
+    starters = starting(loaded, wanted, inits, fed, facts_of(source.meta, loaded).tables)
+    if training is not None:
+        training.facts = replace(training.facts, local=[*training.facts.local, *starters])
+    elif restoration is not None:
+        restoration = replace(restoration, starters=tuple(starters))
     job = Invocation(
         graph=loaded,
         fetches=[value_at(loaded, port) for port in asked],
         names=shown,
         finals=[value_at(loaded, port) for port in after],
         final_names=after_shown,
-        targets=_nodes(loaded, targets, "--target"),
-        inits=_nodes(loaded, inits, "--init"),
+        targets=nodes,
+        inits=list(inits),
+        starters=starters,
         feeds=fed,
         steps=steps,
         every=every or 0,
@@ -257,6 +255,22 @@ def command(
     )
     report = _reported(job, source, graph, output, ctx.obj["interrupt"])
     _show(report, job, output, as_json, chosen)
+
+
+def _named_graph(graph: str | None, meta: str | None) -> str:
+    """The one path that the command line names; CommandError for none and for two."""
+    named = meta if graph is None else graph
+    if named is None or (graph is not None and meta is not None):
+        raise CommandError("name one graph: GRAPH or --meta FILE", USAGE)
+    return named
+
+
+def _check_checkpoints(checkpoint: str | None, restore: str | None, *, asks: bool) -> None:
+    """CommandError where options of checkpoints do not fit together."""
+    if checkpoint is None and asks:
+        raise CommandError("--save-every, --resume and --recover need --checkpoint DIR", USAGE)
+    if checkpoint is not None and restore is not None:
+        raise CommandError("--restore only reads, --checkpoint goes on from its own directory", USAGE)
 
 
 def _reported(
@@ -303,54 +317,19 @@ def _trained_by(facts: MetaFacts) -> tuple[str, ...]:
     return tuple(facts.train)
 
 
-def _refuse_to_run_nothing(
-    graph: Graph, feeds: Sequence[str], inits: Sequence[str], output: str | None
-) -> None:
-    """CommandError where options ask for steps, but none says what a step is for."""
-    given = [f"--feed {each}" for each in feeds] + [f"--init {each}" for each in inits]
-    given += [] if output is None else [f"--output {output}"]
-    if given:
-        likely = ", ".join(f"--fetch {each.node}" for each in proposed(graph)[:3])
-        hint = f", such as {likely}" if likely else ""
-        raise CommandError(
-            f"{given[0]}: nothing is asked for: add --fetch NAME or --target NODE{hint}", USAGE
-        )
+def _ports(
+    graph: Graph, names: Sequence[str], call: CalledSignature, what: str
+) -> tuple[list[OutputPort], list[str]]:
+    """The outputs that names stand for, and what each is called where it is shown."""
+    ports = [find_port(graph, call.output(each), USAGE, what) for each in names]
+    shown = [name if name in call.outputs else str(port) for name, port in zip(names, ports, strict=True)]
+    return ports, shown
 
 
 def _nodes(graph: Graph, names: Sequence[str], what: str) -> list[str]:
     for name in names:
         check_node(graph, name, USAGE, what)
     return list(names)
-
-
-def _read_feeds(
-    graph: Graph, feeds: Sequence[str], images: ImageOptions, call: CalledSignature
-) -> dict[str, Any]:
-    """{tensor name: value} of all `--feed` options, whose names may be those of a signature's inputs."""
-    read: dict[str, Any] = {}
-    for text in feeds:
-        name, equals, source = text.partition("=")
-        if equals:
-            wanted = _wanted(graph, call, name)
-            pairs = [(wanted, read_source(source, wanted, images))]
-        elif text.lower().endswith(".npz"):
-            pairs = [
-                (wanted := _wanted(graph, call, key), check_shape(cast(value, wanted), wanted))
-                for key, value in read_archive(text).items()
-            ]
-        else:
-            raise CommandError(f"--feed {text}: write NAME=SOURCE, such as x=3.5, or a file x.npz", USAGE)
-        for wanted, value in pairs:
-            if wanted.name in read:
-                raise CommandError(f"--feed {wanted.label or wanted.name}: it is fed twice", BAD_FEED)
-            read[wanted.name] = value
-    return read
-
-
-def _wanted(graph: Graph, call: CalledSignature, name: str) -> ValueTarget:
-    port = find_port(graph, call.input(name, graph), BAD_FEED, "--feed", is_fed=True)
-    label = name if name in call.inputs else ""
-    return ValueTarget(str(port), dtype_of(graph, port), shape_of(graph, port), label)
 
 
 def _keep(report: RunReport, job: Invocation, output: str | None) -> None:
@@ -407,28 +386,3 @@ def _document(report: RunReport, job: Invocation, values: dict[str, Any]) -> dic
 
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
-
-
-def how_to_go_on(source: GraphSource, path: str) -> str:
-    """What a graph takes and gives, by signatures or else by likely names, and a command that uses them."""
-    graph = source.graph
-    if source.saved is not None and source.signatures:
-        lines = [f"{printable(path)}: {len(graph)} nodes", *told(source.signatures, path, _SHOWN)]
-        return "\n".join(lines) + "\n"
-    wanted = placeholders(graph, source.hidden)
-    given = proposed(graph, source.hidden)
-    lines = [f"{printable(path)}: {len(graph)} nodes"]
-    for title, facts in (("placeholders", wanted), ("likely outputs", given)):
-        lines.append(f"{title}:" if facts else f"{title}: none")
-        lines += [f"  {printable(each.name)}  {each.dtype} {each.shape}" for each in facts[:_SHOWN]]
-        if len(facts) > _SHOWN:
-            lines.append(f"  and {len(facts) - _SHOWN} more: flowengine inspect {printable(path)}")
-    parts = [f"flowengine run {printable(path)}"]
-    parts += [f"--feed {printable(each.node)}=SOURCE" for each in wanted[:3]]
-    parts += [f"--fetch {printable(each.node)}" for each in given[:1]]
-    if given:
-        lines += ["to go on:", "  " + " ".join(parts)]
-        for prediction, needed in likely_predictions(graph)[:1]:
-            parts = [parts[0], *(f"--feed {printable(name)}=SOURCE" for name in needed[:3])]
-            lines.append(f"  {' '.join(parts)} --fetch {printable(prediction.node)}")
-    return "\n".join(lines) + "\n"

@@ -43,6 +43,8 @@ class Invocation:
     names: list[str] = field(default_factory=list)
     #: The same of the final ones.
     final_names: list[str] = field(default_factory=list)
+    #: Begin iterators and fill tables that the steps use, where nothing else does.
+    starters: list[str] = field(default_factory=list)
     #: Whether the values go into a file: then an interrupted run makes its final fetches all the same.
     keeps: bool = False
 
@@ -102,7 +104,7 @@ async def _run_steps(job: Invocation, report: RunReport, interrupt: Interrupt) -
         try:
             if job.training is None:
                 if job.restoration is None:
-                    await initialize(job.inits)
+                    await initialize((*job.inits, *job.starters))
                 else:
                     await job.restoration.restore(session, initialize, job.inits)
                 await _train(session, job, report, options)

@@ -27,6 +27,7 @@ class MetaFacts:
 
     content        the MetaGraphDef itself
     initializers   of the variables that are saved; `local`: of the others, and of tables
+    tables         the initializers of tables, which are among the `local` ones
     train          what a training step runs
     global_step    the variable that counts steps, or None
     runners        whether there are queues to be filled beside the steps
@@ -35,6 +36,7 @@ class MetaFacts:
     content: Any = None
     initializers: list[str] = field(default_factory=list)
     local: list[str] = field(default_factory=list)
+    tables: list[str] = field(default_factory=list)
     train: list[str] = field(default_factory=list)
     global_step: str | None = None
     runners: bool = False
@@ -153,12 +155,14 @@ def facts_of(meta: Any, graph: Graph) -> MetaFacts:
     def initializers(key: str) -> list[str]:
         return [_node(variable.initializer_name) for variable in variables(key)]
 
+    tables = [_node(each) for each in names("table_initializer")]
     counters = [_node(each) for each in names("global_step")]
     counters += [_node(variable.variable_name) for variable in variables("global_step")]
     return MetaFacts(
         content=meta,
         initializers=[_node(each) for each in names("init_op")] or initializers("variables"),
-        local=initializers("local_variables") + [_node(each) for each in names("table_initializer")],
+        local=initializers("local_variables") + tables,
+        tables=tables,
         train=[_node(each) for each in names("train_op")],
         global_step=_counter(graph, counters),
         runners="queue_runners" in meta.collection_def,

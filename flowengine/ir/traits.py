@@ -277,6 +277,10 @@ class Uses(OfInputs, init=False):
     """These inputs refer to no variable: to a queue, a table, a reader, a stack, an iterator."""
 
 
+class Starts(OfInputs, init=False):
+    """It fills the objects that these inputs refer to, which nothing can use before: tables, iterators."""
+
+
 class Names(OfInputs, init=False):
     """These inputs are plain strings that name an object, as references and resources do."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ import flowengine as fe
 from flowengine.ir.names import CALL_OPS
 
 
-def squared(mark: bytes, op: str = "StatefulPartitionedCall") -> tuple[fe.Graph, fe.Tensor, fe.Variable]:
+def squared(mark: bytes, op: str = "StatefulPartitionedCall") -> tuple[fe.Graph, fe.Tensor, Any]:
     """`y`, a marked call of a function that squares w (3) times x, its x and w."""
     graph = fe.Graph()
 

@@ -183,7 +183,7 @@ class _Outputs:
             yield from self._sums(last) or last
 
     def _sums(self, names: list[str]) -> list[str]:
-        """The first node that comes of several: adding up scalars leaves nothing in the scope of gradients."""
+        """The first node that comes of several: sums of scalars leave nothing in the scope of gradients."""
         if len(names) < 2:
             return []
         reached = {name: 1 << number for number, name in enumerate(names)}

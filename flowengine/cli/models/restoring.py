@@ -9,10 +9,11 @@ import os
 import re
 import shlex
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from flowengine.cli.failure import STEP_ERROR, UNREADABLE_GRAPH, CommandError
+from flowengine.cli.models.starting import handles_of, starters_of
 from flowengine.cli.training import facts_of
 from flowengine.core.errors import FailedPreconditionError, NotFoundError, OpError
 from flowengine.ir.traits import GivesVariable
@@ -32,11 +33,13 @@ class Restoration:
     source       the graph
     checkpoint   the prefix; None where a SavedModel brings its own
     is_found     whether nobody named it: then it may lack what the graph has
+    starters     nodes that begin iterators and fill tables, which no checkpoint holds
     """
 
     source: GraphSource
     checkpoint: str | None
     is_found: bool = False
+    starters: tuple[str, ...] = ()
 
     async def restore(
         self,
@@ -58,8 +61,13 @@ class Restoration:
             text = f"{type(error).__name__}: {error.message}"
             raise CommandError(f"cannot restore from {where}: {text}", UNREADABLE_GRAPH) from error
 
-        if self.source.saved is None and self.source.meta is not None:
-            await initialize(facts_of(self.source.meta, self.source.graph).unrestored(session.graph))
+        if self.source.saved is None:
+            facts = facts_of(self.source.meta, self.source.graph)
+            await initialize(
+                replace(facts, local=_once(facts.local, self.starters)).unrestored(session.graph)
+            )
+        else:
+            await initialize(self.starters)
 
     async def _restore(self, session: Session, *, is_partial: bool) -> None:
         if self.source.saved is not None:
@@ -81,6 +89,10 @@ class Restoration:
             raise NotFoundError(
                 f"it holds none of the graph's variables: {listed(saver.names(session), 'variable')}"
             )
+
+
+def _once(first: Iterable[str], then: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys([*first, *then]))
 
 
 def restoration_of(
@@ -134,7 +146,12 @@ def remedied(
 
     A run that restored a checkpoint is to initialize what the checkpoint lacks, and to restore as well.
     """
-    if "initialized" not in error.message or not has_variables(source):
+    if "initialized" not in error.message:
+        return error
+    if starters := _starters(source, error):
+        ways = " or ".join(f"--init {name}" for name in starters)
+        return CommandError(f"{type(error).__name__}: {error}: add {ways}", STEP_ERROR)
+    if not has_variables(source):
         return error
     inits = [name for name in source.graph.nodes if _INITIALIZERS.fullmatch(name)]
     way = f"--init {inits[0]}" if inits else "--init NODE, for the node that initializes"
@@ -145,3 +162,10 @@ def remedied(
     elif restoration is None and not trains:
         way = f"--restore {shlex.quote(_beside(path) or 'CHECKPOINT')} or {way}"
     return CommandError(f"{type(error).__name__}: {error}: add {way}", STEP_ERROR)
+
+
+def _starters(source: GraphSource, error: FailedPreconditionError) -> list[str]:
+    """The nodes that begin the iterator or fill the table without which a node failed."""
+    graph = source.graph
+    handles = handles_of(graph, error.node_name or "")
+    return list(dict.fromkeys(name for handle in handles for name in starters_of(graph, handle)))

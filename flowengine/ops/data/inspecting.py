@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from flowengine.ir.traits import Newer, NotDifferentiable, Uses
+from flowengine.ir.traits import Newer, NotDifferentiable, Starts, Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars
 
@@ -48,6 +48,7 @@ define(
     "InitializeTableFromDataset(table_handle: resource, dataset: variant)",
     "stateful",
     Uses("table_handle"),
+    Starts("table_handle"),
     NotDifferentiable(),
 )
 define(

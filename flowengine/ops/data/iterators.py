@@ -6,7 +6,7 @@ from typing import Final
 
 from flowengine.core.shapes import Dimension
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import Newer, NotDifferentiable, Uses
+from flowengine.ir.traits import Newer, NotDifferentiable, Starts, Uses
 from flowengine.ops.data.optional import components
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import merge_dims, ranked_at_least, scalars, vector
@@ -121,4 +121,10 @@ def map_defun(c: ShapeContext) -> Shapes:
 
 
 define("DeleteIterator(handle: resource, deleter: variant)", "stateful", Uses("handle"), NotDifferentiable())
-define("MakeIterator(dataset: variant, iterator: resource)", "stateful", USES_ITERATOR, NotDifferentiable())
+define(
+    "MakeIterator(dataset: variant, iterator: resource)",
+    "stateful",
+    USES_ITERATOR,
+    Starts("iterator"),
+    NotDifferentiable(),
+)

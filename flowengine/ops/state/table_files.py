@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flowengine.ir.trait_checks.outward import ReadsFiles
-from flowengine.ir.traits import Newer, NotDifferentiable, Uses
+from flowengine.ir.traits import Newer, NotDifferentiable, Starts, Uses
 from flowengine.ops.registry import define
 
 define(
@@ -12,6 +12,7 @@ define(
     "offset: int = 0",
     Newer(("offset",)),
     ReadsFiles(),
+    Starts("table_handle"),
     NotDifferentiable(),
 )
 define(
@@ -21,5 +22,6 @@ define(
     Newer(("offset",)),
     Uses("table_handle"),
     ReadsFiles(),
+    Starts("table_handle"),
     NotDifferentiable(),
 )

@@ -6,7 +6,7 @@ from typing import Final
 
 from flowengine.core.shapes import UNKNOWN_SHAPE
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import NotDifferentiable, Uses
+from flowengine.ir.traits import NotDifferentiable, Starts, Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import VECTOR, scalars, two_strings
 
@@ -124,12 +124,14 @@ def find(c: ShapeContext) -> Shapes:
 define(
     "InitializeTable(table_handle: Ref(string), keys: Tkey, values: Tval)",
     "Tkey, Tval: type",
+    Starts("table_handle"),
     NotDifferentiable(),
 )
 define(
     "InitializeTableV2(table_handle: resource, keys: Tkey, values: Tval)",
     "stateful; Tkey, Tval: type",
     USES_TABLE,
+    Starts("table_handle"),
     NotDifferentiable(),
 )
 define(

@@ -1,0 +1,56 @@
+"""A graph of which nothing is asked: what it takes and gives, and the command to go on with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from flowengine.cli.failure import USAGE, CommandError, printable
+from flowengine.cli.models.likely import likely_predictions, proposed
+from flowengine.cli.models.signatures import told
+from flowengine.cli.overview import placeholders
+
+if TYPE_CHECKING:
+    from flowengine.cli.graphs import GraphSource
+    from flowengine.graphs.graph import Graph
+
+_SHOWN: Final = 12
+
+
+def how_to_go_on(source: GraphSource, path: str) -> str:
+    """What a graph takes and gives, by signatures or else by likely names, and a command that uses them."""
+    graph = source.graph
+    if source.saved is not None and source.signatures:
+        lines = [f"{printable(path)}: {len(graph)} nodes", *told(source.signatures, path, _SHOWN)]
+        return "\n".join(lines) + "\n"
+    wanted = placeholders(graph, source.hidden)
+    given = proposed(graph, source.hidden)
+    lines = [f"{printable(path)}: {len(graph)} nodes"]
+    for title, facts in (("placeholders", wanted), ("likely outputs", given)):
+        lines.append(f"{title}:" if facts else f"{title}: none")
+        lines += [f"  {printable(each.name)}  {each.dtype} {each.shape}" for each in facts[:_SHOWN]]
+        if len(facts) > _SHOWN:
+            lines.append(f"  and {len(facts) - _SHOWN} more: flowengine inspect {printable(path)}")
+    parts = [f"flowengine run {printable(path)}"]
+    parts += [f"--feed {printable(each.node)}=SOURCE" for each in wanted[:3]]
+    parts += [f"--fetch {printable(each.node)}" for each in given[:1]]
+    if given:
+        lines += ["to go on:", "  " + " ".join(parts)]
+        for prediction, needed in likely_predictions(graph)[:1]:
+            parts = [parts[0], *(f"--feed {printable(name)}=SOURCE" for name in needed[:3])]
+            lines.append(f"  {' '.join(parts)} --fetch {printable(prediction.node)}")
+    return "\n".join(lines) + "\n"
+
+
+def refuse_to_run_nothing(
+    graph: Graph, feeds: Sequence[str], inits: Sequence[str], output: str | None
+) -> None:
+    """CommandError where options ask for steps, but none says what a step is for."""
+    given = [f"--feed {each}" for each in feeds] + [f"--init {each}" for each in inits]
+    given += [] if output is None else [f"--output {output}"]
+    if given:
+        likely = ", ".join(f"--fetch {each.node}" for each in proposed(graph)[:3])
+        hint = f", such as {likely}" if likely else ""
+        raise CommandError(
+            f"{given[0]}: nothing is asked for: add --fetch NAME or --target NODE{hint}", USAGE
+        )
