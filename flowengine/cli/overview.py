@@ -10,7 +10,7 @@ from flowengine.cli.function_bodies import CalledFunction, library_of
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import OpError
 from flowengine.core.shapes import TensorShape
-from flowengine.ir.attrs import TensorAttr
+from flowengine.ir.attrs import TensorAttr, exported_shape
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.ir.names import ARGUMENT, FUNCTION_CALL_OPS
 from flowengine.ir.traits import Constant, Fed, GivesVariable
@@ -55,10 +55,10 @@ def shape_of(graph: Graph, port: OutputPort) -> TensorShape:
     fed = node.trait(Fed)
     if fed is not None and not node.inputs:
         shape = node.attrs.get("shape")
-        if not isinstance(shape, TensorShape):
-            return TensorShape(None)
+        if not isinstance(shape, TensorShape) or shape.rank is None:
+            return exported_shape(node.attrs)
         unsaid = shape.rank == 0 and not fed.is_exact and graph.producer < _SCALAR_PLACEHOLDER_PRODUCER
-        return TensorShape(None) if unsaid else shape
+        return exported_shape(node.attrs) if unsaid else shape
     if node.op_def is None:
         return TensorShape(None)
     try:

@@ -75,3 +75,13 @@ class PlaceholderAttr:
 
 
 AttrValue: TypeAlias = Any
+
+
+def exported_shape(attrs: Mapping[str, AttrValue]) -> TensorShape:
+    """The shape that an exporter noted of a node's output; unknown where it did not.
+
+    Exports of before TensorFlow 1.4 say nothing of a placeholder's shape elsewhere.
+    """
+    noted = attrs.get("_output_shapes")
+    first = noted[0] if isinstance(noted, tuple) and len(noted) == 1 else None
+    return first if isinstance(first, TensorShape) else TensorShape(None)

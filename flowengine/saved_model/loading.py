@@ -22,7 +22,7 @@ from flowengine.ir.proto import MetaGraphDef
 from flowengine.kernels.load import import_for, registry
 from flowengine.resources.container import ResourceManager
 from flowengine.saved_model.model import AwaitedModel
-from flowengine.saved_model.reading import SavedGraph, read_saved_model
+from flowengine.saved_model.reading import VARIABLES, SavedGraph, read_saved_model
 from flowengine.session import Session
 
 
@@ -119,6 +119,12 @@ async def restore(
     between the two steps it leaves variables restored and tables empty.
     """
     prefix = saved.checkpoint if checkpoint is None else os.fspath(checkpoint)
+    if prefix is None and saved.restoring is not None and saved.variables:
+        missing = saved.path / VARIABLES / f"{VARIABLES}.index"
+        raise NotFoundError(
+            f"the SavedModel has {len(saved.variables)} variables, but their checkpoint is not there: no file "
+            f"{str(missing)!r}; the folder was copied without its {VARIABLES}/, or not all was downloaded"
+        )
     if prefix is not None and saved.restoring is not None:
         filename, node = saved.restoring
         await session.run((), {filename: os.fsencode(prefix), **saved.feeds}, targets=[node])

@@ -285,3 +285,16 @@ def signature_for(model: Any, feeds: set[str], fetches: set[str]) -> Any:
 
 def recorded(folder: Path, value: dict[str, Any]) -> Any:
     return np.load(folder / value["npy"])
+
+
+@pytest.mark.parametrize("name", ["simple", "keras_dense", "estimator"])
+async def test_variables_that_were_left_behind_are_missed_at_once(
+    name: str, unpacked: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = unpacked(name)
+    missing = folder / "variables" / "variables.index"
+    missing.unlink()
+    with pytest.raises(NotFoundError) as caught:
+        await fe.saved_model.load(folder)
+    assert str(missing) in caught.value.message
+    assert read_saved_model(folder).checkpoint is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
+from flowengine.ir.attrs import exported_shape
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import Constant, Elementwise, Fed, NotDifferentiable
 from flowengine.ops.registry import define
@@ -48,7 +49,7 @@ def placeholder(c: ShapeContext) -> Shapes:
     shape: TensorShape = c.attrs["shape"]
     # Programs of that age wrote a scalar's shape where they meant that any shape may be fed.
     legacy = c.producer <= 21 and shape.rank == 0
-    return [UNKNOWN_SHAPE if legacy else shape]
+    return [exported_shape(c.attrs) if legacy or shape.rank is None else shape]
 
 
 define("ZerosLike(x: T) -> y: T", "T: type", Elementwise(), NotDifferentiable(), shape=unchanged)
