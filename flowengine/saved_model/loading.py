@@ -122,7 +122,7 @@ async def restore(
     if prefix is None and saved.restoring is not None and saved.variables:
         missing = saved.path / VARIABLES / f"{VARIABLES}.index"
         raise NotFoundError(
-            f"the SavedModel has {len(saved.variables)} variables, but their checkpoint is not there: no file "
+            f"the SavedModel has {len(saved.variables)} variables, but their checkpoint is missing: no file "
             f"{str(missing)!r}; the folder was copied without its {VARIABLES}/, or not all was downloaded"
         )
     if prefix is not None and saved.restoring is not None:
