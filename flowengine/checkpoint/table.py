@@ -16,6 +16,7 @@ from typing import Final, NoReturn
 from flowengine.core.checksums.crc32c import crc32c, mask, unmask
 from flowengine.core.errors import DataLossError, NotFoundError, UnimplementedError
 from flowengine.core.files.access import SYSTEM, Files
+from flowengine.core.files.snappy_block import decompress_block
 from flowengine.ir.wire import read_varint, varint
 
 _MAGIC: Final = (0xDB4775248B80FB57).to_bytes(8, "little")
@@ -105,7 +106,7 @@ class TableReader:
             self._damaged(f"bad block at {offset}: {error}")
 
     def _written_out(self, content: memoryview, kind: int, offset: int) -> memoryview:
-        """A block's bytes without compression; UnimplementedError for another than Snappy, or without it."""
+        """A block's bytes without compression; UnimplementedError for another compression than Snappy."""
         if not kind:
             return content
         if kind != _SNAPPY:
@@ -116,10 +117,7 @@ class TableReader:
         try:
             from cramjam import DecompressionError, snappy
         except ImportError:
-            raise UnimplementedError(
-                f"{self.path}: the block at {offset} is compressed with Snappy; cramjam, which reads it, is "
-                "not installed: pip install 'cramjam>=2.8'"
-            ) from None
+            return memoryview(decompress_block(content, _WRITTEN_OUT_BYTES_MAX))
         length, _ = read_varint(content, 0)
         if length > _WRITTEN_OUT_BYTES_MAX:
             raise ValueError(f"{length} bytes when it is written out")
