@@ -46,15 +46,18 @@ checkpoint lacks keeps its initial value.
 
 \b
 SOURCE, after --feed NAME=, is one of
-  a.npy, a.npz:key      an array (never a pickled object)
-  a.json                a number, text, truth value, or nested lists of them
+  a.npy, a.npz:key      an array (of pickled objects only texts)
+  a.json                a number, text, truth value, {"b64": ...} for bytes, or nested lists of them
+  a.jsonl               such a value on each line, as a batch
+  a.tfrecord            the records of a file, such as serialized Examples, as a batch
   a.png, a.jpg, ...     an image: uint8, height x width x channels, cast to the tensor's type, with a batch
                         axis added for a tensor of rank 4; neither scaled nor resized unless asked
   3, [[1, 2]], text     a literal; "text" in quotes too, as JSON has it
   @FILE                 the bytes of a file, for a string tensor, or for one of rank 1 as a batch of one;
                         @@text is a text that begins with @
   -                     standard input, in any of these forms
-and --feed a.npz feeds every array in the file under its own key.
+and --feed a.npz feeds every array in the file under its own key, --feed a.json every value of a JSON object,
+--feed a.jsonl a batch of such objects, one a line.
 
 With --checkpoint it trains: a fresh run is initialized by --init, or as the MetaGraphDef says, and saves into
 the directory as TensorFlow's Saver does; with --resume it goes on from the latest checkpoint there, whichever

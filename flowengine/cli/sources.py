@@ -2,8 +2,10 @@
 
 | SOURCE | is read as |
 |---|---|
-| `a.npy` | the array; `a.npz:key`, or `a.npz` with one array in it. Pickled objects are refused |
-| `a.json` | a number, a text, a truth value, or nested lists of them |
+| `a.npy` | the array; `a.npz:key`, or `a.npz` with one array in it. Of pickled objects only texts are read |
+| `a.json` | a number, a text, a truth value, `{"b64": "..."}` for bytes, or nested lists of them |
+| `a.jsonl` | one such value on each line: the rows of a batch |
+| `a.tfrecord` | the records of the file, for a string tensor of rank 1; `a.tfrecord.gz` with gzip |
 | `a.png`, `.jpg`, ... | an image: see `images`; for a string tensor, the bytes of the file |
 | `-` | standard input, told apart by content: any of the above |
 | `@FILE` | the bytes of the file, for a string tensor, or a batch of one; `@@x` is the text `@x` |
@@ -31,6 +33,14 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 
 from flowengine.cli.failure import BAD_FEED, CommandError
+from flowengine.cli.feeding.batches import (
+    LINES_SUFFIXES,
+    RECORD_SUFFIXES,
+    read_json,
+    read_lines,
+    read_records,
+)
+from flowengine.cli.feeding.object_arrays import read_array
 from flowengine.cli.images import IMAGE_SUFFIXES, ImageOptions, is_image, read_image
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
@@ -53,6 +63,8 @@ _UNREADABLE: Final = (
 )
 #: Characters of a text that an error repeats.
 _SHOWN_MAX: Final = 40
+#: {ending of a table of numbers: what parts its columns}
+_TABLES: Final = {".csv": ",", ".tsv": "\t"}
 _TRUTH: Final = {"true": True, "True": True, "false": False, "False": False}
 
 
@@ -103,10 +115,14 @@ def _read(source: str, wanted: ValueTarget, images: ImageOptions) -> Any:
     suffix = os.path.splitext(source)[1].lower()
     if suffix == ".npy":
         with open(source, "rb") as file:
-            return np.load(file, allow_pickle=False)
+            return read_array(file)
+    if source.lower().endswith(RECORD_SUFFIXES):
+        return _from_records(source, wanted)
+    if suffix in LINES_SUFFIXES:
+        return read_lines(source)
     if suffix == ".json":
         with open(source, encoding="utf-8") as text:
-            return _from_json(text.read(), source)
+            return read_json(text.read(), source)
     if suffix in IMAGE_SUFFIXES:
         with open(source, "rb") as file:
             return _from_image(file.read(), wanted, images)
@@ -162,7 +178,7 @@ def _pick(arrays: dict[str, Any], key: str | None, path: str) -> Any:
 
 def _from_bytes(data: bytes, wanted: ValueTarget, images: ImageOptions) -> Any:
     if data.startswith(_NPY_MAGIC):
-        return np.load(io.BytesIO(data), allow_pickle=False)
+        return read_array(io.BytesIO(data))
     if data.startswith(_ZIP_MAGIC):
         return _pick(_arrays(io.BytesIO(data)), None, "-")
     if is_image(data):
@@ -181,11 +197,12 @@ def _from_image(data: bytes, wanted: ValueTarget, images: ImageOptions) -> Any:
     return read_image(data, wanted.shape, images)
 
 
-def _from_json(text: str, source: str) -> Any:
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError(f"{source} is nested too deeply") from None
+def _from_records(path: str, wanted: ValueTarget) -> Any:
+    """The records of a file: a batch, or the only one where the tensor takes one."""
+    if wanted.dtype not in (dtypes.string, None):
+        raise _bad(wanted, f"{path} holds records, for a string tensor, and this is {wanted.dtype}")
+    records = read_records(path)
+    return records[0] if wanted.shape.rank == 0 and len(records) == 1 else records
 
 
 def _literal(text: str, wanted: ValueTarget, *, is_typed: bool = False) -> Any:
@@ -193,16 +210,12 @@ def _literal(text: str, wanted: ValueTarget, *, is_typed: bool = False) -> Any:
     if text in _TRUTH and wanted.dtype is not dtypes.string:
         return _TRUTH[text]
     try:
-        return _from_json(text, "the literal")
+        return read_json(text, "the literal")
     except ValueError:
         pass
     if is_typed and os.path.isfile(text):
         node = wanted.label or wanted.name.removesuffix(":0")
-        raise _bad(
-            wanted,
-            f"{text!r} is the name of a file: write --feed {node}=@{text} for its bytes, "
-            f"""or --feed {node}='"{text}"' for the text""",
-        )
+        raise _bad(wanted, f"{text!r} is the name of a file: {_way_to_feed(text, node, wanted)}")
     if wanted.dtype is dtypes.string:
         return text
     for number in (float, complex):
@@ -212,6 +225,20 @@ def _literal(text: str, wanted: ValueTarget, *, is_typed: bool = False) -> Any:
             continue
     looks_like = "no such file" if os.path.splitext(text)[1] and not os.path.exists(text) else "not a number"
     raise _bad(wanted, f"{text!r} is neither a literal nor a kind of file that can be fed ({looks_like})")
+
+
+def _way_to_feed(path: str, node: str, wanted: ValueTarget) -> str:
+    """How a file of an unknown kind is fed to a tensor of this type."""
+    if wanted.dtype in (dtypes.string, None):
+        shown, text = shlex.quote(f"{node}=@{path}"), shlex.quote(f'{node}="{path}"')
+        return f"write --feed {shown} for its bytes, or --feed {text} for the text"
+    target = f"{os.path.splitext(path)[0]}.npy"
+    if os.path.splitext(path)[1].lower() in _TABLES:
+        delimiter = _TABLES[os.path.splitext(path)[1].lower()]
+        code = f"import numpy as n; n.save({target!r}, n.loadtxt({path!r}, delimiter={delimiter!r}, ndmin=2))"
+        return f"for a {wanted.dtype} write its numbers as .npy first: python -c {shlex.quote(code)}"
+    kinds = ".npy, .npz, .json and .jsonl files, and images"
+    return f"a {wanted.dtype} is fed from {kinds}: write its values into one of them"
 
 
 def cast(value: Any, wanted: ValueTarget) -> Any:
@@ -253,7 +280,10 @@ def _to_strings(value: Any, wanted: ValueTarget) -> Any:
         return value
     if isinstance(value, str):
         return value.encode()
-    array = np.asarray(value)
+    try:
+        array = _as_objects(value) if isinstance(value, list) else np.asarray(value)
+    except ValueError as error:
+        raise _bad(wanted, f"its rows differ in length: {error}") from error
     if array.dtype.kind not in "SUO":
         raise _bad(wanted, f"it holds {array.dtype}, not text")
     flat = [item.encode() if isinstance(item, str) else item for item in array.ravel().tolist()]
@@ -262,6 +292,19 @@ def _to_strings(value: Any, wanted: ValueTarget) -> Any:
     if not array.shape:
         return flat[0]
     result = np.empty(array.size, dtype=object)
+    result[:] = flat
+    return result.reshape(array.shape)
+
+
+def _as_objects(value: list[Any]) -> Any:
+    """A list of texts and bytes as objects: NumPy's own type for bytes drops zero bytes at their ends."""
+    array = np.asarray(value)
+    if array.dtype.kind != "S":
+        return array
+    result = np.empty(array.size, dtype=object)
+    flat: list[Any] = value
+    for _ in array.shape[1:]:
+        flat = [each for row in flat for each in row]
     result[:] = flat
     return result.reshape(array.shape)
 

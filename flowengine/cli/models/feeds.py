@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from flowengine.cli.failure import BAD_FEED, USAGE, CommandError
+from flowengine.cli.feeding.batches import LINES_SUFFIXES, read_inputs
 from flowengine.cli.graphs import find_port
 from flowengine.cli.images import ImageOptions
 from flowengine.cli.models.signatures import CalledSignature
@@ -26,18 +27,32 @@ def read_feeds(
         if equals:
             wanted = _wanted(graph, call, name)
             pairs = [(wanted, read_source(source, wanted, images))]
-        elif text.lower().endswith(".npz"):
+        elif text.lower().endswith((".npz", ".json", *LINES_SUFFIXES)):
             pairs = [
                 (wanted := _wanted(graph, call, key), check_shape(cast(value, wanted), wanted))
-                for key, value in read_archive(text).items()
+                for key, value in _of_all(text).items()
             ]
         else:
-            raise CommandError(f"--feed {text}: write NAME=SOURCE, such as x=3.5, or a file x.npz", USAGE)
+            raise CommandError(
+                f"--feed {text}: write NAME=SOURCE, such as x=3.5, or a file of all inputs: x.npz, x.json, "
+                "x.jsonl",
+                USAGE,
+            )
         for wanted, value in pairs:
             if wanted.name in read:
                 raise CommandError(f"--feed {wanted.label or wanted.name}: it is fed twice", BAD_FEED)
             read[wanted.name] = value
     return read
+
+
+def _of_all(path: str) -> dict[str, Any]:
+    """{input: value} of a file; CommandError (a bad feed) where it cannot be read."""
+    if path.lower().endswith(".npz"):
+        return read_archive(path)
+    try:
+        return read_inputs(path)
+    except (OSError, ValueError) as error:
+        raise CommandError(f"--feed {path}: cannot read it: {error}", BAD_FEED) from error
 
 
 def _wanted(graph: Graph, call: CalledSignature, name: str) -> ValueTarget:
