@@ -23,7 +23,8 @@ def test_the_shape_that_the_exporter_noted(shape: str, tmp_path: Path, capsys: O
     path.write_text(
         f"""
         versions {{ producer: 17 }}
-        node {{ name: "x" op: "Placeholder" attr {{ key: "dtype" value {{ type: DT_FLOAT }} }} {shape} {NOTED} }}
+        node {{ name: "x" op: "Placeholder" {shape} {NOTED}
+                attr {{ key: "dtype" value {{ type: DT_FLOAT }} }} }}
         node {{ name: "y" op: "Neg" input: "x" attr {{ key: "T" value {{ type: DT_FLOAT }} }} }}
         """
     )

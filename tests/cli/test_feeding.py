@@ -36,7 +36,10 @@ def target(dtype: DType, shape: list[int | None] | None) -> ValueTarget:
 
 
 def fed(source: object, dtype: DType = string, shape: list[int | None] | None = None) -> list[Any]:
-    return np.asarray(read_source(str(source), target(dtype, shape), OPTIONS), dtype=object).tolist()
+    found: list[Any] = np.asarray(
+        read_source(str(source), target(dtype, shape), OPTIONS), dtype=object
+    ).tolist()
+    return found
 
 
 def written(path: Path, records: list[bytes]) -> Path:

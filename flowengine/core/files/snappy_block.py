@@ -7,7 +7,7 @@ A block is its length as a varint, then elements, whose first byte says what eac
     ......10    a copy of 1 to 64 bytes; two bytes say how far back
     ......11    the same with four
 
-An index has a few kilobytes for each thousand variables; where megabytes are compressed, `cramjam` reads them.
+An index has a few kilobytes for each thousand variables. `cramjam` reads megabytes faster.
 """
 
 from __future__ import annotations
