@@ -1,4 +1,4 @@
-"""What a graph holds, as a user asks: placeholders, outputs, variables, parameters, missing kernels."""
+"""An overview of a graph: placeholders, outputs, variables, parameters, missing kernels."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def placeholders(graph: Graph) -> list[TensorFacts]:
 
 
 def shape_of(graph: Graph, port: OutputPort) -> TensorShape:
-    """What is known of a tensor's shape; nothing where the node is opaque or its shapes contradict."""
+    """Return a tensor's known shape, of unknown rank if the node is opaque or its shapes contradict."""
     node = graph[port.node]
     fed = node.trait(Fed)
     if fed is not None and not node.inputs:
@@ -118,7 +118,9 @@ def likely_outputs(graph: Graph, *, by_products: bool = True) -> list[TensorFact
 
 
 def likely_predictions(graph: Graph) -> list[tuple[TensorFacts, list[str]]]:
-    """What a model says before a loss compares it with labels, each with the placeholders that it needs.
+    """Return a model's likely predictions, each with the placeholders that it needs.
+
+    A prediction is a tensor that a loss later compares with labels.
 
     Tensors that variables and some placeholders lead to, and that are used only together with further
     placeholders: `pred` where `loss` is of `pred` and `y`. None in a graph that wants one thing fed. An outer
