@@ -197,7 +197,9 @@ class GradientRegion(BuildingPlace):
         return found
 
     def predicate(self, literal: Tensor) -> Tensor:
-        return self.here(literal)
+        # Kept, never computed again: a counter that the call adds to a forward loop hangs from it, too, and
+        # would wait for the gradient that the copy waits for.
+        return self.kept(literal)
 
     def building(self, guard: Guard = ALWAYS) -> AbstractContextManager[None]:
         # What the caller of `gradients` wants to be waited for is waited for in straight code.
