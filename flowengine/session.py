@@ -305,12 +305,12 @@ class Session(SessionVariables, SessionView):
 
     @property
     def costs(self) -> CostModel:
-        """What was measured of the graph's nodes; empty where the session does not place them itself."""
+        """The measured costs of the graph's nodes; empty if the session does not place them itself."""
         placer = self._placer
         return placer.placer.costs if isinstance(placer, SessionPlacer) else CostModel()
 
     def statistics(self) -> SessionStatistics:
-        """What the session holds and does now. At a target: its steps only; the tasks hold the rest."""
+        """Return the session's memory, steps and plans. At a target: only its steps; tasks hold the rest."""
         ledger, admission = self._runner.ledger, self._admission
         running = len(self._runner.running) if admission is None else admission.running
         refused = 0 if admission is None else admission.refused
@@ -326,7 +326,7 @@ class Session(SessionVariables, SessionView):
 
     @property
     def elsewhere(self) -> Any:
-        """What runs the steps at a target, or in a sandbox; None for a session of this process."""
+        """The object that runs the steps at a target or in a sandbox; None for a session of this process."""
         return self._remote
 
     @property
@@ -352,7 +352,7 @@ class Session(SessionVariables, SessionView):
         await self.resources.ended()
 
     async def random_places(self) -> dict[str, str]:
-        """Where the graph's random nodes stand in their sequences, to be kept with a checkpoint."""
+        """Return the positions of the graph's random nodes in their sequences, for a checkpoint."""
         sequences = random_sequences(self.graph)
         if not sequences:
             return {}
@@ -407,7 +407,7 @@ class Session(SessionVariables, SessionView):
         placement: bool = False,
         form: bool = False,
     ) -> str:
-        """What a step would run: the nodes left after the passes, and what each pass removed.
+        """Describe a step: the nodes left after the passes, and the nodes that each pass removed.
 
         `dot=True` gives the graph in DOT instead, `source=True` the Python that a hot plan is turned into,
         `placement=True` the device of each node and why it is there, `form=True` what steps run as of now,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Crossing(Protocol):
-    """What takes the values of a step into the memory of its device and out of it."""
+    """An interface that copies the values of a step into the memory of its device and out of it."""
 
     def to_device(self, node: str, value: Value, counted: str) -> Value:
         """Launch the copy of a value into the device's memory, for a node.
@@ -41,7 +41,7 @@ class Crossing(Protocol):
         """
 
     async def looked(self, function: Callable[[], Any]) -> Any:
-        """What a function gives that looks at values of the device, while the event loop goes on.
+        """Run a function that looks at values of the device, while the event loop goes on.
 
         Cancelled: the function goes on, and nobody takes what it gives.
         """

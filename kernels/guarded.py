@@ -28,7 +28,7 @@ _HANDLES: Final = (resource, variant)
 
 
 def name_of(function: Any) -> str:
-    """What errors call a kernel."""
+    """Return a kernel's name for error messages."""
     name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
     module = getattr(function, "__module__", None)
     return f"{module}.{name}" if name and module else name or repr(function)
@@ -132,7 +132,7 @@ def _lent(value: Any) -> Any:
 
 
 def _checked(outputs: Any, *, node: Node, kernel: Any, of_numpy: bool) -> Any:
-    """What a kernel gave, if the op's definition allows it."""
+    """Return a kernel's outputs, if the op's definition allows them."""
     if outputs is WOULD_WAIT:
         return outputs
     types = node.output_types
@@ -196,7 +196,7 @@ def _called(node: Node, index: int) -> str:
 
 
 def _fault(value: Any, dtype: DType, of_numpy: bool) -> str | None:
-    """What is wrong with one output; None if nothing is."""
+    """Describe the fault of one output; None if there is none."""
     if value is None:
         return f"it is None where {dtype.name} is due"
     if dtype.is_ref or dtype in _HANDLES:

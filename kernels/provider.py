@@ -32,7 +32,7 @@ LARGE_MICROSECONDS: Final = 15.0
 
 @runtime_checkable
 class ClaimedBody(Protocol):
-    """What a claimed node carries as its `program`."""
+    """The `program` of a claimed node."""
 
     #: Whether the nodes that it stands for share one pass over memory, so that all take about what one took.
     is_one_pass: ClassVar[bool]
@@ -44,7 +44,7 @@ class ClaimedBody(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ClaimContext:
-    """What a claim may ask beside the graph.
+    """The facts that a claim may ask for, beside the graph.
 
     feeds, fetches, targets   of the request: ports that the caller supplies, ports and nodes that it wants
     kernels   what computes each node that nobody claims
@@ -103,7 +103,7 @@ class Provider:
 
 
 def outside(members: Sequence[Node]) -> tuple[OutputPort, ...]:
-    """What members take from others, each once, in the order in which it is needed."""
+    """Return the outputs that members take from others, each once, in the order in which they are needed."""
     own = {node.name for node in members}
     return tuple(dict.fromkeys(p for node in members for p in node.inputs if p.node not in own))
 

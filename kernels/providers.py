@@ -113,7 +113,7 @@ def kernels() -> Iterator[Kernel]:
 
 
 def providers_of(registry: KernelRegistry) -> tuple[Provider, ...]:
-    """Who may claim parts of a graph with these kernels, in the order in which they are asked."""
+    """Return the providers that may claim parts of a graph with these kernels, in the order of asking."""
     return tuple(_claimant(name) for name in registry.providers())
 
 
@@ -126,7 +126,7 @@ def kernels_of(device: Device) -> KernelRegistry | None:
 
 
 def left_out(device: Device) -> Sequence[str]:
-    """What a device's own provider was wanted for and does not compute so far: lines for `explain`."""
+    """List work that a device's own provider was wanted for and does not compute so far, for `explain`."""
     if not isinstance(device, ProvidedDevice):
         return ()
     found = _claimant(device.provider).left_out

@@ -127,7 +127,7 @@ class Connection:
 
     @property
     def state(self) -> State:
-        """Where it stands."""
+        """The state of the connection."""
         return self.wire.state
 
     @property
@@ -137,12 +137,12 @@ class Connection:
 
     @property
     def peer_limits(self) -> PeerLimits | None:
-        """What the other side takes, once it has said so."""
+        """The limits of the other side; None until it has sent them."""
         return self.wire.peer_limits
 
     @property
     def counters(self) -> Counters:
-        """What it has done so far."""
+        """The counters of the connection so far."""
         return self.wire.counters
 
     # What arrives.
@@ -182,7 +182,7 @@ class Connection:
         raise ConnectionLostError(text)
 
     def take_events(self) -> list[e.Event]:
-        """What happened since the last call, in order."""
+        """Return the events since the last call, in order."""
         wire = self.wire
         events, wire.events = wire.events, []
         return events
@@ -297,7 +297,7 @@ class Connection:
 
     @property
     def queued_bytes(self) -> int:
-        """What waits here to be sent."""
+        """The bytes that wait here to be sent."""
         return self.wire.outbox.queued_bytes
 
     def send_chunks_of(self, count: int) -> None:

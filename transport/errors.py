@@ -1,4 +1,4 @@
-"""Whose fault it is when two processes do not understand each other, and how errors travel.
+"""Errors between two processes that do not understand each other, by fault, and how errors travel.
 
 * `LocalProtocolError`: this process asked the connection for something that its state does not allow.
 * `RemoteProtocolError`: the other side sent what no correct peer sends; the connection is closed.

@@ -101,7 +101,7 @@ class Peer:
 
     @property
     def identity(self) -> Identity:
-        """Who is there. FailedPreconditionError before the handshake is over."""
+        """The identity of the other side. FailedPreconditionError before the handshake is over."""
         if self.connection.peer is None:
             raise FailedPreconditionError(f"{self.connection.address} has not proved who it is yet")
         return self.connection.peer
@@ -112,7 +112,7 @@ class Peer:
         return self._wire.state is State.OPEN
 
     def statistics(self) -> PeerStatistics:
-        """What this peer has done and holds."""
+        """Return the statistics of this peer: its work so far, and the memory that it holds."""
         return peer_statistics(self.identity, self.connection, self._stream.bytes_copied)
 
     async def aclose(self, reason: str = "") -> None:

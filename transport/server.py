@@ -49,7 +49,7 @@ async def listen(address: str, *, security: Any = None) -> Listener:
 
 
 class _Server:
-    """Who is there, and who is still proving who he is: the silent, and those who have said something."""
+    """A server's connections: peers, strangers that are silent, and strangers that have said something."""
 
     def __init__(self, make: Callable[[ByteStream], Peer], connections_max: int, strangers_max: int) -> None:
         self._make = make

@@ -41,7 +41,7 @@ class PeerStatistics:
 
 
 def peer_statistics(who: Identity, connection: Connection, bytes_copied_to_receive: int) -> PeerStatistics:
-    """What is known of a connection to this peer."""
+    """Return the statistics of a connection to this peer."""
     counters = connection.counters
     return PeerStatistics(
         task=who.task,

@@ -20,7 +20,7 @@ _PREFIX_BITS: Final = 64
 
 
 def origin_of(address: str) -> str:
-    """What of "tcp://10.0.0.7:43210" tells one machine from another: host, or IPv6 network."""
+    """Return the part of "tcp://10.0.0.7:43210" that identifies a machine: host, or IPv6 network."""
     text = address.partition("://")[2] or address
     host = text.rpartition(":")[0].strip("[]") or text
     try:

@@ -1,4 +1,4 @@
-"""What an index says of the whole and of each tensor: BundleHeaderProto and BundleEntryProto."""
+"""The entries of an index: BundleHeaderProto for the whole, BundleEntryProto for each tensor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What writing a checkpoint does to the disk, as one small object that tests can replace."""
+"""The file operations that write a checkpoint, as one small object that tests can replace."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def index_path(prefix: str) -> str:
 
 
 def run_path(prefix: str) -> str:
-    """What a training run notes of itself beside its variables: see `train.recovery`."""
+    """Return the path of a training run's notes, kept beside its variables: see `train.recovery`."""
     return f"{prefix}.run"
 
 

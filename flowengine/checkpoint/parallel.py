@@ -26,7 +26,9 @@ def read_many(
     *,
     check: Check = never,
 ) -> list[Array]:
-    """What `reader.read` gives for each (name, slice), in order; the largest are read first.
+    """Read each (name, slice) as `reader.read` does, and return the arrays in order.
+
+    The largest are read first.
 
     check   called on the calling thread, between pieces: it may raise to stop all of them
     Raises what the first failing read raises.

@@ -107,7 +107,7 @@ class BundleReader:
         return self._stored
 
     def entry(self, name: bytes) -> BundleEntry:
-        """What the index says of a tensor, or of the slice with this key."""
+        """Return the index entry of a tensor, or of the slice with this key."""
         entry = self._entries.get(name)
         if entry is None:
             stored = self._stored.get(name)

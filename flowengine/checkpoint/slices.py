@@ -71,14 +71,14 @@ def describe(part: Slice) -> str:
 
 
 def bounds(shape: Shape, part: Slice) -> tuple[Shape, Shape]:
-    """Where a slice starts and ends in each dimension."""
+    """Return the start and end of a slice in each dimension."""
     starts = tuple(0 if e is None else e[0] for e in part)
     ends = tuple(s if e is None else e[0] + e[1] for s, e in zip(shape, part, strict=True))
     return starts, ends
 
 
 def to_index(part: Slice) -> tuple[slice, ...]:
-    """What to index an array of the whole with."""
+    """Return the index that selects a slice from an array of the whole tensor."""
     return tuple(slice(None) if e is None else slice(e[0], e[0] + e[1]) for e in part)
 
 

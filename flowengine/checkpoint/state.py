@@ -49,7 +49,7 @@ class CheckpointState:
 
 
 def read_state(folder: str, name: str = STATE_NAME) -> CheckpointState | None:
-    """What the state file in a folder says, its relative paths joined to the folder; None without one.
+    """Read the state file in a folder and join its relative paths to the folder; None without a file.
 
     Raises DataLossError where the file is no CheckpointState.
     """

@@ -76,7 +76,7 @@ def command(device_counts: tuple[str, ...], as_json: bool, debug: bool) -> None:
 
 
 def graphics_lines(found: CudaSearch) -> Iterator[str]:
-    """What is told of GPUs: each card and the libraries for it, or why there is none."""
+    """Yield the lines about GPUs: each card and the libraries for it, or why there is no card."""
     if not found.cards:
         yield f"GPU: none: {found.reason}"
         return

@@ -44,7 +44,7 @@ distribution did not install. The exit code is 1 if something is wrong.
 
 @dataclass(slots=True)
 class Checkup:
-    """What was found. `problems` are wrong; `hints` are worth knowing."""
+    """The findings of a check. `problems` are wrong; `hints` are worth knowing."""
 
     versions: dict[str, str] = field(default_factory=dict)
     location: str = ""
@@ -120,7 +120,7 @@ def _libraries(found: Checkup) -> None:
 
 
 def _bounds(found: Checkup) -> None:
-    """What keeps a graph from what it has no business with; see docs/security.md."""
+    """Record the limits on what a graph may access and use; see docs/security.md."""
     from flowengine.core.config import Config
 
     settings = Config().resolved()
@@ -131,7 +131,7 @@ def _bounds(found: Checkup) -> None:
 
 
 def _distributions(found: Checkup, package: Path) -> None:
-    """Who else installs a package of this name."""
+    """Record other distributions that install a package of this name."""
     for other in _named(IMPORT_NAME):
         where = printable(str(other.locate_file("")))
         if any(entry.value == _OUR_SCRIPT for entry in other.entry_points):

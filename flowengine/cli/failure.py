@@ -1,4 +1,4 @@
-"""What the command line says and returns when something fails: one line, and an exit code for scripts."""
+"""Errors of the command line: one line to print, and an exit code for scripts."""
 
 from __future__ import annotations
 

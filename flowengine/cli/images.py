@@ -22,7 +22,7 @@ _MODES: Final = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 
 @dataclass(frozen=True, slots=True)
 class ImageOptions:
-    """What the user asked to be done to images.
+    """The changes to images that the user asked for.
 
     size     (height, width) to resize to, bilinearly, or None
     scale    multiplied with every value; offset is then added. Either turns the values into float32

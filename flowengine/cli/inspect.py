@@ -75,7 +75,7 @@ def saved_variables(saved: SavedGraph) -> list[VariableFacts] | None:
 def examine(
     graph: Graph, known: list[VariableFacts] | None = None, hidden: Collection[str] = ()
 ) -> dict[str, Any]:
-    """What the verb shows of the graph itself, as JSON can hold it.
+    """Compute the facts that the verb shows about the graph itself, in a form that JSON can hold.
 
     known    its variables; None for those that its nodes are
     hidden   nodes that are no placeholders and outputs to anybody, such as a saver's

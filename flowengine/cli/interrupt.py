@@ -53,7 +53,7 @@ class Interrupt:
         self._scope, self._token = scope, token
 
     def waits(self) -> None:
-        """What was promised is being kept: only a second Ctrl-C ends the process before that is done."""
+        """Let promised work finish: only a second Ctrl-C ends the process before that is done."""
         if self._watchdog is not None:
             self._watchdog.cancel()
 

@@ -39,7 +39,10 @@ class Labels:
 
 
 def read_labels(path: str | None, top: int | None) -> Labels | None:
-    """What the two options say; None without either. CommandError where the file cannot be read."""
+    """Read the labels of `--labels` and `--top`; None without either.
+
+    Raises CommandError if the file cannot be read.
+    """
     if path is None:
         return None if top is None else Labels((), top)
     try:

@@ -1,4 +1,4 @@
-"""What a graph holds, as a user asks: placeholders, outputs, variables, parameters, missing kernels."""
+"""An overview of a graph: placeholders, outputs, variables, parameters, missing kernels."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def placeholders(graph: Graph, hidden: Collection[str] = ()) -> list[TensorFacts
 
 
 def shape_of(graph: Graph, port: OutputPort) -> TensorShape:
-    """What is known of a tensor's shape; nothing where the node is opaque or its shapes contradict."""
+    """Return a tensor's known shape, of unknown rank if the node is opaque or its shapes contradict."""
     node = graph[port.node]
     fed = node.trait(Fed)
     if fed is not None and not node.inputs:
@@ -74,7 +74,7 @@ def dtype_of(graph: Graph, port: OutputPort) -> DType | None:
 
 
 def facts_of_port(graph: Graph, port: OutputPort) -> TensorFacts:
-    """What is known of a tensor."""
+    """Collect what is known of a tensor."""
     dtype = dtype_of(graph, port)
     shape = shape_of(graph, port)
     return TensorFacts(str(port), "?" if dtype is None else dtype.name, shape, port.node)

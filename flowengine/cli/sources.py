@@ -1,4 +1,4 @@
-"""What stands after `--feed NAME=`: files, literals and standard input, read as the fed tensor wants them.
+"""Values of `--feed NAME=`: files, literals and standard input, read as the fed tensor requires.
 
 | SOURCE | is read as |
 |---|---|

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """What one invocation asks for, with names resolved and feeds read."""
+    """The request of one invocation, with names resolved and feeds read."""
 
     graph: Graph
     fetches: list[str]
@@ -51,7 +51,7 @@ class Invocation:
 
 @dataclass(slots=True)
 class RunReport:
-    """What came of it: the values of the last step and of `--final`, and how long things took."""
+    """The results of an invocation: the values of the last step and of `--final`, and the times."""
 
     values: dict[str, Any] = field(default_factory=dict)
     finals: dict[str, Any] = field(default_factory=dict)

@@ -23,7 +23,7 @@ STEM: Final = "model.ckpt"
 
 @dataclass(frozen=True, slots=True)
 class MetaFacts:
-    """What a MetaGraphDef's collections say of running its graph, as names of nodes.
+    """Facts about running a graph, from its MetaGraphDef's collections, as names of nodes.
 
     content        the MetaGraphDef itself
     initializers   of the variables that are saved; `local`: of the others, and of tables
@@ -139,7 +139,7 @@ def step_of(prefix: str) -> int:
 
 
 def facts_of(meta: Any, graph: Graph) -> MetaFacts:
-    """What a MetaGraphDef says; nothing for other graphs, where it is None."""
+    """Read the facts of a MetaGraphDef; for None, of other graphs, at most the step counter."""
     from flowengine.ir.proto import VariableDef
 
     if meta is None:

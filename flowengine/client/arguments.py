@@ -1,4 +1,4 @@
-"""What the functions of this room do with their arguments first."""
+"""Checks and conversions of the arguments of `client` functions."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class ExponentialMovingAverage:
         return self._averages.get((value.graph, value.name))
 
     def average_name(self, value: Any) -> str:
-        """What that variable is called in a checkpoint, whether it was made or not."""
+        """Return the average's name in a checkpoint, whether its variable was made or not."""
         found = self.average(value)
         return f"{value.op.name}/{self.name}" if found is None else found.op.name
 

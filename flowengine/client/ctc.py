@@ -15,7 +15,7 @@ from flowengine.graphs.tensor import Tensor
 
 
 class CTCDecoded(NamedTuple):
-    """What a decoder found.
+    """The result of a decoder.
 
     decoded           the best paths, best first: each sparse, (N, L) int64
     log_probability   (N, number of paths); of `greedy_decoder` (N, 1), the negative sum of the logits

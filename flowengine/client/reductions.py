@@ -1,4 +1,4 @@
-"""What becomes of weighted losses: a sum, one mean or another, or each as it is."""
+"""The reduction of weighted losses: to a sum, to one mean or another, or none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REGULARIZATION_LOSSES: Final = "regularization_losses"
 
 
 class Reduction(StrEnum):
-    """What becomes of the weighted losses; the values are TensorFlow's."""
+    """A way to reduce the weighted losses; the values are TensorFlow's."""
 
     NONE = "none"  # as they are
     SUM = "weighted_sum"
@@ -92,7 +92,7 @@ def reduced(losses: Tensor, weights: Any, options: LossOptions) -> Tensor:
 
 
 def _counted(rule: Reduction, factors: Tensor, losses: Tensor, counts_all: bool) -> Tensor | None:
-    """What the sum of the weighted losses is divided by; None for their number."""
+    """Compute the divisor for the sum of weighted losses; None to divide by their number."""
     if rule is Reduction.MEAN:
         return reduce_sum(spread_weights("losses", factors, losses))
     if rule is Reduction.SUM_OVER_BATCH_SIZE or counts_all:

@@ -26,12 +26,15 @@ SUFFIX: Final = ".pem"
 
 
 def task_certificate(job: str, task: int) -> str:
-    """What a task's certificate is called: "worker-0"."""
+    """Return the name of a task's certificate: "worker-0"."""
     return f"{job}-{task}"
 
 
 def certificates_in(folder: str | Path, name: str) -> Certificates:
-    """What is shown under this name, and whom to believe; NotFoundError naming the file that is not there."""
+    """Return the certificate to show under this name, and the authority to trust.
+
+    Raises NotFoundError, which names the missing file.
+    """
     folder = Path(folder)
     own, authority = folder / f"{name}{SUFFIX}", folder / AUTHORITY
     for each in (own, authority):

@@ -40,7 +40,7 @@ class Console:
         self._peers: dict[str, Peer] = {}
 
     async def call(self, task: str, method: str, arguments: Any = None) -> Any:
-        """What a task answers. UnavailableError if it does not, within the time for it."""
+        """Call a method of a task and return its result. UnavailableError if none comes in time."""
         try:
             with trio.fail_after(self._timeout):
                 peer = self._peers.get(task)
@@ -58,7 +58,7 @@ class Console:
             raise UnavailableError(f"{task} did not answer within {self._timeout:g} s") from None
 
     async def status(self, task: str) -> dict[str, Any]:
-        """What a task says of itself: see `Server`."""
+        """Return the status that a task reports of itself: see `Server`."""
         found: dict[str, Any] = await self.call(task, m.STATUS)
         return found
 

@@ -47,7 +47,7 @@ def read_key(key_file: str = "") -> bytes | None:
 
 
 def client_certificates(folder: str, name: str = "") -> Certificates:
-    """What a client shows under TLS: of this folder, else of the one that the environment names.
+    """Return a client's TLS certificates from this folder, else from the one that the environment names.
 
     Raises UnauthenticatedError where none is named, NotFoundError for files that are not there.
     """

@@ -26,7 +26,7 @@ def described(offer: Offer) -> dict[str, Any]:
 
 
 def offer_of(device: Mapping[str, Any]) -> Offer:
-    """What `described` has told. Raises InvalidArgumentError for a name that is none."""
+    """Build the offer from a map that `described` made. Raises InvalidArgumentError for an invalid name."""
     return Offer(
         DeviceName.parse(str(device["name"])),
         memory_limit_bytes=device.get("memory_limit"),

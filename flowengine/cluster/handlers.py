@@ -148,7 +148,7 @@ class TaskService:
             raise seen from None
 
     def _seen_by_others(self, error: BaseException | None) -> BaseException | None:
-        """What ends because this task ends was cancelled by nobody who waits for it: to them it is lost."""
+        """Return a cancellation by this task's end as UnavailableError: no waiting caller cancelled it."""
         if isinstance(error, CancelledError) and (self.is_ending or is_cancelled_here()):
             return UnavailableError(f"{self._name} has ended: {error.message}")
         return error

@@ -37,7 +37,7 @@ CONNECT_SECONDS: Final = 10.0
 
 
 def connect_seconds(silence_seconds: float) -> float:
-    """What connecting to a task may take, its proof of who it is included."""
+    """Return the time limit for connecting to a task, its proof of identity included."""
     return min(CONNECT_SECONDS, silence_seconds)
 
 
@@ -54,7 +54,7 @@ def limits_for(silence_seconds: float) -> Limits:
 
 
 def lost_task(task: str, devices: Sequence[str], master: str, error: OpError) -> ConnectionLostError:
-    """What is said of a task that was lost: which, with what devices if it ran a step, and on which link."""
+    """Build the error for a lost task: its name, its devices if it ran a step, and the link."""
     part = f" while it ran its part of the step on {', '.join(devices)}" if devices else ""
     lost = ConnectionLostError(f"{task} was lost{part}; on the link from {master}: {error.message}")
     lost.device = devices[0] if devices else None

@@ -34,7 +34,7 @@ class Endings:
         return bool(self.numbers)
 
     def take(self) -> list[int]:
-        """What to tell, as first, last, first, last, ...; forgotten here."""
+        """Return the steps to report, as first, last, first, last, ..., and forget them here."""
         numbers, self.numbers = self.numbers, []
         return numbers * 2 if len(numbers) == 1 else to_ranges(numbers)
 

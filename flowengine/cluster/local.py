@@ -166,7 +166,11 @@ class LocalCluster:
 
 
 def _environment() -> dict[str, str]:
-    """What tasks are told: what this process knows, but not of another cluster, and where this package is."""
+    """Return the environment of new tasks.
+
+    It is this process's environment without a variable that names another cluster, and with the path of this
+    package.
+    """
     environment = {name: text for name, text in os.environ.items() if name != TARGET_VARIABLE}
     environment = {**huge_pages(), **environment}
     root = str(Path(flowengine.__file__).parents[1])

@@ -218,7 +218,7 @@ class Reset(Message):
 
 @dataclass(frozen=True)
 class RandomPlaces(Message):
-    """Where these sequences of random nodes stand: see `kernels.common.generators`.
+    """A query for the positions of these sequences of random nodes: see `kernels.common.generators`.
 
     Answer: {sequence: place}.
     """
@@ -318,7 +318,7 @@ class Standing(Message):
 
 @dataclass(frozen=True)
 class GiveUp(Message):
-    """What the Recvs at this place of a step wait for will not come. Answer: nothing."""
+    """An order to give up the Recvs at this place of a step: no values will come. Answer: nothing."""
 
     step: int
     first: list[int]

@@ -202,7 +202,7 @@ class RemoteSession:
         options: RunOptions | None,
         run_metadata: RunMetadata | None,
     ) -> Reply:
-        """What the master answers to a step."""
+        """Run a step on the master and return its reply."""
         link = await self._open()
         started = 0.0 if run_metadata is None else trio.current_time()
         while True:
@@ -252,7 +252,7 @@ class RemoteSession:
         await self._call(m.SET_RANDOM_PLACES, m.SetRandomPlaces(list(sequences), dict(places)))
 
     async def _call(self, method: str, message: m.Message) -> Any:
-        """What the master answers to a call that is no step."""
+        """Call a method of the master that is not a step, and return its result."""
         try:
             link = await self._open()
             return (await link.peer.call(method, message.to_wire())).result
@@ -396,7 +396,7 @@ class RemoteSession:
 
 
 def _fill(metadata: RunMetadata, tables: Any, seconds: float) -> None:
-    """What all tasks say of a step, added up."""
+    """Fill in the metadata of a step, summed over all tasks."""
     metadata.wall_seconds = seconds
     metadata.items = metadata.heavy_items = metadata.async_items = 0
     for task, table in dict(tables).items():
@@ -409,7 +409,7 @@ def _fill(metadata: RunMetadata, tables: Any, seconds: float) -> None:
 
 
 def open_remote(target: str, graph: NodeGraph, config: Config) -> RemoteSession:
-    """What `fe.Session` calls for a target `flow://...` or `flow+tls://...`."""
+    """Open a remote session: `fe.Session` calls this for a target `flow://...` or `flow+tls://...`."""
     return RemoteSession(Target.parse(target), graph, config)
 
 

@@ -181,7 +181,7 @@ class Server:
 
     @property
     def address(self) -> str:
-        """Where it listens: "tcp://127.0.0.1:7000"."""
+        """The address on which the server listens: "tcp://127.0.0.1:7000"."""
         return self._address
 
     @property

@@ -37,7 +37,7 @@ def task_name(job: str, task: int) -> str:
 
 
 def device_prefix(job: str, task: int) -> str:
-    """What complete names of a task's devices begin with: `/job:worker/replica:0/task:1`."""
+    """Return the prefix of the complete names of a task's devices: `/job:worker/replica:0/task:1`."""
     return f"/job:{job}/replica:0/task:{task}"
 
 

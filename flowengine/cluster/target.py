@@ -1,4 +1,4 @@
-"""Where a session runs that has a target.
+"""The targets of remote sessions, as URLs.
 
 flow://10.0.0.5:7000
 flow://10.0.0.5:7000?cluster=digits&key_file=/run/secrets/cluster.key
@@ -23,7 +23,7 @@ _SCHEMES: Final = {"flow": "tcp", TLS_SCHEME: "tls"}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a session runs.
+    """The target of a remote session.
 
     address    "tcp://host:port", "tls://host:port" of a target `flow+tls://`
     cluster    the cluster's name
@@ -60,7 +60,7 @@ class Target:
         return cls(f"{_SCHEMES.get(scheme, 'tcp')}://{place.rstrip('/')}", **named)
 
     def certificates(self) -> Certificates | None:
-        """What is shown there under TLS; None without. Raises as `client_certificates`."""
+        """Return the certificates to show under TLS; None without TLS. Raises as `client_certificates`."""
         is_secured = self.address.startswith("tls://")
         return client_certificates(self.tls, self.certificate) if is_secured else None
 

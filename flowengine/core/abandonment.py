@@ -22,7 +22,7 @@ _STRIDE: Final = 16
 
 
 class WantedJob(Protocol):
-    """What a thread does for somebody."""
+    """A job that a thread runs and that its caller may give up."""
 
     is_given_up: bool
 
@@ -57,7 +57,7 @@ def _is_given_up() -> bool:
 
 
 def each(function: Callable[[Any], T], values: Sequence[Any]) -> list[T]:
-    """What a function gives for each value, as long as that is wanted."""
+    """Apply a function to each value, and stop with CancelledError once nobody wants the results."""
     if len(values) <= _STRIDE:
         return [function(value) for value in values]
     found: list[T] = []

@@ -32,7 +32,7 @@ REFERENCE_BYTES: Final = np.dtype(object).itemsize
 
 
 class Account(Protocol):
-    """Where what holds values books them, so that a bound on memory is kept."""
+    """An account in which holders of values book their bytes, so that a bound on memory is kept."""
 
     def check(self, wanted: int = 0) -> None:
         """ResourceExhaustedError if so many bytes more are too many; nothing has changed then."""
@@ -79,16 +79,16 @@ class Composite(Protocol):
     """A value that is made of others, such as a list of tensors."""
 
     def held_values(self) -> Iterable[Any]:
-        """What it is made of; None where nothing is."""
+        """Return the parts of the value; None for a part that is missing."""
 
 
 def text_bytes(text: bytes | bytearray) -> int:
-    """What one string takes."""
+    """Return the bytes that one string takes."""
     return _TEXT_BYTES + len(text)
 
 
 def contents_of(array: Array) -> int:
-    """What the strings and lists of an array take, beside the references to them; 0 for numbers."""
+    """Return the bytes of an array's strings and lists, beside the references to them; 0 for numbers."""
     if not array.dtype.hasobject:
         return 0
     held = array.ravel().tolist()
@@ -113,7 +113,7 @@ def bytes_at_most(value: Any) -> int:
 
 
 def bytes_of(value: Any) -> int:
-    """What a value takes; 0 for what holds nothing of its own, such as a handle.
+    """Return the bytes that a value takes; 0 for one that owns no memory, such as a handle.
 
     value    a tensor, a scalar, a string, or a `Composite`: then its references and what they refer to
     """
@@ -131,7 +131,7 @@ def bytes_of(value: Any) -> int:
 
 
 def element_bytes(element: Iterable[Value]) -> int:
-    """What a tuple of tensors takes that is kept as it is, such as an element of a queue."""
+    """Return the bytes of a tuple of tensors that is stored unchanged, such as an element of a queue."""
     size = sys.getsizeof(())
     for value in element:
         size += REFERENCE_BYTES + (NUMBER_BYTES if isinstance(value, np.generic) else bytes_of(value))
@@ -139,7 +139,9 @@ def element_bytes(element: Iterable[Value]) -> int:
 
 
 def rows_bytes(batch: Sequence[Array], count: int) -> int:
-    """What so many first rows of a batch take as elements: what Python adds to each, and what is in them.
+    """Return the bytes that the first `count` rows of a batch take as elements.
+
+    They include Python's overhead for each row, and the row's contents.
 
     batch   arrays of at least one axis, alike in its length
     """

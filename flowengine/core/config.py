@@ -212,7 +212,7 @@ class Config:
         check_given({each.name: getattr(self, each.name) for each in fields(Config)})
 
     def __repr__(self) -> str:
-        """What differs from the defaults."""
+        """Show the fields that differ from the defaults."""
         given = ((field.name, getattr(self, field.name)) for field in fields(self))
         return f"Config({', '.join(f'{name}={value!r}' for name, value in given if value is not None)})"
 
@@ -317,7 +317,7 @@ class Settings:
 
     @property
     def of_devices(self) -> device_config.DeviceSettings:
-        """What devices are told."""
+        """The settings that devices receive."""
         return device_config.DeviceSettings(self.tensor_float_32, self.deterministic)
 
     @property

@@ -1,4 +1,4 @@
-"""What other distributions offer: ops and device types that are unknown here, found by their names.
+"""Plugins of other distributions: ops and device types that are unknown here, found by their names.
 
     [project.entry-points."flowengine.ops"]
     Halve = "my_package.ops"

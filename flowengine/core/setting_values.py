@@ -47,7 +47,7 @@ def check_given(fields: Mapping[str, Any]) -> None:
 
 
 def setting_name(given: object, name: str) -> str:
-    """What an error calls a setting: the field if that was given, else the variable."""
+    """Return the name of a setting for an error: the field if it was given, else the variable."""
     return _variable(name) if given is None else name.lower()
 
 

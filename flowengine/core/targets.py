@@ -1,4 +1,4 @@
-"""Where a session's steps run: a registry from the scheme of a target to what opens a session there.
+"""A registry of remote sessions, from the scheme of a target to the opener of sessions there.
 
     flow://127.0.0.1:7000  ->  the opener registered for "flow"
 
@@ -27,7 +27,7 @@ def register_scheme(scheme: str, opener: Opener) -> None:
 
 
 def opener_for(target: str) -> Opener:
-    """What opens this target; InvalidArgumentError naming the known schemes if nothing does."""
+    """Return the opener for this target; InvalidArgumentError naming the known schemes if there is none."""
     scheme, separator, _ = target.partition("://")
     opener = _openers.get(scheme) if separator else None
     if opener is None:

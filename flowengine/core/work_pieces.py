@@ -87,7 +87,7 @@ class Piecework(Generic[T]):
         return self.is_over and not self._results
 
     def result(self) -> T:
-        """What the work was for."""
+        """Return the result of the work."""
         return self._results[0]
 
 

@@ -160,7 +160,7 @@ class Dataset:
     def from_generator(
         cls, make: Callable[[], Iterable[Any]], types: Sequence[Any], shapes: Sequence[Any] = ()
     ) -> Dataset:
-        """What an iterable of Python gives: values, or tuples where there are several components.
+        """Make a dataset of the elements of a Python iterable: values, or tuples of several components.
 
         make     makes the iterable, for each run through the dataset anew
         types    of the components
@@ -303,7 +303,7 @@ class Dataset:
     # -- what is made of elements -------------------------------------------------------------------
 
     def map(self, function: Callable[..., Any], *, parallel: int = 1) -> Dataset:
-        """What a function of tensors makes of each element, one tensor or a tuple of them.
+        """Apply a function of tensors to each element; it returns one tensor or a tuple of them.
 
         The function is called once, with tensors of a graph, and its graph runs for each element; `parallel`
         of them may run at a time (-1 leaves that to the engine). The order stays.
@@ -357,7 +357,7 @@ class Dataset:
         return Dataset(TakeWhileDataset(origin_of(self.types, self.shapes, called), self._source, ()))
 
     def scan(self, initial: Values, function: Callable[..., Any]) -> Dataset:
-        """What a function of tensors makes of a state and of each element: the next state, and an element.
+        """Apply a function to a state and each element; it returns the next state and a new element.
 
         initial    the first state: a value, or a tuple of values
         function   given the state's tensors, then the element's; gives the next state's, then the results
@@ -406,7 +406,10 @@ class Dataset:
         return GraphFunction(function, types, (*(TensorShape(each.shape) for each in state), *self.shapes))
 
     def apply(self, function: Callable[[Dataset], Dataset]) -> Dataset:
-        """What a function makes of this dataset: for steps that are written once and used often."""
+        """Apply a function to this dataset, and return its result.
+
+        This suits steps that are written once and used often.
+        """
         return function(self)
 
     def sliding_window(self, size: int, *, shift: int = 1, stride: int = 1) -> Dataset:

@@ -1,4 +1,4 @@
-"""What datasets that are made in Python are given: origins without a node, values as arrays, paths."""
+"""Inputs of datasets that Python code makes: origins without a node, values as arrays, paths."""
 
 from __future__ import annotations
 

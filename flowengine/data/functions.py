@@ -33,7 +33,7 @@ class _FunctionSession(Session):
         return self._planning.prepare(wanted, [*map(str, feeds)], ())
 
     def whole_calls(self, request: PlannedRequest) -> WholeCalls:
-        """What makes the calls of a plan as a whole, once that can be."""
+        """Return the `WholeCalls` of a plan, which run its calls as a whole once that is possible."""
         prepared = request.prepared
 
         def take(arguments: Sequence[Value]) -> list[Any]:
@@ -77,7 +77,7 @@ class GraphCall:
         self._session: _FunctionSession | None = None
 
     def _opened(self) -> tuple[WholeCalls, Step]:
-        """What makes calls, and the step that one is by itself."""
+        """Return the object that makes whole calls, and the step that runs one call by itself."""
         session = self._session
         if session is None:
             # Its variables, if it has any, live as long as the dataset.

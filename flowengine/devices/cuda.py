@@ -72,7 +72,7 @@ class CudaLibrary:
 
 @dataclass(frozen=True, slots=True)
 class CudaSearch:
-    """What was found.
+    """The result of a search for cards and libraries.
 
     cards          in the driver's order, as CUDA_VISIBLE_DEVICES leaves them
     cuda_version   the newest CUDA that the driver can run, (13, 0); None where no driver answered
@@ -159,7 +159,7 @@ def libraries() -> tuple[CudaLibrary, ...]:
 
 
 def library_path(name: str, title: str) -> str:
-    """Where one of them is; FailedPreconditionError, which says what to install, where it is not here.
+    """Return the path of a library; FailedPreconditionError, if it is missing, names what to install.
 
     title   what it is called to people
     """

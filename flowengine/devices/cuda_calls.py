@@ -1,4 +1,4 @@
-"""What is around the calls of kernels on a card: CuPy is on its stream of work and takes memory of its pool.
+"""Contexts around kernel calls on a card: CuPy uses the device's stream and its memory pool.
 
     with device.entered():                # a row of kernels on this thread: entered once
         with device.computing(): ...      # each kernel
@@ -20,7 +20,7 @@ from flowengine.devices.cuda_times import CudaTimes
 
 
 class CardCalls:
-    """What one device has around its kernels.
+    """The contexts that one device enters around its kernels.
 
     card         makes the card as a context
     allocator    makes the allocator of the device's memory as a context

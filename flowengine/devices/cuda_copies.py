@@ -1,4 +1,4 @@
-"""What lies on a card, and its way from there to host memory."""
+"""Values in a card's memory, and their copies to host memory."""
 
 from __future__ import annotations
 

@@ -96,8 +96,10 @@ def cards_with_cupy() -> int:
 
 
 class _KeptValue(NamedTuple):
-    """What must be kept until a copy is done: pinned memory, and on the way out the array; or until
-    work is done: whoever lent an array."""
+    """A reference that is kept until a copy or other work is done.
+
+    For a copy it is pinned memory and, on the way out, the array; for work it is the lender of an array.
+    """
 
     event: StreamEvent
     value: Any
@@ -159,12 +161,12 @@ class CudaDevice:
 
     @property
     def lost(self) -> str:
-        """What has ended the card's context, as a text; empty as long as it lives."""
+        """The error that ended the card's context, as a text; empty as long as the context lives."""
         return self._errors.lost
 
     @property
     def rates(self) -> DeviceRates:
-        """What placement may expect, by the card's properties."""
+        """The rates that placement may expect, from the card's properties."""
         attribute = self._cupy.cuda.runtime.deviceGetAttribute
         return card_rates(
             memory_kilohertz=attribute(_MEMORY_CLOCK, self._ordinal),
@@ -179,7 +181,7 @@ class CudaDevice:
         return dtype.name in HELD_TYPES
 
     def computing(self) -> AbstractContextManager[None]:
-        """What is computed meanwhile, on this thread, is work of this device."""
+        """Return a context in which this thread's computations are work of this device."""
         return self._calls.around()
 
     def entered(self) -> AbstractContextManager[None]:

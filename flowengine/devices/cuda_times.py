@@ -22,7 +22,7 @@ _STEPS_KEPT: Final = 8
 
 
 class _Sink:
-    """Where the records of one step go, and the event that its times are counted from."""
+    """The list for the records of one step, and the event that its times are counted from."""
 
     __slots__ = ("base", "began", "launches")
 
@@ -48,7 +48,7 @@ class TimedLaunch:
 
 
 class CudaTimes:
-    """What one device notes. `note` and what is launched are of one thread; any number of threads may be."""
+    """The launch times of one device. `note` covers its own thread's launches; many threads may call it."""
 
     def __init__(self, device: str, cupy: Any) -> None:
         """`device` is the complete name, `cupy` CuPy's module."""
@@ -88,7 +88,7 @@ class CudaTimes:
 
     @contextmanager
     def around(self, stream: int, what: str, on: Any) -> Iterator[None]:
-        """What is launched meanwhile is one piece of work."""
+        """Record everything that is launched inside as one piece of work."""
         work = self.begin(stream, what, on)
         yield
         if work is not None:
@@ -116,7 +116,10 @@ class CudaTimes:
                 sink.launches.append(record)
 
     def _sink_of(self, launches: list[LaunchRecord], event: Any) -> _Sink:
-        """Where the records of a step go; some of steps before are kept, which may yet have to tell more."""
+        """Return the sink for a step's records.
+
+        Sinks of some earlier steps are kept, because their records may still come.
+        """
         found = self._sinks.get(id(launches))
         if found is None:
             found = self._sinks[id(launches)] = _Sink(launches, event)

@@ -1,4 +1,4 @@
-"""What is fed as it lies in a card's memory: an array of another library, lent by DLPack and not copied.
+"""Fed values in a card's memory: arrays of another library, lent by DLPack and not copied.
 
     await session.run("y:0", {"x:0": torch_tensor_on_the_card})
 

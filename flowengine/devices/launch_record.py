@@ -1,4 +1,4 @@
-"""What a device says of a piece of its work: what it was, on which stream, and when."""
+"""A record of one piece of a device's work: its kind, its stream and its times."""
 
 from __future__ import annotations
 

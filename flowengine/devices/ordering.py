@@ -120,7 +120,7 @@ class Ordering:
     def host_waits(
         self, reads: Iterable[Hashable] = (), writes: Iterable[Hashable] = ()
     ) -> tuple[StreamEvent, ...]:
-        """What must be complete before the host reads and writes these blocks itself."""
+        """Return the events that must be complete before the host reads and writes these blocks itself."""
         read = [history for block in reads if (history := self._blocks.get(block)) is not None]
         written = [history for block in writes if (history := self._blocks.get(block)) is not None]
         return self._missing(None, _conflicts(read, written))

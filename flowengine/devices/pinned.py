@@ -39,7 +39,7 @@ _KEPT_BYTES: Final = 1 << 30
 
 
 class PinnedSource(Protocol):
-    """What pins memory: a `CudaContext`, or CuPy (`cuda_copies.py`)."""
+    """An allocator of pinned memory: a `CudaContext`, or CuPy (`cuda_copies.py`)."""
 
     def allocate_pinned(self, size: int) -> int:
         """The address of memory; ResourceExhaustedError where the host has no more to pin."""
@@ -79,7 +79,7 @@ class PinnedPart:
 
 
 class _HeldPart:
-    """What an array over pinned memory is based on: the part is in use as long as this lives."""
+    """The base object of an array over pinned memory: the part is in use as long as this lives."""
 
     __slots__ = ("__array_interface__", "_block", "_part")
 

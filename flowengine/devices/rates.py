@@ -1,4 +1,4 @@
-"""What placement may expect of a device before anything has run there: how fast it is, and how far away.
+"""Estimates for placement before anything has run on a device: how fast it is, and how far away.
 
     rates = card_rates(memory_kilohertz=2_619_000, bus_bits=5120, capability=9)
 

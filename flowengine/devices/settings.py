@@ -1,4 +1,4 @@
-"""What a session asks of its devices, handed to those that have a choice."""
+"""The settings that a session passes to its devices, for those that have a choice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a device with memory of its own does when that is short, before it says so.
+"""Retries of an allocation on a device whose own memory is short, before it reports an error.
 
     block = allocated(lambda: pool.allocate(size), wait=device.synchronize, give_back=pool.trim)
 

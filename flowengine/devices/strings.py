@@ -59,7 +59,7 @@ class CountedValues:
 
 
 def _measure_alone() -> int:
-    """What an expression of `sweep`'s form counts for a string that nobody else refers to.
+    """Measure the count that an expression of `sweep`'s form gives for a string without other references.
 
     It runs often enough to be seen before and after the interpreter specialises it.
     """

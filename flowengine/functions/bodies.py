@@ -78,7 +78,7 @@ def ends_with_its_results(body: FunctionBody) -> bool:
 
 
 def behind_identities(body: FunctionBody, port: OutputPort) -> OutputPort:
-    """Where the value of a port comes from, past what hands it on."""
+    """Return the port that a value comes from, behind Identity nodes without control inputs."""
     node = body.graph.nodes[port.node]
     while node.op == "Identity" and not node.control_inputs:
         port = node.inputs[0]
@@ -101,7 +101,7 @@ def renamed_attrs(node: Node, scope: str, inner: set[str]) -> dict[str, Any]:
 
 
 def function_key(function: FuncAttr) -> Any:
-    """What a body may be filed under: the function and its attributes."""
+    """Return the key under which a body may be stored: the function and its attributes."""
     return function.name, _frozen(function.attrs)
 
 

@@ -104,14 +104,14 @@ class LibraryFunction:
 
     @property
     def attr(self) -> FuncAttr:
-        """What names the function in an attribute: of a `While`, of an `If`, of a dataset."""
+        """The attribute value that names the function: of a `While`, of an `If`, of a dataset."""
         if not self._is_building:
             self._body()
         return FuncAttr(self.name)
 
     @property
     def captures(self) -> list[Tensor]:
-        """What the body uses of other graphs, in the order of the arguments that follow its own."""
+        """The tensors of other graphs that the body uses, in the order of the arguments after its own."""
         return list(self._body().captured.values())
 
     @property
@@ -220,7 +220,7 @@ class LibraryFunction:
 
 
 class _BuiltBody:
-    """What a Python function has built."""
+    """The body that a Python function has built."""
 
     def __init__(
         self, graph: Graph, build: Callable[..., Any], inputs: Sequence[tuple[DType, TensorShape]]

@@ -150,7 +150,7 @@ def called_on(graph: Graph, node: Node, device: str) -> Node:
 
 
 def handing_on(graph: Graph, node: Node, results: Sequence[OutputPort], controls: Iterable[str]) -> Node:
-    """What stands in the place of a call: it hands on what the code gives."""
+    """Build the node that replaces a call: it hands on the results of the call's code."""
     definition = graph.registry["IdentityN"]
     types = tuple(graph[port.node].output_types[port.slot].base for port in results)
     attrs = dict(definition.with_defaults({"T": types}))

@@ -1,4 +1,4 @@
-"""What the functions that a call names have to take and to give.
+"""The signatures that a call requires of the functions that it names.
 
     If(p, x, then, else) of Tin to Tout     both branches: Tin -> Tout
     While(x, cond, body) of T               cond: T -> a truth value;  body: T -> T
@@ -29,7 +29,7 @@ class FunctionTypes(NamedTuple):
 
 
 def types_of(body: FunctionBody) -> FunctionTypes | None:
-    """What a body takes and gives; None where the types of a result are those of an op that nobody knows."""
+    """Return the types of a body's arguments and results; None if an unknown op computes a result."""
     nodes = body.graph.nodes
     if any(port.slot >= len(nodes[port.node].output_types) for port in body.results):
         return None

@@ -27,7 +27,7 @@ Written: TypeAlias = tuple[list[OutputPort], list[str]]
 
 
 class CallWriter:
-    """What the ways of calling share.
+    """The writer that all kinds of calls share: it adds the nodes of a call's code to a graph.
 
     prefix    of the names of all that is made
     within    the functions whose bodies the call is in
@@ -74,7 +74,7 @@ class CallWriter:
         return self.graph.add(replace(begin, device=self.node.device)).name
 
     def controls(self, is_anchored: bool) -> list[str]:
-        """What the first nodes of a conditional or a loop wait for."""
+        """Return the control inputs of the first nodes of a conditional or a loop."""
         if not self.to_run:
             return list(self.node.control_inputs)
         begin = self.begin(is_anchored)

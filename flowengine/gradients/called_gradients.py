@@ -61,7 +61,7 @@ class DifferentiableLowering(CallLowering):
     def _called(
         self, function: FuncAttr, arguments: Sequence[Tensor], seeds: Sequence[Tensor]
     ) -> Sequence[Tensor]:
-        """What a function gives, or the op of that name."""
+        """Call a function, or the op of that name, and return its outputs."""
         graph = self.graph
         if function.name in self.library:
             types = [each.dtype.base for each in seeds]

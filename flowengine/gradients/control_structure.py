@@ -45,7 +45,7 @@ _STACKS: Final = frozenset({"Stack", "StackV2"})
 
 @dataclass(slots=True)
 class CarriedVariable:
-    """What a loop carries from one iteration to the next.
+    """A variable that a loop carries from one iteration to the next.
 
     switches   the Switches that end the loop; its value in an iteration is their output 1
     exits      the Exits that give its last value
@@ -125,7 +125,7 @@ class Structure:
 
     @property
     def taken_outside(self) -> set[OutputPort]:
-        """What nodes of another segment, or of none, take of the nodes of a segment."""
+        """The outputs of a segment's nodes that nodes of another segment, or of none, take."""
         if self._taken_outside is None:
             segments = self.segments
             self._taken_outside = {
@@ -139,7 +139,7 @@ class Structure:
     # ------------------------------------------------------------------ guards
 
     def guard(self, port: OutputPort) -> Guard:
-        """What must have been decided for a value to be live, within its frame."""
+        """Return the decisions that must have been made for a value to be live, within its frame."""
         node = self._graph.nodes[port.node]
         guard = self.node_guard(port.node)
         if node.op in SWITCH_OPS:
@@ -149,7 +149,7 @@ class Structure:
         return guard
 
     def node_guard(self, name: str) -> Guard:
-        """What must have been decided for a node to be live, in the frame of its outputs."""
+        """Return the decisions that make a node live, in the frame of its outputs."""
         if self.is_straight:
             return ALWAYS
         waiting = [name]
@@ -226,7 +226,7 @@ class Structure:
         return self._is_loop_merge(self._graph.nodes[name])
 
     def loop_guard(self, loop: FoundLoop) -> Guard:
-        """What must have been decided outside of a loop for it to run.
+        """Return the decisions that must have been made outside of a loop for it to run.
 
         That is what its LoopCond needs in the first iteration, and what all that enters has in common: a
         loop runs although some of what enters is dead, if that is used in one branch only.

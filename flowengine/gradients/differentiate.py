@@ -78,7 +78,7 @@ def gradients(
 
 
 def several(given: Any) -> Sequence[Any]:
-    """What is given as a list, or alone. Text is no list of its letters."""
+    """Return a list as it is, and anything else as a list of one; a string is not split."""
     return given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
 
 
@@ -194,7 +194,7 @@ def _reach(
     stops: Sequence[Tensor],
     ends: Collection[str] = (),
 ) -> Reach:
-    """What lies between; nothing comes through the ends."""
+    """Compute the ports and nodes between xs and ys; no path leads through the ends."""
     return Reach(
         graph,
         [y.port for y in ys],
@@ -245,7 +245,7 @@ def _finished(
     zeroed: Collection[OutputPort],
     gate: str,
 ) -> list[Gradient | None]:
-    """What the caller gets: zeros for some that are absent, all waiting for each other if it says so."""
+    """Replace some absent gradients by zeros, and let all wait for each other if `gate` says so."""
     results = [
         Backward(region, x.op).zeros_like(x)
         if each is None and x.port in zeroed and can_have_gradient(x.dtype)

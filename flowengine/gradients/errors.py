@@ -1,4 +1,4 @@
-"""What is raised where a derivative cannot be had."""
+"""Errors for derivatives that cannot be computed."""
 
 from __future__ import annotations
 

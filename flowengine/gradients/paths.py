@@ -78,7 +78,7 @@ class Reach:
         self._spread(xs, consumers)
 
     def sources(self, node: Node) -> tuple[OutputPort, ...]:
-        """Where the gradients of a node's outputs go: its inputs, and what was pushed."""
+        """Return the ports that the gradients of a node's outputs go to: its inputs, and pushed values."""
         if node.name in self._leaves:
             return ()
         pushed = self._stacks.get(node.name)

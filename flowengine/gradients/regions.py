@@ -1,4 +1,4 @@
-"""Where nodes are built: places of the forward graph, and regions, the places of gradients.
+"""Places to build nodes: places of the forward graph, and regions, the places of gradients.
 
 A region is straight-line code that one sweep goes back through, with the place where its gradients belong.
 The region of straight code builds where that code is. The region of a loop builds in a loop of its own, which
@@ -102,7 +102,7 @@ class BuildingPlace:
         return self._anchors[guard]
 
     def building(self, guard: Guard = ALWAYS) -> AbstractContextManager[None]:
-        """What is built inside belongs here, under a guard; control dependencies from around do not."""
+        """Build nodes here, under a guard; control dependencies from around do not apply."""
         return self.graph.scopes.apart(self.anchor(guard))
 
     def _made_anchor(self, guard: Guard) -> str | None:
@@ -192,12 +192,14 @@ class GradientRegion(BuildingPlace):
         return self
 
     def computed_forward(self, tensor: Tensor, op: str, **attrs: Any) -> Tensor:
-        """What a small op makes of a forward tensor, to be used where gradients are built."""
+        """Apply a small op to a forward tensor, for use where gradients are built."""
         found: Tensor = getattr(self.graph.ops, op)(self.here(tensor), **attrs)
         return found
 
     def predicate(self, literal: Tensor) -> Tensor:
-        return self.here(literal)
+        # Kept, never computed again: a counter that the call adds to a forward loop hangs from it, too, and
+        # would wait for the gradient that the copy waits for.
+        return self.kept(literal)
 
     def building(self, guard: Guard = ALWAYS) -> AbstractContextManager[None]:
         # What the caller of `gradients` wants to be waited for is waited for in straight code.

@@ -1,4 +1,4 @@
-"""What gradient functions of several families have in common."""
+"""Helpers that gradient functions of several families share."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def per_row(b: Backward, values: Tensor, ids: Tensor, data: Tensor) -> Tensor:
 
 
 def sum_like(b: Backward, grad: Tensor, x: Tensor) -> Tensor:
-    """What was made here, of a shape to which the forward tensor x was broadcast, in the shape of x."""
+    """Sum a tensor made here to the shape of the forward tensor x, which was broadcast to its shape."""
     axes = repeated_axes(x.shape, grad.shape)
     if axes is not None and not axes:
         return grad

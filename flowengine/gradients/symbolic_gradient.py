@@ -23,7 +23,7 @@ from flowengine.ir.names import ARGUMENT
 def gradient_body(
     library: FunctionLibrary, function: FuncAttr, types: Sequence[DType], result_count: int
 ) -> FunctionBody:
-    """What computes the gradients of a function's arguments from those and the gradients of its results.
+    """Return the body that computes argument gradients from the arguments and the result gradients.
 
     types          of the arguments of the function and of the gradients, in that order
     result_count   how many gradients the node gives

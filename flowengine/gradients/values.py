@@ -1,4 +1,4 @@
-"""What a gradient can be, and what a gradient function works with.
+"""The forms that a gradient can have, and the builder that a gradient function works with.
 
 A gradient is absent (None), zero (made only where a function needs an array), or present: a `Tensor`, or an
 `IndexedSlices` where only some rows of it are not zero.
@@ -58,7 +58,7 @@ Results: TypeAlias = Sequence[Gradient | None]
 
 
 class Backward:
-    """What a gradient function builds with, for one op: nodes go where the gradient of that op belongs.
+    """A builder for a gradient function, for one op: nodes go where the gradient of that op belongs.
 
     graph    the graph that is extended
     ops      its constructors; a tensor of the forward graph may be given to each, wherever it lives: within
@@ -88,7 +88,7 @@ class Backward:
         return self.graph.constant(value, dtype)
 
     def control(self, tensors: Iterable[Tensor | Operation]) -> AbstractContextManager[None]:
-        """What is built inside runs after these."""
+        """Return a context whose new nodes run after these."""
         return self.graph.control_dependencies(tensors)
 
     def shape(self, tensor: Tensor, dtype: DType | str = "int32") -> Tensor:
@@ -134,7 +134,7 @@ class Backward:
         return dense(self.graph, self.ops, gradient)
 
     def remembered(self, *tensors: Tensor) -> dict[Any, Any]:
-        """What this op's helpers have made so far, for those of them that are asked twice."""
+        """Return the cache of this op's helpers, for helpers that are called twice."""
         return self._memory
 
 

@@ -27,7 +27,7 @@ class Collections:
             found.append(value)
 
     def of(self, key: Hashable) -> list[Any]:
-        """What is listed there, as a list of the caller's own."""
+        """Return the values listed under a key, in a list that the caller may change."""
         return list(self._lists.get(key, ()))
 
     def reference(self, key: Hashable) -> list[Any]:

@@ -34,7 +34,7 @@ _PLAIN: Final = frozenset({int, float, bool, complex, str, bytes, np.ndarray, ty
 
 @runtime_checkable
 class Convertible(Protocol):
-    """What knows how to become a tensor."""
+    """An object that can convert itself to a tensor."""
 
     def __flowengine_tensor__(self, graph: Graph, dtype: DType | None, name: str | None) -> Tensor:
         """The tensor of `graph` that this object stands for; see the module."""

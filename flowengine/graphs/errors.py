@@ -1,4 +1,4 @@
-"""What is raised where a graph is built: the engine's own error, and Python's."""
+"""Errors raised while a graph is built: each is the engine's own error, and Python's where one fits."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
         return [Operation(self, name) for name in self._nodes]
 
     def shape_of(self, port: OutputPort) -> TensorShape:
-        """What is known of an output's shape; unknown for an output of an opaque node."""
+        """Return an output's shape as far as it is known; unknown for an output of an opaque node."""
         return self._inference().shape(port)
 
     def refine_shape(self, port: OutputPort, shape: TensorShape) -> None:

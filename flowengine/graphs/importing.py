@@ -101,7 +101,7 @@ def _reach(source: Graph, names: Iterable[str], stops: Container[OutputPort], re
 
 
 def _anchors(source: Graph, reached: Container[str]) -> list[str]:
-    """What describes the branches and loops whose decision is reached."""
+    """Return the nodes that describe the branches and loops whose decision is reached."""
     found: dict[int, ControlContext] = {}
     for node in source:
         context = source.context_of(node.name) if node.name in reached else None
@@ -112,7 +112,7 @@ def _anchors(source: Graph, reached: Container[str]) -> list[str]:
 
 
 class _MappedInputs:
-    """What stands in the graph for the ports and nodes of another."""
+    """The replacements in the graph for ports and nodes of another graph."""
 
     def __init__(self, graph: Graph, source: NodeGraph, input_map: Mapping[str, Any]) -> None:
         self.graph = graph

@@ -95,7 +95,7 @@ def copy_collections(source: Graph, target: Graph) -> None:
 
 
 def _moved(value: Any, target: Graph) -> Any:
-    """What a thing of one graph is in another of the same nodes."""
+    """Return the counterpart of an object of one graph in another graph with the same nodes."""
     if isinstance(value, GraphVariable):
         found = from_proto(target, value.to_proto())
         found.constraint = value.constraint
@@ -132,7 +132,7 @@ def _context(graph: Graph, key: str, data: bytes, import_scope: str) -> ControlC
 
 
 def _flat(listed: Sequence[Any]) -> list[Any]:
-    """What is listed, partitioned variables by their parts."""
+    """Return the listed objects, with partitioned variables replaced by their parts."""
     return [part for each in listed for part in getattr(each, "parts", (each,))]
 
 
@@ -158,7 +158,7 @@ def _write(meta: Any, key: Hashable, listed: Sequence[Any]) -> bool:
 
 
 def pickled(graph: Graph, registry: OpRegistry | None) -> tuple[Any, ...]:
-    """What pickle keeps of a graph: its messages, its class, and a registry of its own."""
+    """Return the parts of a graph for pickle: its messages, its class, and its own registry if it has one."""
     if graph.collections.keys:
         return _from_pickle, (type(graph), graph.to_meta_graph().SerializeToString(), registry, True)
     return _from_pickle, (type(graph), graph.to_graph_def().SerializeToString(), registry, False)

@@ -148,7 +148,7 @@ def _attrs(node: Node, changes: Mapping[str, Any]) -> dict[str, AttrValue]:
 
 
 def _refuse_cycle(graph: Graph, node: Node) -> None:
-    """Where a node would wait for itself, but through the back edge of a loop."""
+    """Raise ConstructionValueError if a node would wait for itself, except by a loop's back edge."""
     waiting = [*(port.node for port in node.inputs), *node.control_inputs]
     seen = set(waiting)
     while waiting:

@@ -1,4 +1,4 @@
-"""What nodes need, and the tensors that have the values of a graph's variables."""
+"""The nodes that other nodes need, and the tensors that read a graph's variables."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from flowengine.ir.graph import NodeGraph
 
 
 class SavedTensor(Protocol):
-    """What nodes are made of: a variable's node, and its name in the checkpoint.
+    """One saved tensor, from which nodes are made: a variable's node, and its name in the checkpoint.
 
     spec   "" for the whole of it, else shape and slice as the ops write them: "4 5 0,2:-"
     """
@@ -43,7 +43,7 @@ class SavedTensor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SaverNodes:
-    """What a SaverDef names: the tensor that takes the file's name, and the nodes to run."""
+    """The nodes that a SaverDef names: the tensor that takes the file's name, and the nodes to run."""
 
     filename: str
     save: str

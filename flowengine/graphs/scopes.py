@@ -1,4 +1,4 @@
-"""What surrounds the construction of a node: name scopes, devices and control dependencies.
+"""The scopes around the construction of a node: name scopes, devices and control dependencies.
 
 A `Scopes` belongs to one graph. Its context managers nest and restore what was before, also when left by
 an exception.

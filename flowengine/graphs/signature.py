@@ -1,4 +1,4 @@
-"""What `help` shows of a constructor: an OpDef as text and as a Python signature."""
+"""The help text of a constructor: an OpDef as text and as a Python signature."""
 
 from __future__ import annotations
 

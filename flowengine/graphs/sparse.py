@@ -42,7 +42,7 @@ class SparseTensor:
 
     @property
     def shape(self) -> TensorShape:
-        """What the graph alone tells of the shape of the whole."""
+        """The shape of the whole, as far as the graph alone determines it."""
         if not isinstance(self.dense_shape, Tensor):
             return TensorShape([int(each) for each in self.dense_shape])
         known = self.graph.constant_value(self.dense_shape)

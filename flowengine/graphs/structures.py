@@ -23,14 +23,14 @@ class HeldTensors(Protocol):
     """An object that holds tensors and can be made again with others in their places."""
 
     def __flowengine_parts__(self) -> Sequence[Any]:
-        """What it holds, in an order of its own."""
+        """Return the parts that it holds, in an order that it chooses."""
 
     def __flowengine_with_parts__(self, parts: Sequence[Any]) -> Any:
         """The same with other parts."""
 
 
 def parts_of(structure: Any) -> Sequence[Any] | None:
-    """What stands directly in a structure; None for what is no structure."""
+    """Return the direct parts of a structure; None for any other value."""
     if isinstance(structure, list | tuple):
         return structure
     if isinstance(structure, Mapping):

@@ -1,4 +1,6 @@
-"""What a Tensor or variable cannot do while a graph is built: it has no value yet, and says who has one.
+"""Operations that a Tensor or variable refuses while a graph is built, because it has no value yet.
+
+Each error names the call to use instead.
 
 >>> float(x)     # ConstructionTypeError: 'x:0' stands for a value that exists only while a session runs ...
     x.numpy()    # AttributeError: 'Tensor' object has no attribute 'numpy': use session.run(tensor), ...

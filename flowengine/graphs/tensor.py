@@ -61,7 +61,7 @@ class Tensor(TensorOperators):
 
     @property
     def shape(self) -> TensorShape:
-        """What is known of the shape from the graph alone."""
+        """The shape, as far as the graph alone determines it."""
         return self.graph.shape_of(self.port)
 
     @builds

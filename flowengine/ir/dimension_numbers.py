@@ -13,7 +13,7 @@ from flowengine.ir.proto.reading import parsed
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where a tensor of a convolution has its dimensions: two of them, then the spatial ones in order.
+    """The positions of a convolution tensor's dimensions: two of them, then the spatial ones in order.
 
     first      the batch; of a kernel the output features
     features   the features; of a kernel the input features
@@ -49,7 +49,7 @@ class DimensionNumbers:
 
     @classmethod
     def of(cls, text: bytes, rank: int) -> DimensionNumbers:
-        """What an attribute `dimension_numbers` says of tensors of a rank; empty: features come second.
+        """Read an attribute `dimension_numbers` for tensors of a rank; if empty, features come second.
 
         Raises InvalidArgumentError for bytes that are no such message, for places outside of the rank and
         for a place that is named twice.

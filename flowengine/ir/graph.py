@@ -71,7 +71,7 @@ class Node:
         return not self.inputs and self.has(Fed)
 
     def trait(self, kind: type[T]) -> T | None:
-        """What the node's op says of it: the trait of a class, if it has one. An opaque node has none."""
+        """Return the trait of this class that the node's op has, or None. An opaque node has none."""
         return None if self.op_def is None else self.op_def.trait(kind, self.attrs)
 
     def has(self, kind: type[Trait]) -> bool:

@@ -108,7 +108,7 @@ def load_graph(data: bytes | bytearray | memoryview | str | Message) -> LoadedGr
 
 
 def load_file(path: str | os.PathLike[str]) -> LoadedGraph:
-    """What a file holds, or the directory of a SavedModel; NotFoundError where there is none."""
+    """Load the graph of a file, or of a SavedModel's directory; NotFoundError if there is none."""
     given = Path(path)
     if given.is_dir():
         return load_saved_model(given)

@@ -70,7 +70,7 @@ def const(
 
 
 def no_op(ops: OpRegistry, like: Node, controls: Sequence[str]) -> Node:
-    """What waits for these nodes, in the place of another that did more."""
+    """Build a NoOp that waits for these nodes, in the place of another node that did more."""
     op_def = ops["NoOp"]
     return replace(
         like,
@@ -86,17 +86,17 @@ def no_op(ops: OpRegistry, like: Node, controls: Sequence[str]) -> Node:
 def identity(
     ops: OpRegistry, name: str, source: OutputPort, dtype: DType, *, controls: Sequence[str] = ()
 ) -> Node:
-    """What hands on a value once these nodes have run."""
+    """Build an Identity that hands on a value once these nodes have run."""
     return node(ops, "Identity", name, inputs=(source,), controls=controls, T=dtype)
 
 
 def send(ops: OpRegistry, name: str, source: OutputPort, dtype: DType, **attrs: AttrValue) -> Node:
-    """What leaves a tensor at the rendezvous; `attrs` say for whom."""
+    """Build a Send that leaves a tensor at the rendezvous; `attrs` name its receiver."""
     return node(ops, names.SEND, name, inputs=(source,), T=dtype, **attrs)
 
 
 def receive(
     ops: OpRegistry, name: str, dtype: DType, *, controls: Sequence[str] = (), **attrs: AttrValue
 ) -> Node:
-    """What finds a tensor at the rendezvous; `attrs` say from whom."""
+    """Build a Recv that takes a tensor from the rendezvous; `attrs` name its sender."""
     return node(ops, names.RECEIVE, name, controls=controls, tensor_type=dtype, **attrs)

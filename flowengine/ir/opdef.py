@@ -64,7 +64,7 @@ class ShapeContext(Protocol):
         """The shape of the variable that a resource input names, as far as it is known."""
 
     def handle_source(self, index: int) -> HandleSource | None:
-        """What made the resource or reference that an input names, if the graph leads to it."""
+        """Return the source of the resource or reference at an input, if the graph leads to it."""
 
 
 #: What a shape function returns: one shape for each output.

@@ -125,7 +125,7 @@ def _read_attribute(text: str) -> tuple[AttrDef, ...]:
 
 
 def _read_literal(text: str) -> Any:
-    """What Python means by a text: nearly always a plain string or a list of integers.
+    """Evaluate a Python literal: nearly always a plain string or a list of integers.
 
     For these its compiler is not asked, which would take a third of the time of reading all ops.
     """

@@ -221,7 +221,7 @@ class Normalises(Trait):
 
 
 class Droppable(Trait):
-    """Where nobody takes its value it need not run: what it would find wrong, others find as well.
+    """A mark of an op that need not run if its value is unused: others find the same errors.
 
     So it is with gradients, which come in pairs, and with what gradients are made of.
     """
@@ -316,7 +316,7 @@ class Bookkeeping(Trait):
 
 
 class OfOneStep(Trait):
-    """What it keeps ends with the step, and may be elsewhere in the next."""
+    """A mark of an op whose state ends with the step, and may be elsewhere in the next."""
 
 
 class SharedAs(Trait):

@@ -122,7 +122,7 @@ def _label(node: Node) -> str:
 
 
 def attr_faults(op_def: OpDef, attrs: Mapping[str, AttrValue]) -> list[str]:
-    """What is wrong with the attributes of a node of this op; those that the op does not know are not."""
+    """List the faults in the attributes of a node of this op; unknown attributes are no faults."""
     faults: list[str] = []
     for definition in op_def.attrs:
         name = definition.name

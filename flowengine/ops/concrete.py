@@ -1,4 +1,4 @@
-"""What a shape function may ask where every input has its value: at run time, and while folding."""
+"""The context of shape functions if every input has its value: at run time, and while folding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the graph alone tells of a tensor's value, for shape functions that ask.
+"""The tensor values that the graph alone determines, for shape functions that ask.
 
 A shape often comes from a Const, or from a Shape that is packed, sliced and multiplied before it reaches a
 Reshape. `value` computes such small values from constants and known shapes; `as_shape` reads an integer

@@ -23,7 +23,7 @@ OwnShapeFunction = TypeVar("OwnShapeFunction", bound=ShapeFunction)
 
 
 class WrittenOp:
-    """What is written of one op, or of several by name; as a decorator it takes their shape function."""
+    """The written form of one op, or of several by name; as a decorator it takes their shape function."""
 
     __slots__ = ("arguments", "said", "shape")
 

@@ -1,4 +1,4 @@
-"""What shape functions of many ops share: common shape functions, and checks with their messages.
+"""Helpers for many ops' shape functions: common shape functions, and checks with their messages.
 
 A shape function takes a `ShapeContext` and returns one `TensorShape` per output. It may say less than is
 true of every run, never more; it raises InvalidArgumentError where no run could succeed.

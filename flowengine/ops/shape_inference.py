@@ -60,7 +60,7 @@ _HANDLE_HOPS_MAX: Final = 1000
 
 
 class NodeContext:
-    """What a shape function may ask of its node: see `ir.opdef.ShapeContext`."""
+    """The context of one node for its shape function: see `ir.opdef.ShapeContext`."""
 
     __slots__ = ("_inference", "_inputs", "attrs", "num_inputs", "num_outputs", "output_types", "producer")
 
@@ -110,7 +110,7 @@ class ShapeInference:
         self._order: list[str] = []
 
     def shape(self, port: OutputPort) -> TensorShape:
-        """What is known of an output's shape."""
+        """Return the shape of an output, as far as it is known."""
         shapes = self._shapes.get(port.node)
         return UNKNOWN_SHAPE if shapes is None or port.slot >= len(shapes) else shapes[port.slot]
 
@@ -274,7 +274,7 @@ class ShapeInference:
         return shapes
 
     def _merge(self, node: Node) -> Sequence[TensorShape]:
-        """What all inputs known so far are instances of; and the scalar that says which arrived."""
+        """Return the shape common to all inputs known so far, and the scalar index of the arrived one."""
         shape = self.relaxed.get(node.name)
         for port in node.inputs:
             known = self._shapes.get(port.node)

@@ -36,7 +36,7 @@ def arrange(graph: NodeGraph, hot: HotContext) -> NodeGraph:
 
 
 def claim_context(hot: HotContext) -> ClaimContext | None:
-    """What claims may ask; None for a request without kernels, which nobody claims anything of."""
+    """Return the context of claims; None for a request without kernels, where nothing is claimed."""
     request = hot.request
     kernels = request.kernels
     if kernels is None:

@@ -1,4 +1,4 @@
-"""What a pass may ask beside the graph."""
+"""The context that passes receive beside the graph."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class PassContext:
 
 @dataclass(slots=True)
 class HotContext:
-    """What is known of a plan that runs often, while passes change its graph.
+    """The known facts of a plan that runs often, while passes change its graph.
 
     request       what the plan is for
     heavy         nodes that were seen to be worth a worker thread

@@ -13,7 +13,7 @@ def listing(graph: NodeGraph) -> str:
 
 
 def difference(before: NodeGraph, after: NodeGraph) -> str:
-    """What went, came and changed, a line each, and the two sizes."""
+    """Describe removed, added and changed nodes in lines, with the sizes of both graphs."""
     removed = [n.name for n in before if n.name not in after]
     added = [n for n in after if n.name not in before]
     changed = [n for n in after if n.name in before and before[n.name] is not n]

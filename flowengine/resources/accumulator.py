@@ -124,7 +124,7 @@ class _Accumulator:
         return result
 
     def _result(self) -> Any:
-        """What was added up, as it is given out; forgets it."""
+        """Return the accumulated result in its outgoing form, and clear it."""
         raise AssertionError(f"{type(self).__name__} adds nothing up")
 
     def destroy(self) -> None:
@@ -134,7 +134,7 @@ class _Accumulator:
         self._book()
 
     def read(self) -> Array:
-        """What a reference handle to an accumulator holds: container and name (string vector)."""
+        """Return the value of a reference handle to an accumulator: container and name (string vector)."""
         handle = np.empty(2, dtype=object)
         handle[:] = [self.container.encode(), self.name.encode()]
         return handle
@@ -326,7 +326,7 @@ class SparseAccumulator(_Accumulator):
 
 
 def _side_by_side(held: Array, new: Array) -> tuple[Array, Array, int]:
-    """Where the entries of two gradients come to lie in their sum, and how many entries that has.
+    """Return the positions of two gradients' entries in their sum, and the number of its entries.
 
     Both are read once, as lists in rising order, as TensorFlow reads them. Indices that are not in rising
     order, or twice in one gradient, are thereby kept as they came: an index may have several entries in the

@@ -165,7 +165,7 @@ class Barrier:
             self.account.book(self, self._bytes, self.name)
 
     def _taken(self, batch: Any) -> Any:
-        """What was taken of the ready keys: (indices, keys, components...)."""
+        """Book the removal of a batch of ready keys and return it: (indices, keys, components...)."""
         if self.account is not None and batch is not WOULD_WAIT:
             self._book(-sum(bytes_of(row) for column in batch[2:] for row in column))
         return batch
@@ -235,13 +235,13 @@ class Barrier:
             self._ready.close_nowait(cancel_pending_enqueues=True)
 
     def destroy(self) -> None:
-        """Who waits, or comes later, fails with CancelledError; all that is held is dropped."""
+        """Drop all held values; waiting and later operations fail with CancelledError."""
         self._closed = self._cancelled = True
         self._incomplete.clear()
         self._ready.destroy()
 
     def read(self) -> Value:
-        """What a reference handle to a barrier holds: container and name (string vector)."""
+        """Return the value of a reference handle to a barrier: container and name (string vector)."""
         handle = np.empty(2, dtype=object)
         handle[:] = [self.container.encode(), self.name.encode()]
         return handle

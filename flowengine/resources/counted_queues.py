@@ -70,7 +70,7 @@ class CountedPriorityQueue(_CountedQueue, PriorityQueue):
 
 
 class CountedRandomShuffleQueue(_CountedQueue, RandomShuffleQueue):
-    """Where elements have fixed shapes, many come and go at once, with no element of their own between."""
+    """A shuffling queue that books whole batches: elements of fixed shapes need no objects of their own."""
 
     __slots__ = ()
 
@@ -98,7 +98,7 @@ _COUNTED: Final[dict[type[Queue], type[Queue]]] = {
 
 
 def maker(kind: type[Queue], *, counted: bool) -> Callable[..., Queue]:
-    """What makes a queue of a kind: one that books its elements, or one that does not."""
+    """Return the class for a queue of a kind: one that books its elements, or one that does not."""
     return _COUNTED[kind] if counted else kind
 
 

@@ -100,7 +100,7 @@ def _begun(folder: str, suffix: str, files: Files) -> tuple[str, BinaryIO]:
 
 
 class SummaryWriter:
-    """What a writer's handle refers to: an event file, from its creation until it is closed."""
+    """The event file that a writer's handle refers to, from its creation until it is closed."""
 
     __slots__ = ("__weakref__", "_file", "_lock", "name")
 

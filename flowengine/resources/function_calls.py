@@ -19,7 +19,7 @@ BESIDE_OTHERS: Final[ContextVar[bool]] = ContextVar("flowengine calls beside oth
 
 
 class CallOutcome(NamedTuple):
-    """What one call gave.
+    """The outcome of one call.
 
     results   none where it failed
     error     None where it did not
@@ -40,7 +40,7 @@ class CallOutcome(NamedTuple):
 async def each_by_itself(
     call: Callable[[Sequence[Value]], Awaitable[Sequence[Value]]], calls: Sequence[Sequence[Value]]
 ) -> list[CallOutcome]:
-    """What calls give that are made one after the other; the error of one is its outcome."""
+    """Make calls one after the other, and return their outcomes; an error is that call's outcome."""
     outcomes: list[CallOutcome] = []
     for arguments in calls:
         try:
@@ -76,7 +76,7 @@ class NamedFunction(Protocol):
     async def outcomes(
         self, calls: Sequence[Sequence[Value]], sequences: ResourceManager
     ) -> list[CallOutcome]:
-        """What several calls give, made one after the other, in order. See `__call__`.
+        """Make several calls one after the other, and return their outcomes in order. See `__call__`.
 
         calls   the arguments of each
 
@@ -102,7 +102,7 @@ class StepCalls(ABC):
     async def outcomes(
         self, calls: Sequence[Sequence[Value]], sequences: ResourceManager
     ) -> list[CallOutcome]:
-        """What several calls give, made one after the other."""
+        """Make several calls one after the other, and return their outcomes."""
         return await each_by_itself(lambda arguments: self(arguments, sequences), calls)
 
 
@@ -120,7 +120,7 @@ class FunctionCaller(Protocol):
         """A function by name and attributes. Whether there is such a one is told by the first call."""
 
     def of_library(self, library: object) -> FunctionCaller:
-        """What calls the functions of another library, in steps of the same session."""
+        """Return a caller of another library's functions, in steps of the same session."""
 
 
 __all__ = ["BESIDE_OTHERS", "CallOutcome", "FunctionCaller", "NamedFunction", "StepCalls", "each_by_itself"]

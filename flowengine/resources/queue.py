@@ -438,7 +438,7 @@ class Queue:
         )
 
     def read(self) -> Value:
-        """What a reference handle to a queue holds: container and name (string vector)."""
+        """Return the value of a reference handle to a queue: container and name (string vector)."""
         handle = np.empty(2, dtype=object)
         handle[:] = [self.container.encode(), self.name.encode()]
         return handle

@@ -135,7 +135,7 @@ class DequeueMany(Attempt):
 
 
 def enqueue_cancelled(queue: Queue, attempt: Attempt) -> CancelledError:
-    """What an enqueue or a close that waited is told, where the queue was closed at once or removed."""
+    """Return the error for a waiting enqueue or close, if the queue was closed at once or removed."""
     did = f" ({attempt.progress()})" if isinstance(attempt, Enqueue) else ""
     return CancelledError(
         f"Enqueue operation was cancelled: {queue.kind} '{queue.name}' was closed with its waiters{did}"
@@ -143,5 +143,5 @@ def enqueue_cancelled(queue: Queue, attempt: Attempt) -> CancelledError:
 
 
 def dequeue_of_removed(queue: Queue) -> CancelledError:
-    """What a dequeue of a queue that was removed is told."""
+    """Return the error for a dequeue from a removed queue."""
     return CancelledError(f"{queue.kind} '{queue.name}' was removed before a dequeue had its elements")

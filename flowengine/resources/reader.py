@@ -274,7 +274,7 @@ class Reader:
         return out + (bytes_field(_CURRENT, self._current) if self._current else b"")
 
     def restore(self, state: bytes) -> None:
-        """What `serialize` gave; InvalidArgumentError for anything else."""
+        """Restore the state that `serialize` returned; InvalidArgumentError for anything else."""
         if not self.has_state:
             raise UnimplementedError(f"Reader RestoreState is not supported by {self.kind}")
         started, finished, produced, current = _parsed_state(state, self.name)

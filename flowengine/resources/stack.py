@@ -51,7 +51,7 @@ class Stack:
         self.close()
 
     def read(self) -> Value:
-        """What a reference handle to a stack holds: container and name (string vector)."""
+        """Return the value of a reference handle to a stack: container and name (string vector)."""
         handle = np.empty(2, dtype=object)
         handle[:] = [b"_stacks", self.name.encode()]
         return handle

@@ -196,7 +196,7 @@ class Table:
         return result.reshape(shape + self.value_shape)
 
     def read(self) -> Array:
-        """What a reference handle to a table holds: container and name (string vector)."""
+        """Return the value of a reference handle to a table: container and name (string vector)."""
         handle = np.empty(2, dtype=object)
         handle[:] = [self.container.encode(), self.name.encode()]
         return handle
@@ -412,7 +412,7 @@ class DenseHashTable(Table):
 
 
 def _pair_bytes(pair: tuple[Any, Any]) -> int:
-    """What key and value take, beside their places in the dictionary."""
+    """Return the bytes of key and value, without their places in the dictionary."""
     return _object_bytes(pair[0]) + _object_bytes(pair[1])
 
 

@@ -435,7 +435,7 @@ class TensorArray:
             raise InvalidArgumentError(f"TensorArray dtype is {self.dtype} but Op {doing} dtype {dtype}.")
 
     def read(self) -> Array:
-        """What a reference handle to a TensorArray holds: container and name (string vector)."""
+        """Return the value of a reference handle to a TensorArray: container and name (string vector)."""
         handle = np.empty(2, dtype=object)
         handle[:] = [b"_tensor_arrays", self.name.encode()]
         return handle

@@ -55,7 +55,7 @@ def tf_records_alone(source: RecordSource, name: bytes, piece: int = PIECE) -> I
 
 
 def _pieces(source: RecordSource, name: bytes, piece: int) -> Iterator[_Piece]:
-    """Where a piece lies, where the records in it begin, and those."""
+    """Yield each piece: its position, the positions of its records within it, and the records."""
     held = b""
     offset = 0  # of what is held
     wanted = piece
@@ -81,7 +81,7 @@ def _where(name: bytes, offset: int) -> str:
 
 
 def _frames(data: bytes) -> tuple[list[int], int]:
-    """Where each complete record begins, lengths taken as they are, and where the last one ends."""
+    """Return the start of each complete record, by its unchecked length, and the end of the last."""
     starts = []
     position, limit = 0, len(data)
     unpack = _LENGTH.unpack_from

@@ -89,7 +89,7 @@ class BlockStep(MemberCalls, TurnCaller):
 
     @cached_property
     def context(self) -> KernelContext:
-        """What kernels see, where one asks for it."""
+        """The context that kernels see, made on first use."""
         self.container = StepContainer()
         return self._steps.context_of(self.number, self.rendezvous, self.container)
 
@@ -120,13 +120,13 @@ class BlockStep(MemberCalls, TurnCaller):
         return self._continued.group.is_asleep if self._continued is not None else not self._inside
 
     def first(self) -> Place | None:
-        """Where the Recvs stand that are to be given up first; None if there is none."""
+        """Return the place of the Recvs that are to be given up first; None if there is none."""
         if self._continued is not None:
             return self._continued.group.first()
         return None if self._is_over or len(self.come) == len(self._awaited.receives) else (0, ())
 
     def give_up(self, first: Place) -> None:
-        """What is waited for at this place will not come."""
+        """Give up the Recvs at this place: their values will not come."""
         if self._continued is None and not self._is_over:
             self._continue()
         if self._continued is not None:
@@ -135,7 +135,7 @@ class BlockStep(MemberCalls, TurnCaller):
     # -- what comes ---------------------------------------------------------------------------------
 
     def _come(self, number: int, value: Value, is_dead: bool, error: Exception | None) -> None:
-        """What the Recv with this number waits for is here."""
+        """Take in the value that the Recv with this number waits for."""
         if self._is_over:
             return
         if self._continued is not None:

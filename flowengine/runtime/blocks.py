@@ -36,7 +36,10 @@ CLOCK_SECONDS: Final = 100e-6
 
 
 class Outside(MemberOutside, Protocol):
-    """What a ready loop leaves to others. Called on the event loop's thread, but for `issue`."""
+    """The operations that a ready loop leaves to others.
+
+    They are called on the event loop's thread, except for `issue`.
+    """
 
     def begin_async(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
         """Begin an item that may wait."""
@@ -48,7 +51,7 @@ class Outside(MemberOutside, Protocol):
         """Have a Recv told of its value."""
 
     def lane_of(self, item: Item, iteration: IterationState, args: list[Any], estimate: float) -> int:
-        """Where a kernel with large inputs runs; if it is not here, or later, it is on its way."""
+        """Return the lane of a kernel with large inputs, which has started unless it runs here or later."""
 
     def shares_region(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
         """Whether a region was given to a thread, so that other partitions go on meanwhile."""
@@ -212,7 +215,7 @@ class BlockRunner(MemberCalls):
     def _settle(
         self, item: Item, iteration: IterationState, body: Body, outcome: Outcome, started: float
     ) -> None:
-        """What follows from how far a body has come."""
+        """Act on the outcome of a body that has run so far: complete, open, park or queue its item."""
         body.seconds += perf_counter() - started
         if outcome.kind == DONE:
             if self.stretch is not None:

@@ -38,7 +38,7 @@ from flowengine.transport.tensors.routes import Route
 
 
 class StepDoors:
-    """What is under way of one step, and the errors that it has met.
+    """The outside work of one step that is under way, and the errors that it has met.
 
     error          the first failure; later ones are its notes
     interrupt      what ends the step and is no error of it: a cancellation, Ctrl-C
@@ -181,7 +181,7 @@ class StepDoors:
         return self.offload
 
     def lane_of(self, item: Item, iteration: IterationState, args: list[Any], estimate: float) -> int:
-        """Where a kernel with large inputs runs; if it is not here, or later, it is on its way."""
+        """Return the lane of a kernel with large inputs, which has started unless it runs here or later."""
         if estimate <= lanes.HEAVY_MICROSECONDS or not self._use_threads:
             return INLINE
         offload = self._own_offload()
@@ -303,7 +303,7 @@ class StepDoors:
             raise self.loop.failure(error, item, iteration, ()) from cause_of(error)
 
     def received(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
-        """What a Recv waited for is there."""
+        """Take in the value that a Recv waited for."""
         if self.offload is None:
             self._take_in(item, iteration, value, is_dead)
             self.wake()

@@ -1,5 +1,7 @@
-"""What went wrong in a step, as the one error that the caller sees: what a kernel raised, or that nothing can
-go on."""
+"""The failure of a step, as the one error that the caller sees.
+
+It is the error that a kernel raised, or says that nothing can go on.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ def as_op_error(error: Exception) -> OpError:
 
 
 def cause_of(error: BaseException) -> BaseException | None:
-    """What an error of a kernel is to be raised from once it says where it was, which makes no other of it.
+    """Return the exception from which to raise a kernel's error, once that says where it was.
+
+    An OpError stays the same object: its own cause is returned. For any other error it is the error itself.
 
     One that is its own cause lives, with all that its frames hold, until the collector comes.
     """
@@ -113,7 +117,9 @@ def leaves_of(error: BaseException) -> Iterator[BaseException]:
 
 
 def first_of(group: BaseException) -> BaseException:
-    """What matters most in a group: an interrupt before an error, an error before a cancellation.
+    """Return the most important error of a group.
+
+    An interrupt comes before an error, an error before a cancellation.
 
     Among equals the first raised: the others tend to come from it.
     """
@@ -126,7 +132,7 @@ def first_of(group: BaseException) -> BaseException:
 
 
 def cannot_go_on(plan: Plan, state: ExecutorState) -> OpError | None:
-    """What is wrong with a step in which nothing is ready and nothing runs, though it is not done.
+    """Return the error of a step in which nothing is ready and nothing runs, though it is not done.
 
     An Enter may wait for a value that its iteration never gets: its loop never ends the first iteration, and
     InvalidArgumentError says so for a fetch that depends on it. None where all fetches have come: the step is

@@ -93,7 +93,7 @@ _TABLE: Final[dict[str, dict[int, tuple[int, int]]]] = {
 
 
 class Ownership:
-    """Who has one step's executor, and what waits behind its two doors.
+    """The ownership of one step's executor, with the queues of work for the owner and the event loop.
 
     state    one of the states above
     inbox    what is to be done to the executor by whoever has it
@@ -215,7 +215,7 @@ def lane_of(
     may_wait: bool,
     departs: Callable[[], bool],
 ) -> int:
-    """Where a kernel runs that is estimated to take so many microseconds.
+    """Choose the lane of a kernel by its estimated microseconds.
 
     seconds_left        of the slice
     is_product          whether it uses every core by itself

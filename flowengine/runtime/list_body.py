@@ -40,7 +40,7 @@ _TURN: Final = Outcome(TURN)
 
 
 class MemberOutside(Protocol):
-    """What members need that is not done by who runs them."""
+    """The operations that members need and that their runner leaves to others."""
 
     def is_worth_thread(self, item: Item, args: list[Any]) -> bool:
         """Whether a kernel or a region may be worth a thread, by the inputs that it has."""
@@ -50,7 +50,7 @@ class MemberOutside(Protocol):
 
 
 class MemberOutcome(NamedTuple):
-    """Where a block had to stop, and why."""
+    """The position at which a block had to stop, and the reason."""
 
     outcome: Outcome
     position: int

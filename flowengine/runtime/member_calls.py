@@ -32,7 +32,7 @@ def _both(first: AbstractContextManager[None], second: AbstractContextManager[No
 
 
 class MemberCalls:
-    """What one step calls.
+    """The kernel calls of one step.
 
     plan      whose items these are
     context   what kernels see
@@ -60,7 +60,7 @@ class MemberCalls:
         return None
 
     def call(self, item: Item, iteration: IterationState, args: list[Any]) -> Any:
-        """What a kernel gives. Empties `args`."""
+        """Call a kernel and return its outputs. Empties `args`."""
         try:
             if self.meter is not None:
                 outputs = self._call_metered(item, args, self.meter)
@@ -74,7 +74,7 @@ class MemberCalls:
         return outputs
 
     def _call_metered(self, item: Item, args: list[Any], meter: MemoryMeter) -> Any:
-        """What a kernel gives whose memory is counted."""
+        """Call a kernel, count its memory and return its outputs."""
         meter.check_before(item, args)
         keywords = {"ctx": self.context} if item.takes_context else {}
         outputs = call_for(meter, item.function, *grouped(item, args), **keywords)
@@ -88,7 +88,7 @@ class MemberCalls:
         return quiet if crossing is None else _both(quiet, crossing.entered())
 
     def call_region(self, item: Item, iteration: IterationState, args: list[Any], times: PlanTimes) -> Any:
-        """What a region without a loop gives.
+        """Call a region without a loop and return its outputs.
 
         times   where it is noted if it is slow: its plan's
         """
@@ -101,7 +101,7 @@ class MemberCalls:
         return outputs
 
     def failure(self, error: Exception, item: Item, iteration: IterationState, inputs: Any) -> OpError:
-        """What a kernel raised, as the caller is to see it."""
+        """Convert a kernel's exception to the error that the caller sees."""
         told = as_op_error(error)
         if isinstance(told, ResourceExhaustedError):
             name_holders(told, self.context, item.node, iteration, inputs or ())

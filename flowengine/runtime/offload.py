@@ -1,4 +1,4 @@
-"""What a step has on compute threads: kernels by themselves, or for a stretch the executor as a whole.
+"""The work of a step on compute threads: single kernels, or for a stretch the whole executor.
 
 Made for a step when the first of its items is worth a thread. Everything here is called on the event loop's
 thread but what a stretch runs.
@@ -47,7 +47,7 @@ class StepOwner(Outside, Protocol):
 
 
 def _entered(call: Callable[..., Any], args: list[Any], context: KernelContext) -> Any:
-    """What a region gives whose kernels enter their device once for all."""
+    """Call a region whose kernels enter their device once for all, and return its outputs."""
     assert context.crossing is not None
     with context.crossing.entered():
         return call(args, context)
@@ -103,7 +103,7 @@ class Offload:
         return bool(self.jobs) or (self._stretch is not None and self._stretch.holds_variables)
 
     def lane_of(self, item: Item, estimate: float, seconds_left: float, *, others_wait: bool) -> int:
-        """Where a kernel that is worth a thread runs."""
+        """Return the lane of a kernel that is worth a thread."""
         loop, jobs = self._loop, self.jobs
         return lanes.lane_of(
             estimate,
@@ -220,7 +220,7 @@ class Offload:
         pool.submit(Job(self._run_stretch, first, {}, self._stretch_over, self._inbox))
 
     def _run_stretch(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
-        """What the thread does."""
+        """Run the stretch on its thread."""
         loop = self._loop
         loop.ends = perf_counter() + LOOK_SECONDS
         if loop.begin_with(item, iteration, args):

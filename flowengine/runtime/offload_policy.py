@@ -112,7 +112,7 @@ class HeavyJobs:
         (PRODUCTS if item.is_product else POOL).submit(job)
 
     def take(self, job: Job) -> tuple[Item, IterationState] | None:
-        """What a finished job ran, its variables released; None if it was given up."""
+        """Return the item that a finished job ran, its variables released; None if it was given up."""
         found = self._running.pop(job, None)
         if found is None:
             return None

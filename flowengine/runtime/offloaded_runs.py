@@ -54,7 +54,9 @@ class Lent:
 
 
 class Stretch:
-    """What a compute thread has that has a step's executor. Made and ended on the event loop's thread.
+    """The variables and items that a compute thread holds while it has a step's executor.
+
+    Made and ended on the event loop's thread.
 
     items   what is known of the plan's items
     """

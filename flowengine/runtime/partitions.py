@@ -94,7 +94,7 @@ class PartitionedPlan:
         self.parts = parts
 
     def explain(self, *, dot: bool = False, source: bool = False, form: bool = False) -> str:
-        """What each partition runs, and what crosses between them."""
+        """Describe the nodes that each partition runs, and the transfers between them."""
         texts = []
         for part in self.parts:
             plan = part.tiers.interpreted
@@ -239,7 +239,7 @@ class PartitionRunner:
         return self._runner.new_ledger() if settings.counts_allocations else None
 
     def new_meter(self, ledger: Ledger, device: Device, producer: int) -> MemoryMeter:
-        """What counts one partition of a step."""
+        """Return a meter that counts one partition of a step."""
         return self._runner.new_meter(ledger, device, producer)
 
     def context_of(
@@ -337,7 +337,7 @@ class _Step:
         return [part.device for part in self._plan.parts]
 
     def in_flight(self, device: Device) -> Sequence[Node]:
-        """What it has launched on a device and not seen done."""
+        """Return the nodes launched on a device and not yet seen done."""
         crossing = self._crossings.get(device.name)
         return () if crossing is None else crossing.in_flight
 

@@ -303,7 +303,7 @@ class ReadyLoop(BlockRunner):
         self.note(item, perf_counter() - started)
 
     def _leave(self, item: Item, iteration: IterationState) -> None:
-        """What only the event loop can run: hand it out and go on, or end the stretch with it."""
+        """Leave an item to the event loop: hand it out and go on, or end the stretch with it."""
         if item.kind >= Kind.SEND and not item.dereference:
             self._send_or_receive(item, iteration)
         elif item.kind == Kind.ASYNC and not self._has_variables(item, iteration):

@@ -1,4 +1,4 @@
-"""What the partitions of one step wait for from each other, and when nobody can send any more.
+"""The receives that the partitions of one step wait for, and their end when none can send any more.
 
 A Recv that waits is an entry here and no trio task. When every partition of a step has nothing left to do but
 to wait for the others, what they wait for will never be sent: by a loop, for example, of whose variables one
@@ -59,13 +59,13 @@ class Receives:
             self._group.join(self)
 
     def awaited(self, item: Item, iteration: IterationState) -> Received:
-        """What is to be called with the value that a Recv waits for."""
+        """Register a Recv that waits, and return the callback for its value."""
         key = (item.order, iteration.serial)
         self.waiting[key] = (item, iteration)
         return partial(self.come, key)
 
     def come(self, key: Key, value: Any, is_dead: bool, error: Exception | None) -> None:
-        """What a Recv waits for is here."""
+        """Take in the value that a Recv waits for."""
         executor = self._executor
         if executor is None:
             return  # the step is over
@@ -91,7 +91,7 @@ class Receives:
         return self._group is not None and self._group.sleeps(self)
 
     def places(self) -> list[tuple[Place, Key]]:
-        """Where each Recv stands."""
+        """Return the place and the key of each Recv that waits."""
         return [
             ((-len(tag), tuple(number for _, number in tag)), key)
             for key, (_, iteration) in self.waiting.items()
@@ -99,7 +99,7 @@ class Receives:
         ]
 
     def give_up_those(self, keys: Iterable[Key]) -> None:
-        """What these Recvs wait for will not come."""
+        """Give up these Recvs: their values will not come."""
         executor = self._executor
         assert executor is not None
         for key in keys:
@@ -166,11 +166,11 @@ class Group:
         return self._has_begun and self._asleep >= self._members
 
     def first(self) -> Place | None:
-        """Where the Recvs stand that are to be given up first; None if there is none."""
+        """Return the place of the Recvs that are to be given up first; None if there is none."""
         return min((place for place, _, _ in self._places()), default=None)
 
     def give_up(self, first: Place) -> None:
-        """What is waited for at this place will not come."""
+        """Give up the Recvs at this place: their values will not come."""
         chosen: dict[Receives, list[Key]] = {}
         for place, member, key in self._places():
             if place == first:

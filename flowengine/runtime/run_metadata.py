@@ -1,4 +1,4 @@
-"""What a step did, told to whoever asks: its time, its memory, what crossed, and the timeline of devices.
+"""Metadata of a step: its time, its memory, its transfers, and the timeline of devices.
 
     metadata = fe.RunMetadata(launches=[])
     await session.run(fetches, feeds, run_metadata=metadata)

@@ -395,7 +395,7 @@ class ExecutorState:
         return count
 
     def _emit_rare(self, item: Item, target: IterationState, value: Any) -> int:
-        """What few items have besides plain data edges, for an item with one live output."""
+        """Deliver an item's one live output along its rare edges: all but plain data edges."""
         count = self._emit_rare_slot(item, 0, target, value)
         if item.control is None and item.control_merges is None:
             return count

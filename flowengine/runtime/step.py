@@ -190,11 +190,11 @@ class StepRunner:
         return next(_step_ids)
 
     def new_ledger(self) -> Ledger:
-        """What counts the tensors of one step."""
+        """Return a ledger that counts the tensors of one step."""
         return Ledger(self.settings.memory_limit_bytes, "memory_limit_bytes")
 
     def new_meter(self, ledger: Ledger, device: Device, producer: int) -> MemoryMeter:
-        """What counts the part of a step that runs on one device."""
+        """Return a meter that counts the part of a step that runs on one device."""
         return MemoryMeter(ledger, device, producer, self.ledger)
 
     @property
@@ -262,5 +262,5 @@ def _complain(plan: TieredPlan) -> None:
 
 
 def too_late(timeout_seconds: float) -> DeadlineExceededError:
-    """What a step ends with that has had its time."""
+    """Build the error of a step that has used up its timeout."""
     return DeadlineExceededError(f"the step did not end within {timeout_seconds:g} s")

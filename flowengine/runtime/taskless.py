@@ -132,7 +132,7 @@ class TasklessStep(Executor, TurnCaller):
         self._go()
 
     def come(self, number: int, value: Any, is_dead: bool, error: Exception | None) -> None:
-        """What a Recv waits for that the other step had begun is here."""
+        """Take in the value of a Recv that the other step had begun."""
         assert self.plan.awaited is not None
         item = self.plan.awaited.receives[number].item
         self._receives.come((item.order, 0), value, is_dead, error)
@@ -198,7 +198,7 @@ class TasklessStep(Executor, TurnCaller):
             del error  # it knows this frame
 
     async def _run_rest(self) -> None:
-        """What is left of a step that was begun without a task. Raises as `run` does."""
+        """Run the rest of a step that was begun without a task. Raises as `run` does."""
         try:
             await self._turns.arrive(self._own_ticket())
             await self._run_on()
@@ -294,7 +294,7 @@ class TasklessSteps:
         return step, step.group
 
     def go_on(self, step: BlockStep) -> TasklessStep:
-        """What a step in blocks goes on as; `resume` it."""
+        """Return the step that continues a step in blocks; `resume` it."""
         self.runner.running.discard(step)
         self._part.blocks.stopped()
         made = TasklessStep(self, step.plan, step.context, [], step.done, learns=False)
@@ -302,7 +302,7 @@ class TasklessSteps:
         return made
 
     def context_of(self, number: int, rendezvous: EdgeRendezvous, container: StepContainer) -> KernelContext:
-        """What a step's kernels see."""
+        """Return the context that a step's kernels see."""
         return KernelContext(
             resources=self.runner.resources,
             step_container=container,
@@ -314,7 +314,7 @@ class TasklessSteps:
         )
 
     def spread(self, found: list[Any]) -> list[Any]:
-        """What a step has fetched, at its places among the request's."""
+        """Return the fetched values of a step, at their places among the request's."""
         values: list[Any] = [None] * self.fetches
         found.reverse()
         for index in self._part.fetches:

@@ -77,7 +77,7 @@ class Job:
 
 
 class Inbox:
-    """Where what threads have for one trio run comes: a deque, and a socket that wakes its system task."""
+    """The inbox of one trio run for calls from threads: a deque, and a socket that wakes its system task."""
 
     def __init__(self) -> None:
         self._waiting: deque[Callable[[], None]] = deque()

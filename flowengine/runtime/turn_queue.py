@@ -1,4 +1,4 @@
-"""Who runs next on the event loop: a line of tickets, without trio and without a clock.
+"""The order of steps on the event loop: a queue of tickets, without trio and without a clock.
 
     line.join(ticket)              nothing is left of the slice: stand in line
     line.begin_pass()              the event loop goes round once more: who is to be woken

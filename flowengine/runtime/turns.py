@@ -119,7 +119,7 @@ class Turns:
         return ticket
 
     async def rest(self) -> None:
-        """What a caller began is over, and nothing had to be waited for: let others run if that is due.
+        """Let others run if that is due, after a caller's work has ended without a wait.
 
         Cannot be cancelled, for the caller is to have its results.
         """
@@ -152,7 +152,7 @@ class Turns:
 
     @trio.lowlevel.enable_ki_protection
     async def arrive(self, ticket: Ticket) -> None:
-        """What a step has waited for is there: go on when it is its turn, or at once. As `begin`."""
+        """Continue a step when its awaited value is there: in its turn, or at once. As `begin`."""
         line = self.line
         now = perf_counter()
         if not self._is_marked:

@@ -18,7 +18,7 @@ from flowengine.runtime.turns import Turns
 
 
 class Sleeper:
-    """Where one step's task waits."""
+    """A place for one step's task to sleep."""
 
     __slots__ = ("_task",)
 

@@ -30,7 +30,7 @@ _WHY: Final[dict[type[Trait], str]] = {
 
 
 class AllowedOps:
-    """What may run in one box.
+    """The ops that may run in one box.
 
     reads    whether there are files to be read
     writes   whether there are places to be written

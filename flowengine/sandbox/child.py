@@ -1,4 +1,4 @@
-"""Where a process in a box begins: it closes files while it has one thread, then imports what computes.
+"""The start of a process in a box: it closes files while it has one thread, then imports the kernels.
 
 Nothing here may import NumPy before `close_files`: NumPy's libraries start threads, and those would
 stay outside.

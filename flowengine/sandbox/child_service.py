@@ -1,4 +1,4 @@
-"""What a process in a box answers, over the wire protocol: open a graph, say what names mean, run steps."""
+"""The service of a process in a box, over the wire protocol: open a graph, resolve names, run steps."""
 
 from __future__ import annotations
 

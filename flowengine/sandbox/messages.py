@@ -47,7 +47,7 @@ class BoxPrepare(Message):
 
 @dataclass(frozen=True)
 class BoxMeaning(Message):
-    """What the names of a request mean.
+    """The meaning of the names in a request.
 
     feeds, fetches   {"name", "dtype", "dims"} of each tensor that is fed, and of each that comes back
     positions        for each name that was asked for, its place among the fetches; -1 for a node that is run
@@ -88,7 +88,7 @@ class BoxRun(NamedTuple):
 
 
 class BoxValues(NamedTuple):
-    """Where the values of a step lie, as `BoxRun.places`, and which feeds' places are free again."""
+    """The places of a step's values, as `BoxRun.places`, and the feeds whose places are free again."""
 
     places: Sequence[Any]
     done: Sequence[int]

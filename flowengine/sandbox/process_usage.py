@@ -1,4 +1,4 @@
-"""What the kernel tells of another process: its memory and its time, whatever it says itself."""
+"""The operating system's figures of another process: its memory and its time, whatever it reports."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Gauge:
 
     @property
     def cpu_seconds(self) -> float:
-        """What all its threads have taken of the processors."""
+        """The seconds of processor time that all its threads have used."""
         text = _text(self._stat)
         if not text:
             return 0.0
@@ -146,7 +146,7 @@ def _opened(path: str) -> int:
 
 
 def _text(descriptor: int) -> str:
-    """What stands in a file now; empty where that is gone, as with its process."""
+    """Return the text of a file now; empty if the file is gone, as with its process."""
     try:
         return os.pread(descriptor, _TEXT_BYTES, 0).decode("ascii", "replace")
     except OSError:

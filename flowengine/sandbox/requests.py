@@ -49,12 +49,12 @@ class AskedNames:
         self.key = tuple(self.feeds), tuple(self.fetches), tuple(self.targets), as_values
 
     def message(self) -> w.BoxPrepare:
-        """What the box is asked."""
+        """Return the message that asks the box to prepare these names."""
         return w.BoxPrepare(self.feeds, self.fetches, self.targets, self._as_values)
 
 
 class BoxRequest:
-    """What the box says of a request, as far as it can be believed.
+    """The box's description of a request, as far as it can be trusted.
 
     plain_step   the call of a step without feeds
     dtypes       NumPy's, of the values that come back
@@ -79,7 +79,7 @@ class BoxRequest:
         self._positions = said.positions
 
     def values(self, results: list[Any]) -> list[Any]:
-        """What the caller gets for each name; RemoteProtocolError where the box gave something else."""
+        """Return the caller's value for each name; RemoteProtocolError if the box returned another."""
         if len(results) != len(self._dtypes):
             raise RemoteProtocolError(f"the sandbox gave {len(results)} values for {len(self._dtypes)}")
         # Only the list may hold the values, or they are copied once more before they are handed out.

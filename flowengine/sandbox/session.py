@@ -100,7 +100,7 @@ class BoxSession:
 
     @property
     def levels(self) -> dict[str, str]:
-        """What the box is made of; empty before the first step."""
+        """The levels of isolation that make up the box; empty before the first step."""
         return {} if self._process is None else dict(self._process.levels)
 
     async def signatures(self) -> dict[str, SignatureFacts]:
@@ -243,7 +243,10 @@ class BoxSession:
             )
 
     async def died(self, process: BoxProcess, step: object, error: OpError) -> OpError:
-        """What a step is told whose process is gone: the oldest why, the others that it is."""
+        """Return the error for a step whose process is gone: the oldest gets the reason.
+
+        The other steps get an AbortedError, which says that another step ended the process.
+        """
         if isinstance(error, RemoteProtocolError):
             process.kill(UnavailableError(f"the sandbox was ended: {printable(error.message)}"))
         is_oldest = next(iter(self.running), step) is step
@@ -343,7 +346,7 @@ def _cleaned(error: OpError) -> OpError:
 
 
 def open_box(target: str, graph: NodeGraph, config: Config) -> BoxSession:
-    """What `fe.Session` calls for a target `sandbox:`."""
+    """Open a sandboxed session: `fe.Session` calls this for a target `sandbox:`."""
     return BoxSession(target, graph, config)
 
 

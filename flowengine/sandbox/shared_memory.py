@@ -95,7 +95,7 @@ class Ranges:
 
     @property
     def used_bytes(self) -> int:
-        """What is in use."""
+        """The bytes in use."""
         return sum(self._taken.values())
 
     def take(self, size: int) -> int | None:
@@ -116,7 +116,7 @@ class Ranges:
         self._taken = {offset: self._taken[offset] for offset in offsets}
 
     def gaps(self) -> Iterator[tuple[int, int]]:
-        """What is free: (offset, bytes), the lowest first."""
+        """Yield the free ranges: (offset, bytes), the lowest first."""
         end = 0
         for offset, size in sorted(self._taken.items()):
             if offset > end:
@@ -127,7 +127,7 @@ class Ranges:
 
 
 class _Lease:
-    """What an array that lies in a segment refers to: it tells when the last reference is gone."""
+    """The base object of an array in a segment, which records when the last reference is gone."""
 
     __slots__ = ("__array_interface__", "__weakref__", "_freed", "_offset", "_segment")
 

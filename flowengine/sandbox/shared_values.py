@@ -33,7 +33,7 @@ _PIECE_BYTES: Final = 4 << 20
 
 
 def idle_bytes(memory_bytes: int) -> int:
-    """What is kept in each direction of pages that have been written and hold nothing."""
+    """Return the bytes of written but empty pages that each direction keeps."""
     return min(int(memory_bytes * _IDLE_PART), _IDLE_MAX)
 
 
@@ -100,14 +100,14 @@ class Passage:
 
     @property
     def charged_bytes(self) -> int:
-        """What both segments hold, but for pages that may be kept without a value."""
+        """The bytes that both segments hold, without pages that may be kept without a value."""
         written, read = self._out.resident_bytes, self._into.resident_bytes
         idle = written - self._ranges.used_bytes
         return written + read - min(idle, self._idle_bytes) - min(read, self._idle_bytes)
 
     @property
     def lent_bytes(self) -> int:
-        """What arrays of this process lie in, where the other side has written it."""
+        """The bytes in the other side's segment that arrays of this process refer to."""
         return sum(self._lent.values()) - sum(self._lent.get(offset, 0) for offset in tuple(self._done))
 
     @property
@@ -117,7 +117,7 @@ class Passage:
 
     @property
     def used_bytes(self) -> int:
-        """What the other side has yet to read, or still uses."""
+        """The bytes that the other side has yet to read, or still uses."""
         return self._ranges.used_bytes
 
     def sending(self, values: Sequence[Value], room: int) -> Sending:
@@ -183,7 +183,7 @@ class Passage:
         self._trim()
 
     def receiving(self, places: Sequence[Any], beside: Iterable[Value], dtypes: Sequence[Any]) -> Receiving:
-        """What was received, of these dtypes, and what is to be copied before anything looks at it.
+        """Return the received values of these dtypes, and the copies to make before anything looks at them.
 
         `received` comes next. RemoteProtocolError for places that are none, or overlap.
         """
@@ -199,7 +199,7 @@ class Passage:
         return Receiving(values, offsets, copies)
 
     def received(self, offsets: Iterable[int]) -> None:
-        """What lay there was copied, or nobody wants it."""
+        """Mark these places as free: their values were copied, or nobody wants them."""
         self._done.extend(offsets)
 
     def lent(
@@ -209,7 +209,9 @@ class Passage:
         dtypes: Sequence[Any],
         book: Callable[[Any, int], None] | None = None,
     ) -> list[Value]:
-        """What was received, where it lies: a place is free again with the last reference to its array.
+        """Return the received values in place.
+
+        A place is free again when the last reference to its array is gone.
 
         book   as in `leased`
         """

@@ -20,7 +20,7 @@ _NAME_MAX: Final = 1024
 
 
 def told(signatures: Mapping[str, SignatureFacts]) -> Reply:
-    """What the box says: a table, and the values of inputs that may be left out beside it."""
+    """Encode the box's signatures: a table, and beside it the values of inputs that may be left out."""
     defaults: list[Value] = []
 
     def side(tensors: Mapping[str, SignatureTensor]) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def _entry(tensor: SignatureTensor, defaults: list[Value]) -> dict[str, Any]:
 
 
 def believed(reply: Reply) -> dict[str, SignatureFacts]:
-    """What the host makes of it. Raises RemoteProtocolError for what is no such table."""
+    """Decode signatures from the box's reply. Raises RemoteProtocolError for an invalid table."""
     try:
         return {
             _name(name): SignatureFacts(

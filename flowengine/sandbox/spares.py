@@ -30,7 +30,7 @@ _KEPT_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class BoxKind:
-    """What processes must have in common for one to stand for the other.
+    """The properties that two processes must share for one to replace the other.
 
     places   (device, inode) of each file and folder that is named: what the kernel lets a process open
     """

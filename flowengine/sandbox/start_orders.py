@@ -24,7 +24,7 @@ _ORDERS_BYTES_MAX: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class BoxOrders:
-    """What a process in a box is told.
+    """The orders for a process in a box.
 
     parent         the process that started it, and whose end is its end
     packages       where programs lie: this package's folder, and those of `sys.path` that have modules

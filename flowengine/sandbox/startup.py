@@ -165,7 +165,10 @@ async def start(config: Config, box: Sandbox, *, warms: bool = False) -> BoxProc
 
 
 def _module_folders() -> Sequence[str]:
-    """Where this package is found, and those that it needs: a fresh interpreter may look elsewhere."""
+    """Return the folders of this package and its dependencies.
+
+    A fresh interpreter may look elsewhere.
+    """
     packages = [str(Path(each).resolve()) for each in sys.path if each.endswith("-packages")]
     return [str(Path(flowengine.__file__).resolve().parents[1]), *packages]
 

@@ -169,7 +169,7 @@ class _Freezing:
         return make.const(self.ops, node.name, value, controls=node.control_inputs, device=node.device)
 
     def _carry(self) -> None:
-        """What hands on a variable hands on its value: to a fixed point, since loops come back."""
+        """Mark the nodes that forward a variable as forwarding its value, to a fixed point for loops."""
         changed = True
         while changed:
             changed = False

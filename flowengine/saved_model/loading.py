@@ -74,7 +74,7 @@ def _read(
 def source_of(
     path: str | os.PathLike[str], tags: str | Collection[str] | None, config: Config | None
 ) -> SavedGraph:
-    """What a session runs of a SavedModel: what was read of it here, or for a sandbox only where it lies."""
+    """Return the graph of a SavedModel for a session: as read here, or for a sandbox only its path."""
     path = model_path(path, "fe.saved_model.load")
     if config is None or box_of(config) is None:
         return read_saved_model(path, tags)

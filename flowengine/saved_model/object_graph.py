@@ -132,7 +132,7 @@ class ObjectGraph:
         return place
 
     def _captured_by(self, node: Node) -> Iterator[tuple[int, OutputPort]]:
-        """What a call hands its function after the arguments."""
+        """Yield the captured inputs that a call passes to its function after the arguments."""
         called = node.attrs.get("f")
         if not isinstance(called, FuncAttr) or called.name not in self.proto.concrete_functions:
             return
@@ -141,7 +141,7 @@ class ObjectGraph:
             yield from zip(bound, node.inputs[len(node.inputs) - len(bound) :], strict=True)
 
     def _restored(self) -> Iterator[tuple[int, OutputPort]]:
-        """What the function that restores sets, by the paths in the checkpoint's keys."""
+        """Yield the inputs that the restoring function sets, by the paths in the checkpoint's keys."""
         name = self.meta.saver_def.restore_op_name
         if name not in self.graph:
             return

@@ -32,7 +32,7 @@ class SparseValue(NamedTuple):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SignatureTensor:
-    """What a signature takes or gives under one name.
+    """An input or output of a signature, under one name.
 
     tensors   the graph's tensors: one; for a sparse tensor those of indices, values and dense shape; for
               another composite one its components
@@ -68,7 +68,7 @@ class SignatureTensor:
 
     @property
     def fetches(self) -> Any:
-        """What to fetch for it."""
+        """The fetches for the value: one tensor, or several for a sparse or composite one."""
         if self.is_sparse:
             return SparseValue(*self.tensors)
         return tuple(self.tensors) if self.is_composite else self.tensors[0]
@@ -97,7 +97,7 @@ class SignatureFacts:
         return fed
 
     def fetches(self) -> dict[str, Any]:
-        """What to fetch for its outputs, by their names; a node without outputs is run, and gives None."""
+        """Return the fetches for the outputs, by name; a node without outputs is run, and gives None."""
         return {name: each.fetches for name, each in self.outputs.items()}
 
     def __repr__(self) -> str:
@@ -141,7 +141,7 @@ class ModelSignature:
 
     @property
     def name(self) -> str:
-        """What it is called in the model."""
+        """The name of the signature in the model."""
         return self.facts.name
 
     @property
@@ -168,7 +168,7 @@ class ModelSignature:
 
 
 def signature_facts(name: str, definition: SignatureDef) -> SignatureFacts:
-    """What a SignatureDef says; InvalidArgumentError for a tensor of an encoding that is not known here."""
+    """Read the facts of a SignatureDef; InvalidArgumentError for a tensor of an unknown encoding."""
     defaults = definition.defaults
     inputs = {key: _tensor(definition.inputs[key], defaults.get(key)) for key in sorted(definition.inputs)}
     outputs = {key: _tensor(definition.outputs[key], None) for key in sorted(definition.outputs)}

@@ -21,7 +21,7 @@ from flowengine.ir.tensorproto import decode_tensor, shape_from_proto
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """What a tensor argument must be; one of another kind than dense has several `components`."""
+    """The requirements of a tensor argument; one of another kind than dense has several `components`."""
 
     name: str
     dtype: DType
@@ -84,7 +84,7 @@ def _composite(proto: StructuredValue) -> TensorSpec:
 
 
 def leaves(value: Any) -> Iterator[Any]:
-    """What is in a structure, in TensorFlow's order: dicts by sorted keys."""
+    """Yield the leaves of a structure in TensorFlow's order: dicts by sorted keys."""
     if isinstance(value, dict):
         for key in sorted(value):
             yield from leaves(value[key])

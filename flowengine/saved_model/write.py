@@ -55,7 +55,7 @@ class ExportedVariable:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What is to be written, but for the values: {tensor: file} of assets, a message, variables."""
+    """The content of an export, without values: {tensor: file} of assets, a message, variables."""
 
     meta: MetaGraphDef
     variables: Sequence[ExportedVariable]

@@ -1,4 +1,4 @@
-"""What CuPy 14.2 has of NumPy's names, with the parameters that its functions take.
+"""NumPy's names that CuPy 14.2 has, with the parameters that its functions take.
 
 Taken down from CuPy itself; what is not here, a kernel that is for any device may not use.
 """

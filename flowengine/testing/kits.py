@@ -155,7 +155,7 @@ def _listed(value: Any) -> Sequence[Array]:
 
 
 def _outputs(node: Node, result: Any) -> tuple[Array, ...]:
-    """What a kernel returned, as one array for each output."""
+    """Return a kernel's result as one array for each output."""
     count = len(node.output_types)
     if count == 1 and result is not None and not isinstance(result, tuple):
         return (to_array(result),)

@@ -375,7 +375,7 @@ class GraphWriter:
                 body.handles[index] = enter(handle, is_constant=True, **options)
 
     def _handed_over(self, block: _GraphBlock, value: Tensor, anchored: bool = True) -> Tensor:
-        """What a block gives to its surroundings: after its effects, else in one of several forms.
+        """Return a block's value as its surroundings see it: after its effects, else in one of several forms.
 
         anchored    whether every value of the block is live only when the block runs. A loop's invariants
                     are live in its last iteration too: handed on as they are, they would never let it end.

@@ -49,7 +49,7 @@ class DrawnOp:
 
 
 class DrawnBlock(Protocol):
-    """What is needed of the block that an op stands in: see `random_graphs`."""
+    """The interface of the block that an op stands in: see `random_graphs`."""
 
     @property
     def values(self) -> list[tuple[Tensor, Kind]]: ...

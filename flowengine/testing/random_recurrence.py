@@ -27,7 +27,7 @@ _NO_BOUND: Final = -1
 
 
 class LoopSurroundings(Protocol):
-    """What is needed of the block that the loops stand in: see `random_graphs`."""
+    """The interface of the block that loops stand in: see `random_graphs`."""
 
     anchor: str | None
     last_effect: str | None

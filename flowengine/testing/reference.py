@@ -218,7 +218,7 @@ class _ReferenceStep:
         return (yield node.name, tag)
 
     def _arriving(self, port: OutputPort, tag: Tag) -> Asking:
-        """What arrives from an output in the iteration `tag`: a value, DEAD or NEVER."""
+        """Return the value that an output delivers in the iteration `tag`: a value, DEAD or NEVER."""
         if port in self.feeds:
             return self.feeds[port]
         outcome = yield from self._delivered(self.graph[port.node], tag)

@@ -102,7 +102,7 @@ async def _check_scatter_and_gather(near: ByteStream, far: ByteStream, chance: r
 
 
 def _after(views: list[memoryview], count: int) -> list[memoryview]:
-    """What is left of buffers when so many bytes are done."""
+    """Return the rest of buffers after so many bytes are done."""
     rest = []
     for view in views:
         done = min(count, len(view))

@@ -131,7 +131,7 @@ class StrictModule:
         self.reads.append(f"{what} at {frame.f_code.co_filename}:{frame.f_lineno}")
 
     def wrapped(self, value: Any) -> Any:
-        """What NumPy has returned, as it would come from here."""
+        """Wrap NumPy's result as if it came from here."""
         if isinstance(value, np.ndarray | np.generic):
             known = self._owners.get(id(value))
             return StrictArray(np.asarray(value), self) if known is None else known
@@ -235,7 +235,7 @@ class StrictUfunc:
         return self._to(out, method, array._data, axis, dtype, None if out is None else out._data, keepdims)
 
     def _to(self, out: Any, method: Any, *values: Any) -> Any:
-        """What a method computes, into an array if one is given."""
+        """Run a method and return its result, stored into an array if one is given."""
         return self._module.run(method, *values, writes=() if out is None else (out._data,))
 
     def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:

@@ -28,7 +28,7 @@ _log: Final = logging.getLogger("flowengine.train")
 
 
 class CheckpointFolders:
-    """What happens in a folder besides the writing of checkpoints; the arguments are those of `Saver`.
+    """The bookkeeping of checkpoint folders besides writing; the arguments are those of `Saver`.
 
     The methods may run on any thread, one at a time.
     """

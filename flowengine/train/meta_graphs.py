@@ -23,7 +23,7 @@ from flowengine.train.saveables import Saveable
 
 @dataclass(frozen=True, slots=True)
 class SaverFacts:
-    """What a saver is made from.
+    """The parts that a saver is made from.
 
     content    the MetaGraphDef as it is to be written again
     nodes      the nodes that the SaverDef names, or None

@@ -23,7 +23,7 @@ from flowengine.train.snapshot import Snapshot
 
 
 class PeriodicSaves:
-    """What `save_every` gives: told of each step, it saves when it is time.
+    """A periodic saver, which `save_every` returns: told of each step, it saves when it is time.
 
     latest   the prefix of the newest checkpoint that is complete; None before the first
     """

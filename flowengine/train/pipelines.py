@@ -1,4 +1,4 @@
-"""What belongs to a pipeline beside its nodes: queue runners to start, local variables to set first.
+"""Queue runners to start and local variables to set first, which a pipeline needs beside its nodes.
 
 Both are in the collections of the graph, where a MetaGraphDef brings them from and takes them to.
 """
@@ -29,7 +29,7 @@ class LocalVariable(NamedTuple):
 
 
 def listed(source: Any, collection: str) -> Iterable[Any]:
-    """What a graph, a MetaGraphDef or a loaded one lists: objects, or the bytes of messages."""
+    """Return the items of a graph's, MetaGraphDef's or loaded one's collection: objects, or message bytes."""
     if isinstance(source, Graph):
         return source.collection(collection)
     if isinstance(source, NodeGraph):

@@ -56,7 +56,7 @@ class Restart:
 
 @dataclass(slots=True)
 class RecoveredRun:
-    """What became of a run.
+    """The result of a run.
 
     step         how many steps the model has made in all, those of earlier processes included
     value        what the last step returned; None if this process made none
@@ -78,7 +78,7 @@ class RecoveredRun:
 
 @dataclass(frozen=True, slots=True)
 class RecoverableRun:
-    """What is to be run; see `run_with_recovery`."""
+    """A run to recover; see `run_with_recovery`."""
 
     graph: NodeGraph
     step: Step

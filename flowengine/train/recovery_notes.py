@@ -1,4 +1,4 @@
-"""What a training run notes beside each checkpoint: its step, where random nodes stand, and Python state.
+"""Notes beside each checkpoint: a run's step, positions of random nodes, and Python state.
 
 The file is JSON under the checkpoint's prefix, `PREFIX.run`, and complete before the checkpoint counts.
 """
@@ -58,7 +58,7 @@ class RecoveryNotes:
 
 
 def state_of(thing: Any, name: str) -> Any:
-    """What an object says of itself: a NumPy generator, or whatever has `state_dict` and `load_state_dict`.
+    """Return an object's state: of a NumPy generator, or of one with `state_dict` and `load_state_dict`.
 
     Raises InvalidArgumentError for anything else.
     """
@@ -81,7 +81,7 @@ def set_state(thing: Any, state: Any) -> None:
 
 
 def to_plain(value: Any, name: str) -> Any:
-    """What JSON can carry; arrays and NumPy's numbers come back as they were."""
+    """Convert a value to what JSON can carry; arrays and NumPy's numbers come back as they were."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, np.ndarray | np.generic):
@@ -104,7 +104,7 @@ def to_plain(value: Any, name: str) -> Any:
 
 
 def _written(dtype: np.dtype[Any], name: str) -> str:
-    """What an array's type is written as; InvalidArgumentError for one that would not be read as it is."""
+    """Return the text for an array's type; InvalidArgumentError for a type that it cannot restore."""
     # The first has the order of bytes; of added types, such as bfloat16, it has nothing but the size.
     for text in (dtype.str, dtype.name):
         with contextlib.suppress(TypeError):

@@ -80,7 +80,7 @@ def _missing(prefix: str, missing: Sequence[Saveable], stored: Collection[bytes]
 
 
 def _fault(reader: BundleReader | V1Reader, saveable: Saveable) -> str:
-    """What is wrong with a stored tensor for this variable, or nothing."""
+    """Describe how a stored tensor does not fit this variable; empty if it fits."""
     dtype = reader.dtype(saveable.name)
     if dtype is not saveable.dtype:
         return f"'{saveable.text}' is {dtype} there, the variable is {saveable.dtype}"

@@ -1,4 +1,4 @@
-"""What a saver saves: which variables of a session, under which names, as which slices of larger tensors.
+"""Saveables: variables of a session, the names they are saved under, and slices of larger tensors.
 
 It is found out from a graph's variables, from what a caller names, or from the nodes that TensorFlow's Saver
 has left in a graph. A variable is known by the container and name under which sessions keep it, so a list of
@@ -113,7 +113,7 @@ def of_list(graph: NodeGraph, var_list: Iterable[Any] | Mapping[str | bytes, Any
 
 
 def _parts(graph: NodeGraph, given: Any, name: str | bytes | None) -> list[Saveable]:
-    """What is to be saved of one that a caller names: itself, or each of its parts as a slice."""
+    """Return the saveables of a value that a caller names: itself, or each of its parts as a slice."""
     found = []
     for each in getattr(given, "parts", (given,)):
         part = getattr(each, "save_slice", None)

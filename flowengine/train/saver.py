@@ -318,7 +318,7 @@ class Saver:
 
     @property
     def files(self) -> FileLayer:
-        """What writes its files."""
+        """The layer that writes its files."""
         return self._folders.files
 
     @property
@@ -354,7 +354,7 @@ class Saver:
     # -- helpers ------------------------------------------------------------------------------------
 
     def _saveables(self, session: Session) -> list[Saveable] | None:
-        """What to save; None where the nodes have to be run."""
+        """Return the variables to save; None if the nodes have to be run."""
         refuse_facade(session, "this method of fe.train.Saver", "use a fe.blocking.Saver, or `session.call`")
         if not session.is_local:
             if self._nodes is None:
@@ -382,7 +382,7 @@ class Saver:
         return found
 
     def _meta_graph_of(self, session: Session, *, is_wanted: bool = False) -> Callable[[], bytes | None]:
-        """What makes, on a thread, the MetaGraphDef to write; it makes None if none is to be written."""
+        """Return the function that makes the MetaGraphDef to write, on a thread; it returns None for none."""
         content, graph = self.description.content, self._graph
         if content is not None:
             return lambda: content

@@ -22,7 +22,7 @@ _TOLD: Final = 10
 
 
 class Snapshot:
-    """What is to be written. Each value is let go of as soon as it is on its way to the file.
+    """A snapshot of values to write; each is released as soon as it is on its way to the file.
 
     Taking one copies nothing: a step that updates a variable meanwhile writes into a copy of it.
     step   the global step, if it is known

@@ -56,7 +56,7 @@ Feeds: TypeAlias = Callable[[int], FeedDict] | Iterable[FeedDict] | AsyncIterabl
 
 @dataclass(frozen=True, slots=True)
 class LoopResult:
-    """What became of a loop.
+    """The result of a loop.
 
     steps    how many steps the model has made in all
     reason   why it ended: "steps", "end of input", or what a hook said
@@ -181,7 +181,7 @@ def _targets(step: Any) -> list[Any]:
 
 
 def _following(feeds: Feeds | None) -> Callable[[int], Awaitable[FeedDict]]:
-    """What the step of a number feeds."""
+    """Return a function that gives the feeds of the step with a number."""
     if feeds is None or callable(feeds):
         given = feeds
 

@@ -1,4 +1,4 @@
-"""Where a session keeps a variable: in host memory, or in that of a device of its own.
+"""The memory of a session's variables: that of the host, or of a device that has its own.
 
 A saver without nodes goes to variables directly. Those of a device are copied out and awaited, and what is
 restored is copied in; which memory a variable will be in that no step has made yet, nobody knows.
@@ -31,7 +31,7 @@ class VariableHome(NamedTuple):
 
 
 def home_of(session: Session, saveable: Saveable) -> VariableHome | None:
-    """Where a variable is; None where no step has made it.
+    """Find the memory of a variable; None if no step has made the variable.
 
     Raises InvalidArgumentError where two devices have one of this name: which one is meant nobody knows.
     """
@@ -51,7 +51,7 @@ def home_of(session: Session, saveable: Saveable) -> VariableHome | None:
 
 
 def homes_for(session: Session, saveables: Iterable[Saveable]) -> list[VariableHome]:
-    """Where each variable is that is to be restored; one that no step has made is made in host memory.
+    """Find the memory of each variable to restore, making those that no step has made in host memory.
 
     Raises FailedPreconditionError naming those if a device of the session has memory of its own.
     """

@@ -209,7 +209,7 @@ def debug_numeric_summary(
 def debug_numeric_summary_v2(
     xp: Any, x: Array, *, tensor_debug_mode: int, tensor_id: int, output_dtype: DType, T: DType
 ) -> Any:
-    """What a mode wants to know of a tensor: whether it is finite, counts of each kind, type and shape."""
+    """Summarise a tensor by mode: whether it is finite, counts of each kind, type and shape."""
     kind = output_dtype.as_numpy_dtype
     if kind == np.float32 and abs(tensor_id) > _EXACT:
         raise InvalidArgumentError(

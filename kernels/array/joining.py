@@ -78,7 +78,7 @@ def parallel_concat(xp: Any, values: tuple[Array, ...]) -> Any:
 
 @kernel("ConcatOffset", device=None, heavy=False, host=("concat_dim", "shape", "offset"))
 def concat_offset(concat_dim: Value, shapes: tuple[Array, ...]) -> Value:
-    """Where each of the tensors with these shapes begins in their concatenation, in the shapes' type."""
+    """Return each tensor's offset in the concatenation of these shapes, in the shapes' type."""
     dims = [integers(s, f"shape[{i}]") for i, s in enumerate(shapes)]
     rank = len(dims[0])
     axis = resolve_axis(scalar(concat_dim, "concat_dim"), rank, "concat_dim")

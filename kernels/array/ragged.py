@@ -31,7 +31,7 @@ def places(starts: Array, lengths: Array) -> Array:
 
 
 def splits_of(lengths: Array, dtype: Any) -> Array:
-    """Where rows of these lengths begin, and where the last one ends."""
+    """Return the start of each row of these lengths, and the end of the last one."""
     out = np.zeros(len(lengths) + 1, dtype)
     np.cumsum(lengths, out=out[1:])
     return out

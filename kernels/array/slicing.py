@@ -73,7 +73,7 @@ def strided_spec(
     new_axis_mask: int,
     shrink_axis_mask: int,
 ) -> Spec:
-    """What the vectors and masks mean, as a NumPy index.
+    """Convert the vectors and masks to a NumPy index.
 
     Clamping and negative indices agree with Python's slices, for strides of both signs. On one position
     an ellipsis wins over a new axis, a new axis over a shrunk one; a shrunk axis ignores the other masks.

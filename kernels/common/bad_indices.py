@@ -1,4 +1,4 @@
-"""What GatherNd and the scatter ops do with an index outside of its tensor: `bad_indices_policy`.
+"""Indices outside of a tensor, in GatherNd and scatter ops: `bad_indices_policy`.
 
     indices, updates = without_outside(indices, updates, shape, policy)
 

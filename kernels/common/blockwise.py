@@ -56,7 +56,7 @@ def blockwise(work: Callable[..., Any], *arrays: Array) -> None:
 
 
 def in_blocks(function: Callable[..., Any], *arrays: Array) -> Any:
-    """What a function makes of arrays element by element: of large ones a block at a time.
+    """Apply a function to arrays element by element: to large ones a block at a time.
 
     arrays   of the type of the result; the blocks' own results lie in cache until they are copied out of it
     """

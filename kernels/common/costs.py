@@ -1,4 +1,4 @@
-"""What estimates of a kernel's cost have in common: they come before the kernel has checked its inputs."""
+"""Cost estimates of kernels, which run before the kernel has checked its inputs."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def _up_to_16(rows: _Rows) -> Any:
 
 
 def _mixed_32(rows: _Rows, first: np.uint64) -> tuple[Array, Array, Array]:
-    """What strings of up to 32 and of up to 64 bytes begin with: a, y and z."""
+    """Compute the first steps for strings of up to 32 and of up to 64 bytes: a, y and z."""
     a, b = rows.fetch(0) * first, rows.fetch(8)
     c, d = rows.fetch(-8) * rows.mul, rows.fetch(-16) * _K2
     y = _rotate(a + b, 43) + _rotate(c, 30) + d

@@ -22,7 +22,7 @@ _TOGETHER: Final = 1 << 17
 
 
 def _nodes() -> tuple[Array, Array]:
-    """Where an integrand from 0 to infinity that falls as e^-u is looked at, and the weights.
+    """Return the points and weights to integrate a function from 0 to infinity that falls as e^-u.
 
     The points are u = exp(t - exp(-t)), t in equal steps: 1e-11 of the integral at most is lost (seen for a
     from 1e-9 to 1e5), where twice as many points are good for 1e-14.

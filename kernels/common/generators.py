@@ -1,4 +1,4 @@
-"""Where the random nodes of a session stand in their sequences, to be kept with a checkpoint and set again.
+"""Positions of a session's random nodes in their sequences, to save with a checkpoint and restore.
 
 A place is {"name/seed/seed2": "key:counter"} in hexadecimal digits: what msgpack and JSON both carry.
 """
@@ -68,7 +68,7 @@ def _drawn(resources: ResourceManager, sequences: Iterable[str]) -> Iterator[tup
 
 
 def places_of(resources: ResourceManager, sequences: Iterable[str]) -> dict[str, str]:
-    """Where these sequences stand, as far as anything was drawn from them."""
+    """Return the positions of these sequences, of those that anything was drawn from."""
     return {
         key: f"{generator.key:x}:{_counter(generator):x}" for key, generator in _drawn(resources, sequences)
     }

@@ -70,7 +70,7 @@ def sum_rows(positions: Array, rows: Array, count: int) -> Array:
 
 
 def starts_of(ids: Array) -> Array:
-    """Where each run of equal ids begins in a sorted, non-empty vector."""
+    """Return the start of each run of equal ids in a sorted, non-empty vector."""
     return np.concatenate(([0], np.flatnonzero(ids[1:] != ids[:-1]) + 1))
 
 

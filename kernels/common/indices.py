@@ -47,7 +47,7 @@ def in_range(indices: Array, bound: int) -> bool:
 
 
 def first_true(wrong: Array) -> tuple[int, ...]:
-    """Where the first true element is. For error messages: it waits for the array."""
+    """Return the index of the first true element. For error messages: it waits for the array."""
     flat = int(wrong.reshape(-1).argmax())
     place: list[int] = []
     for size in reversed(wrong.shape):

@@ -19,7 +19,7 @@ def _scale(size: int, out: int, align_corners: bool) -> Any:
 
 
 def _positions(size: int, out: int, align_corners: bool, half_pixel: bool) -> Array:
-    """Where each output element lies among the input's, float32."""
+    """Return the position of each output element among the input's, float32."""
     steps = np.arange(out, dtype=np.float32)
     scale = _scale(size, out, align_corners)
     where: Array = (steps + np.float32(0.5)) * scale - np.float32(0.5) if half_pixel else steps * scale

@@ -45,14 +45,16 @@ class LaunchedStep:
 
 
 class ChainLauncher(Protocol):
-    """What computes chains on devices of one kind."""
+    """A launcher of chains on devices of one kind."""
 
     def takes(self, node: Node) -> bool:
         """Whether a node of one output can be a step: elementwise, with the bits that it has by itself, and
         nothing to refuse."""
 
     def launching(self, device: Device, steps: Sequence[LaunchedStep]) -> Callable[..., Any]:
-        """What computes the last step's result from the chain's inputs, given as one sequence: one launch.
+        """Return the function that computes the last result from the chain's inputs in one launch.
+
+        It takes the inputs as one sequence.
 
         It is called as a kernel is, with arrays of the device and within its `computing()`. An error of
         shapes is raised at once, as the error of the step (`provider.located`).
@@ -109,7 +111,7 @@ def _fuse_launches(graph: NodeGraph, context: ClaimContext, *, launcher: ChainLa
 
 
 class _LaunchGroups:
-    """What may be computed by one launch, in a graph for one device."""
+    """The nodes of a graph that one launch may compute, for one device."""
 
     def __init__(self, graph: NodeGraph, context: ClaimContext, launcher: ChainLauncher) -> None:
         self._graph = graph

@@ -1,4 +1,4 @@
-"""What kernels over batches of matrices share: the innermost two axes are rows and columns.
+"""Helpers for kernels over batches of matrices: the innermost two axes are rows and columns.
 
 Arguments are checked here in TensorFlow's words, and costs estimated by the number of elements times rows.
 """
@@ -61,7 +61,7 @@ def one_of_empty(function: F) -> F:
 
 
 def _for_each(xp: Any, result: Array, outer: tuple[int, ...]) -> Any:
-    """What (1, ...) holds, at each place of the outer dimensions."""
+    """Broadcast the content of (1, ...) to each place of the outer dimensions."""
     if not result.ndim:
         return result
     shape = (*outer, *result.shape[1:])

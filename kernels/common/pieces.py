@@ -83,7 +83,7 @@ class Review(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one call of a kernel comes to.
+    """A description of one call of a kernel.
 
     calls    in order
     wants    what has to be true of each argument for that
@@ -113,7 +113,7 @@ class Turn(Protocol):
 
 
 class Suspended:
-    """What a joint has begun and will go on with; a base for what it needs to know for that."""
+    """A joint's suspended call; a base for the state that it needs to go on."""
 
     __slots__ = ()
 
@@ -150,7 +150,7 @@ def tells(function: Any) -> bool:
 
 
 def piece_of(function: Any, arguments: Sequence[Any]) -> Piece | None:
-    """What a bound kernel would do with these arguments; None if it does not tell, or does more than that."""
+    """Return the piece that a bound kernel would run; None if it does not tell, or does more than that."""
     tell = getattr(function, "piece", None)
     found: Piece | None = None if tell is None else tell(*arguments)
     return found

@@ -13,7 +13,7 @@ INT64_END: Final = 2**63
 
 
 def ranks_of_rows(xp: Any, every: Array) -> Array:
-    """Where each row would stand among all distinct rows: what fits into 64 bits whatever the dimensions."""
+    """Return each row's rank among all distinct rows, which fits into 64 bits whatever the dimensions."""
     order = order_of_rows(xp, every)
     ordered = every.take(order, 0)
     ranks: Array = xp.empty(len(every), np.int64)
@@ -23,7 +23,7 @@ def ranks_of_rows(xp: Any, every: Array) -> Array:
 
 
 def order_of_rows(xp: Any, every: Array) -> Array:
-    """What puts rows of indices into order, equal ones as they come. Nobody looks at one."""
+    """Return the order of rows of indices, equal ones as they come, without looking at a value."""
     order: Array = (
         xp.lexsort(xp.ascontiguousarray(every.T[::-1])) if every.shape[1] else xp.arange(len(every))
     )

@@ -25,7 +25,7 @@ _ATOMIC: Final = frozenset("ifdFDIQL")
 
 @contextmanager
 def in_one_order() -> Iterator[None]:
-    """What kernels add up on a device inside, on this thread, has the same bits each time."""
+    """Make kernels on a device add up with the same bits each time, on this thread."""
     before = getattr(_wished, "order", False)
     _wished.order = True
     try:

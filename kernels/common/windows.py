@@ -62,7 +62,7 @@ class Windows:
         return replace(self, window=tuple(window), before=tuple(before), after=tuple(after))
 
     def slices(self, offset: Sequence[int]) -> tuple[slice, ...]:
-        """What the element at `offset` of every window reads, along the padded spatial axes."""
+        """Return the slices that every window's element at `offset` reads, along the padded spatial axes."""
         return tuple(
             slice(o * d, o * d + (n - 1) * s + 1 if n else o * d, s)
             for o, d, n, s in zip(offset, self.dilations, self.out, self.strides, strict=True)
@@ -83,7 +83,7 @@ class Windows:
         )
 
     def interior(self) -> tuple[slice, ...]:
-        """Where the unpadded elements lie among the padded."""
+        """Return the slices of the unpadded elements among the padded."""
         return tuple(slice(b, b + s) for b, s in zip(self.before, self.sizes, strict=True))
 
     def pad(self, xp: Any, x: Array, fill: Any = 0) -> Any:

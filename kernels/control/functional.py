@@ -68,7 +68,7 @@ def _argument(value: Value) -> Any:
 
 @contextmanager
 def _told_apart() -> Iterator[None]:
-    """What a function raises is the program's own, and no fault of the engine."""
+    """Raise a function's own exception as UnknownError: it is the program's, and no fault of the engine."""
     try:
         yield
     except OpError:
@@ -78,7 +78,7 @@ def _told_apart() -> Iterator[None]:
 
 
 def _results(made: Any, types: tuple[DType, ...]) -> Any:
-    """What a function returned, as the outputs of its node."""
+    """Convert the result of a function to the outputs of its node."""
     if not types:
         if made is None or (isinstance(made, tuple | list) and not made):
             return None
@@ -114,7 +114,7 @@ def _call_nowait(
 async def py_func(
     values: tuple[Value, ...], *, token: bytes, Tout: tuple[DType, ...], ctx: KernelContext
 ) -> Any:
-    """What the function returns. Cancelled where the function waits; what it has done by then stays done."""
+    """Call the function. If cancelled while the function waits, its effects so far remain."""
     found = _function(token, ctx)
     with _told_apart():
         made = await found.function(*map(_argument, values))

@@ -1,1 +1,1 @@
-"""What NVIDIA's GPUs compute: sources of kernels in CUDA C, made or kept here as text."""
+"""Kernels for NVIDIA's GPUs: sources in CUDA C, made or kept here as text."""

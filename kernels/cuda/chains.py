@@ -68,13 +68,13 @@ class CardChains:
         )
 
     def launching(self, device: Device, steps: Sequence[LaunchedStep]) -> Callable[..., Any]:
-        """What computes the steps as one launch; see `ChainLauncher`."""
+        """Return the function that computes the steps as one launch; see `ChainLauncher`."""
         assert isinstance(device, CudaDevice)
         return CardChain(modules_of(device), steps, partial(_wrong, device.xp, steps)).run
 
 
 def _wrong(xp: Any, steps: Sequence[LaunchedStep], inputs: Sequence[Any]) -> OpError:
-    """What the kernels of the steps over CuPy's arrays say of inputs that do not fit."""
+    """Return the error of the steps' kernels over CuPy's arrays, for inputs that do not fit."""
     known = list(inputs)
     for step in steps:
         taken = [known[i] for i in step.sources]

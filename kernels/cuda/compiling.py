@@ -80,7 +80,7 @@ def compiler() -> RuntimeCompiler:
 
 
 def cache_folder() -> Path:
-    """Where modules are kept: `flowengine/cuda` in XDG_CACHE_HOME, or in ~/.cache."""
+    """Return the folder of kept modules: `flowengine/cuda` in XDG_CACHE_HOME, or in ~/.cache."""
     base = os.environ.get("XDG_CACHE_HOME")
     return Path(base if base and os.path.isabs(base) else Path.home() / ".cache") / "flowengine" / "cuda"
 

@@ -1,4 +1,4 @@
-"""What cuDNN computes convolutions by: a description of one, the engines that may compute it, and a plan.
+"""Plans of cuDNN for convolutions: a description of one, the engines that may compute it, and a plan.
 
     call = ConvolutionCall(CudnnPart.FORWARD, "float32", x, filters, y, geometry)
     plan = make_plan(library, card, call, EngineRules(tensor_float_32=False, deterministic=True))
@@ -66,7 +66,7 @@ def channels_first(dims: Sequence[int]) -> LaidTensor:
 
 
 class ConvolutionCall(NamedTuple):
-    """What a plan is made for; equal ones have one plan.
+    """A description of the convolution that a plan is made for; equal ones have one plan.
 
     direction   FORWARD, INPUT_GRADIENT or FILTER_GRADIENT
     dtype       of every tensor: a key of `TYPES`
@@ -121,7 +121,7 @@ class ConvolutionPlan(NamedTuple):
 
     @property
     def text(self) -> bytes:
-        """What it is made of again by `read_plan`."""
+        """The text from which `read_plan` makes the plan again."""
         return self.descriptor.text(Attribute.PLAN_JSON)
 
 

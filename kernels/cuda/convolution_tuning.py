@@ -17,7 +17,7 @@ from flowengine.kernels.cuda.cudnn import CudnnPart
 
 
 class LayerKind(NamedTuple):
-    """What a measurement was made of; the batch is not part of it.
+    """The kind of layer that a measurement was made of; the batch is not part of it.
 
     size, window, stride   of the first axis
     """

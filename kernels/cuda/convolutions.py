@@ -43,17 +43,17 @@ from flowengine.kernels.cuda.cudnn import Attribute, Cudnn, CudnnHandle, CudnnPa
 
 
 class ArrayMemory(Protocol):
-    """What gives memory: a `launching.Launcher`."""
+    """An allocator of memory: a `launching.Launcher`."""
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Array:
         """An array of the device that holds anything."""
 
     def address(self, array: Array) -> int:
-        """Where an array begins in the device's memory."""
+        """Return the address of an array in the device's memory."""
 
 
 class Convolver(Protocol):
-    """What computes convolutions: `kernels/nn/conv_products.py`, and this."""
+    """An object that computes convolutions: those of `kernels/nn/conv_products.py`, and these."""
 
     def forward(self, x: Array, filters: Array, geometry: Windows) -> Any:
         """(N, *sizes, C_in), (*window, C_in, C_out) -> (N, *out, C_out)."""
@@ -183,7 +183,7 @@ class CardConvolutions:
         bias: Array | None = None,
         has_relu: bool = False,
     ) -> Any:
-        """What is not given of x, filters and y; None where cuDNN does not compute it."""
+        """Compute the missing one of x, filters and y; None if cuDNN does not compute it."""
         arrays = [None if array is None else self._lying(array) for array in given]
         image = next(array for array in (arrays[0], arrays[2]) if array is not None)
         dtype, is_first = image.dtype, not image.flags.c_contiguous

@@ -218,7 +218,7 @@ class CublasHandle:
         self.prepared(a, b, dtype).run(a.address, b.address, out)
 
     def prepared(self, a: MatrixOperand, b: MatrixOperand, dtype: str) -> PreparedProduct:
-        """What multiplies matrices that lie as these do, wherever: for products that come again.
+        """Prepare the product of matrices laid out as these, at any address: for products that come again.
 
         Raises InvalidArgumentError as `multiply`.
         """

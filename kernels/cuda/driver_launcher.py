@@ -127,7 +127,7 @@ class DriverLauncher:
         return made
 
     def address(self, array: Any) -> int:
-        """Where an array begins."""
+        """Return the address of an array."""
         return int(array.address)
 
     def launch(self, launch: KernelLaunch, arrays: Sequence[Any]) -> None:

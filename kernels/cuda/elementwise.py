@@ -132,7 +132,7 @@ class ElementwiseSource:
 
 @lru_cache(maxsize=1)
 def prelude() -> str:
-    """What stands before the kernels of a module, once."""
+    """Return the source text that precedes the kernels of a module, once."""
     return _PRELUDE.read_text()
 
 

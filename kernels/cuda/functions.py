@@ -206,7 +206,7 @@ class Expression:
 
 
 def expression(node: Node) -> Expression | None:
-    """What computes an elementwise node; None if it has to be computed by itself."""
+    """Return the expression of an elementwise node; None if it has to be computed by itself."""
     op = node.op
     types = node.input_types()
     if op not in ELEMENTWISE or not all(t.base in C_TYPES for t in (*types, *node.output_types)):

@@ -1,4 +1,4 @@
-"""What a kernel is launched with, and the seam to who launches it.
+"""The arguments of kernel launches, and the interface of launchers.
 
 A `Launcher` has memory and a queue. The functions of `bias`, `softmax`, `pooling` and so on take one, and
 arrays of its library that lie row by row without gaps; they allocate results, enqueue launches, and wait for
@@ -55,7 +55,7 @@ class Launcher(Protocol):
         """A NumPy array in the device's memory, behind what was enqueued before."""
 
     def address(self, array: Array) -> int:
-        """Where an array begins in the device's memory."""
+        """Return the address of an array in the device's memory."""
 
     def launch(self, launch: KernelLaunch, arrays: Sequence[Array | None]) -> None:
         """Enqueue a kernel with the addresses of these arrays; None is the null address."""
@@ -93,7 +93,7 @@ def _power_of_two(count: int) -> int:
 
 
 def wide_type(dtype: Any) -> Any:
-    """What a type's kernels compute in: float64 for float64, else float32."""
+    """Return the type that a type's kernels compute in: float64 for float64, else float32."""
     return _FLOAT64 if dtype == _FLOAT64 else np.dtype(np.float32)
 
 

@@ -21,7 +21,7 @@ _INT32_MAX: Final = (1 << 31) - 1
 
 
 def _numbers(geometry: Windows, images: int, channels: int, channels_first: bool) -> tuple[int, ...]:
-    """What each kernel takes last: all the geometry, axes of length 1 before those that there are."""
+    """Return the last arguments of each kernel: all the geometry, axes of length 1 before the others."""
     missing = _AXES - len(geometry.out)
     if missing < 0 or any(d != 1 for d in geometry.dilations):
         raise InvalidArgumentError(
@@ -65,7 +65,9 @@ def max_pool(
 def max_pool_places(
     launcher: Launcher, x: Array, geometry: Windows, dtype: Any = np.int64, *, channels_first: bool = False
 ) -> Any:
-    """Where in its image the first of each window's greatest elements lies, as an index with channels last.
+    """Return the position in its image of the first of each window's greatest elements.
+
+    It is an index with channels last.
 
     dtype   int32 or int64
     """

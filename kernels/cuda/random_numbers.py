@@ -46,7 +46,7 @@ def integer_kernel_name(dtype: DType) -> str:
 
 
 def numbers(key: int, start: int, count: int) -> tuple[int, ...]:
-    """What every kernel takes behind the address of its result, of 64 bits each.
+    """Return the arguments of every kernel behind the address of its result, of 64 bits each.
 
     key, start   the generator's, and the counter of 128 bits to begin at, as `Generator.reserve` gives them
     count        how many numbers there are

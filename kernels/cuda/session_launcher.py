@@ -32,7 +32,7 @@ _KEPT: Final = "modules"
 
 
 class CardModules:
-    """What has been compiled for one device, by family and by chain. For any thread."""
+    """The compiled modules of one device, by family and by chain. For any thread."""
 
     def __init__(self, device: CudaDevice) -> None:
         self.device: Final = device
@@ -77,7 +77,7 @@ class CardModules:
 
 
 def modules_of(device: CudaDevice) -> CardModules:
-    """What has been compiled for a device, as long as it lives."""
+    """Return the compiled modules of a device, kept as long as it lives."""
     found = device.kept.get(_KEPT)
     if found is None:
         found = device.kept.setdefault(_KEPT, CardModules(device))
@@ -124,7 +124,7 @@ class SessionLauncher:
         return moved
 
     def address(self, array: Array) -> int:
-        """Where an array begins in the device's memory."""
+        """Return the address of an array in the device's memory."""
         return address_of(array)
 
     def launch(self, launch: KernelLaunch, arrays: Sequence[Array | None]) -> None:
@@ -140,7 +140,7 @@ class SessionLauncher:
 
 
 def address_of(array: Any) -> int:
-    """Where an array of CuPy begins in the device's memory."""
+    """Return the address of a CuPy array in the device's memory."""
     address: int = array.data.ptr
     return address
 

@@ -30,7 +30,7 @@ RESULT_NAME: Final = "dataset"
 
 
 class NotInGraphError(FailedPreconditionError):
-    """What a dataset uses is in no graph."""
+    """The error for a dataset that uses a value which no graph can hold."""
 
 
 class _DatasetGraph:

@@ -64,7 +64,7 @@ def _opener(ctx: KernelContext) -> Callable[[bytes], BinaryIO]:
 
 
 def origin_of(ctx: KernelContext, node: Node, inputs: tuple[Any, ...]) -> Origin:
-    """What a node makes its dataset of."""
+    """Return the origin of a node's dataset."""
     return Origin(
         op=node.op,
         attrs=node.attrs,

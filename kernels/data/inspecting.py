@@ -65,7 +65,7 @@ class CompressedElement:
         self.types = tuple(types)
 
     def held_values(self) -> tuple[bytes]:
-        """What it takes: `accounting.Composite`."""
+        """Return the held values: see `accounting.Composite`."""
         return (self.data,)
 
 
@@ -300,7 +300,7 @@ def dataset_from_graph(graph_def: Any, *, ctx: KernelContext) -> DatasetValue:
 
 @kernel("SerializeIterator", heavy=False)
 async def serialize_iterator(resource_handle: Any, *, external_state_policy: int) -> VariantData:
-    """Where an iterator stands (variant, rank 0), with the graph of its dataset if that has one.
+    """Serialize an iterator's state (variant, rank 0), with the graph of its dataset if that has one.
 
     external_state_policy   what is done where functions of the pipeline keep state outside of it
 

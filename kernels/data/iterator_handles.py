@@ -30,7 +30,7 @@ T = TypeVar("T", bound=_Removable)
 
 
 class _MadeByNode:
-    """What a node has made or found in a session, also once it is removed."""
+    """An object that a node has made or found in a session, kept also once it is removed."""
 
     __slots__ = ("made",)
 

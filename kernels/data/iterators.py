@@ -163,7 +163,7 @@ async def iterator_get_next_as_optional(
 
 @kernel("IteratorToStringHandle", heavy=False)
 def iterator_to_string_handle(resource_handle: Any) -> bytes:
-    """What says which iterator it is (string, rank 0); NotFoundError for one that was destroyed."""
+    """Return the text that names the iterator (string, rank 0); NotFoundError if it was destroyed."""
     found = checked_iterator(resource_handle)
     if found.is_removed:
         raise found.missing()
@@ -268,7 +268,7 @@ async def reduce_dataset(
     output_types: Sequence[DType],
     output_shapes: Sequence[TensorShape],
 ) -> Any:
-    """What a function makes of a state and each element in turn."""
+    """Reduce a dataset: apply a function to a state and each element in turn."""
     if ctx.functions is None:
         raise InvalidArgumentError("a dataset is reduced by a function, and this graph has none")
     found: DatasetValue = checked_dataset(input_dataset)
@@ -296,7 +296,7 @@ async def map_defun(
     output_types: Sequence[DType],
     output_shapes: Sequence[TensorShape],
 ) -> Any:
-    """What a function makes of each row of the arguments, (rows, ...); all rows at the same time."""
+    """Apply a function to each row of the arguments, (rows, ...); all rows at the same time."""
     if ctx.functions is None:
         raise InvalidArgumentError("rows are mapped by a function, and this graph has none")
     columns = [to_array(each) for each in arguments]

@@ -1,4 +1,4 @@
-"""What holds the elements of TensorLists: many lists, one storage, which the newest of them changes in place.
+"""The storage of TensorLists: many lists share one, which the newest of them changes in place.
 
 A list is a value, and most are used once: the list before is gone when the next has been made of it. So the
 storage belongs to one *version*, the newest; the version before it is turned into what differs from it:
@@ -36,7 +36,7 @@ class ListStorage(list[Element]):
 
     @property
     def nbytes(self) -> int:
-        """What the references take, and elements that are numbers: all are, if the first or last is."""
+        """The bytes of the references, and of elements that are numbers: all are, if the first or last is."""
         is_number = bool(self) and (isinstance(self[-1], np.generic) or isinstance(self[0], np.generic))
         return len(self) * (REFERENCE_BYTES + NUMBER_BYTES * is_number)
 
@@ -65,7 +65,7 @@ class ListVersion:
 
     @property
     def storage(self) -> ListStorage:
-        """What holds the elements of this version, and perhaps those of longer lists too."""
+        """The storage of this version's elements, and perhaps of those of longer lists too."""
         storage = self._storage
         return self._taken_back() if storage is None else storage
 

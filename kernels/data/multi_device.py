@@ -83,7 +83,7 @@ async def multi_device_iterator_get_next_from_shard(
 
 @kernel("MultiDeviceIteratorToStringHandle", heavy=False)
 def multi_device_iterator_to_string_handle(multi_device_iterator: Any) -> bytes:
-    """What says which iterator it is (string, rank 0)."""
+    """Return the text that names the iterator (string, rank 0)."""
     found = _checked(multi_device_iterator)
     if found.is_removed:
         raise found.missing()

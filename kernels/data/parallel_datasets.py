@@ -33,7 +33,9 @@ from flowengine.resources.elements import Element, HeldTensor
 def parse_example_dataset(
     origin: Origin, input_dataset: Any, num_parallel_calls: Value, dense_defaults: tuple[Value, ...]
 ) -> ThreadMapDataset:
-    """What ParseExample makes of batches of serialised examples, its features in the order of their keys.
+    """Make a dataset of ParseExample's results for batches of serialised examples.
+
+    Its features are in the order of their keys.
 
     A sparse feature is a vector of three variants (indices, values, shape), a ragged one a variant.
     """

@@ -1,4 +1,4 @@
-"""What datasets share: iterators without a name, generators of seeds, caches, stand-ins for them."""
+"""Resources that datasets share: iterators without a name, generators of seeds, caches, stand-ins."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def delete_seed_generator(handle: Any, deleter: Any) -> None:
 
 
 class NoResource:
-    """What stands where a resource is not wanted, and the op that says so."""
+    """A stand-in for a resource that is not wanted, with the op that gives it."""
 
     __slots__ = ("op",)
 

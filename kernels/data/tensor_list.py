@@ -91,7 +91,7 @@ def tensor_list_length(handle: Value) -> np.int32:
 
 @kernel("TensorListElementShape", heavy=False, host=("element_shape",))
 def tensor_list_element_shape(handle: Value, *, shape_type: DType) -> Array:
-    """What is known of the elements' shape: -1 for what is not."""
+    """Return the known shape of the elements: -1 for each unknown size."""
     dims = list_in(handle).element_shape.dims
     dtype = shape_type.as_numpy_dtype
     if dims is None:

@@ -70,7 +70,7 @@ class TensorList:
 
     @property
     def storage(self) -> ListStorage:
-        """What holds the elements, and perhaps those of longer lists too."""
+        """The storage of the elements, and perhaps of those of longer lists too."""
         return self._version.storage
 
     def held_values(self) -> list[Element]:
@@ -206,7 +206,7 @@ def check_element(tensors: TensorList, tensor: Value, verb: str) -> None:
 
 
 def known_shape(tensors: TensorList, shape: TensorShape, verb: str) -> TensorShape:
-    """What list, op and elements together say of an element's shape."""
+    """Return an element's shape, as far as the list, the op and the elements together determine it."""
     known = merged(tensors.element_shape, shape, verb)
     for tensor in tensors.tensors():
         if known.is_fully_defined:

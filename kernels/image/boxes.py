@@ -58,7 +58,7 @@ def checked_crop_size(image: Array, boxes: Array, box_ind: Array, crop_size: Arr
 
 
 def _positions(xp: Any, low: Array, high: Array, count: int, size: int) -> Any:
-    """Where each row (or column) of the crops lies in the image, float32 (boxes, count)."""
+    """Return each row's (or column's) position in the image, of the crops: float32 (boxes, count)."""
     edge = np.float32(size - 1)
     if count > 1:
         scale = (high - low) * edge / np.float32(count - 1)
@@ -206,7 +206,7 @@ def crop_and_resize_grad_boxes(xp: Any, grads: Array, image: Array, boxes: Array
 
 
 def _of_ends(xp: Any, slopes: Any, count: int, size: int) -> tuple[Any, Any]:
-    """What slopes along one side (boxes, count) mean for its first and its last end."""
+    """Convert slopes along one side (boxes, count) to those of its first and its last end."""
     edge = np.float32(size - 1)
     if count == 1:
         half = slopes[:, 0] * (np.float32(0.5) * edge)

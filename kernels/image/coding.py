@@ -27,8 +27,7 @@ from flowengine.core.errors import (
     ResourceExhaustedError,
 )
 from flowengine.ir.graph import Node
-from flowengine.kernels.image import jpeg
-from flowengine.kernels.image.frames import frames_counted
+from flowengine.kernels.image import gif, jpeg, png
 from flowengine.kernels.registry import kernel
 
 #: Pixels of one image, over all of its frames.
@@ -49,7 +48,9 @@ _DAMAGE: Final = (
 )
 
 _MODES: Final = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
-_FORMATS: Final = ((b"\x89PNG\r\n\x1a\n", "PNG"), (b"\xff\xd8\xff", "JPEG"), (b"GIF8", "GIF"))
+_JPEG: Final = b"\xff\xd8\xff"
+_GIF: Final = b"GIF8"
+_FORMATS: Final = ((png.SIGNATURE, "PNG"), (_JPEG, "JPEG"), (_GIF, "GIF"))
 
 
 @functools.cache
@@ -96,11 +97,6 @@ def _opened(data: bytes, form: str | None = None) -> Any:
         image = pillow.open(io.BytesIO(data), formats=(form,))
         width, height = image.size
         _bounded(width, height)
-        if image.format == "GIF":
-            # Pillow looks for all frames at once, however many there are.
-            for frames in frames_counted(data):
-                _bounded(width, height, frames)
-                ask_for(frames * width * height * 3)
         _bounded(width, height, getattr(image, "n_frames", 1))
     except (pillow.DecompressionBombError, pillow.DecompressionBombWarning) as error:
         raise ResourceExhaustedError(str(error)) from error
@@ -140,16 +136,19 @@ def _pixels(image: Any, mode: str, size: int, held: int = 0) -> Array:
 def _decoded(
     data: bytes, channels: int, ratio: int = 1, accurate: bool = False, smooth: bool = True
 ) -> Array:
-    """One image, uint8 or (PNG in 16-bit grey) uint16; what the last three mean, `jpeg.decoded` says."""
-    if channels in (0, 1, 3) and data.startswith(b"\xff\xd8\xff"):
+    """One image, uint8; what the last three mean, `jpeg.decoded` says."""
+    if data.startswith(png.SIGNATURE):
+        return _png(data, channels, deep=False)
+    if channels in (0, 1, 3) and data.startswith(_JPEG):
         found = jpeg.decoded(data, channels, ratio, accurate, smooth, _bounded)
         if found is not None:
             return found
+    if data.startswith(_GIF):
+        if channels not in (0, 3):
+            raise InvalidArgumentError(f"channels must be 0 or 3 for GIF, got {channels}")
+        single: Array = _gif(data, 1)[0]
+        return single
     image = _opened(data)
-    if getattr(image, "n_frames", 1) > 1:
-        raise InvalidArgumentError(
-            f"Got {image.n_frames} frames, but animated gifs can only be decoded by DecodeGif"
-        )
     if image.format == "JPEG":
         if channels not in (0, 1, 3):
             raise InvalidArgumentError(f"channels must be 0, 1, or 3 for JPEG, got {channels}")
@@ -157,20 +156,23 @@ def _decoded(
         width, height = image.size
         image.draft(mode if image.mode != "CMYK" else None, (-(-width // ratio), -(-height // ratio)))
         return _pixels(image, mode, len(data))
-    if image.mode.startswith("I"):
-        count = image.size[0] * image.size[1]
-        # The grey, and for several channels the colours of it, and these with one more.
-        grey = _pixels(image, image.mode, len(data), count * (2, 2, 2, 8, 16)[channels]).astype(np.uint16)
-        if channels in (0, 1):
-            return grey
-        colours = grey.repeat(3, axis=2)
-        opaque = np.full_like(grey, np.iinfo(np.uint16).max)
-        return colours if channels == 3 else np.concatenate([colours, opaque], axis=2)
-    if not channels:
-        transparent = "transparency" in image.info
-        own = {"1": 1, "L": 1, "LA": 2, "RGB": 3, "RGBA": 4, "P": 4 if transparent else 3}
-        channels = 3 if image.format == "GIF" else own.get(image.mode, 3)
-    return _pixels(image, _MODES[channels], len(data))
+    return _pixels(image, _MODES[channels or 3], len(data))
+
+
+def _png(data: bytes, channels: int, deep: bool) -> Array:
+    """A PNG file as `png.decoded` gives it."""
+    try:
+        return png.decoded(data, channels, deep, lambda file: _opened(file, "PNG"), _bounded)
+    except _DAMAGE as error:
+        raise InvalidArgumentError(f"Invalid PNG data, data size {len(data)}: {error}") from error
+
+
+def _gif(data: bytes, most: int | None = None) -> Array:
+    """The frames of a GIF file as `gif.decoded` gives them."""
+    try:
+        return gif.decoded(data, lambda file: _opened(file, "GIF"), _bounded, most)
+    except _DAMAGE as error:
+        raise InvalidArgumentError(f"Invalid GIF data, data size {len(data)}: {error}") from error
 
 
 @kernel("DecodePng", fresh=True, heavy=_cost)
@@ -181,10 +183,12 @@ def decode_png(contents: Value, *, channels: int, dtype: DType) -> Array:
     """
     if channels not in (0, 1, 3, 4):
         raise InvalidArgumentError(f"channels must be 0, 1, 3, or 4, got {channels}")
-    image = _decoded(_scalar(contents), channels)
-    if dtype is dtypes.uint16:
-        return image if image.dtype == np.uint16 else image.astype(np.uint16) * np.uint16(257)
-    return image if image.dtype == np.uint8 else (image >> 8).astype(np.uint8)
+    data = _scalar(contents)
+    if data.startswith(png.SIGNATURE):
+        return _png(data, channels, deep=dtype is dtypes.uint16)
+    if dtype is dtypes.uint16 and data.startswith((_JPEG, _GIF)):
+        raise InvalidArgumentError("only PNG files can be decoded to uint16, and this is a JPEG or GIF file")
+    return _decoded(data, channels)
 
 
 @kernel("DecodeJpeg", fresh=True, heavy=_cost)
@@ -202,37 +206,14 @@ def decode_jpeg(
     if ratio not in (1, 2, 4, 8):
         raise InvalidArgumentError(f"ratio must be 1, 2, 4, or 8, got {ratio}")
     accurate = dct_method == b"INTEGER_ACCURATE"
-    image = _decoded(_scalar(contents), channels, ratio, accurate, fancy_upscaling)
-    return image if image.dtype == np.uint8 else (image >> 8).astype(np.uint8)
+    return _decoded(_scalar(contents), channels, ratio, accurate, fancy_upscaling)
 
 
 @kernel("DecodeGif", fresh=True, heavy=_cost)
 def decode_gif(contents: Value) -> Array:
     """All frames, uint8 [frames, height, width, 3]; raises as DecodePng."""
     data = _scalar(contents)
-    image = _opened(data)
-    if image.format != "GIF":
-        return _decoded(data, 3)[np.newaxis]
-    pillow = _pillow()
-    count, size = image.n_frames, image.size
-    held = count * size[0] * size[1] * 3
-    _ask_for_pixels(image, "RGB", held)
-    frames = np.empty((count, size[1], size[0], 3), np.uint8)
-    for index in range(count):
-        try:
-            image.seek(index)
-        except (pillow.DecompressionBombError, pillow.DecompressionBombWarning) as error:
-            raise ResourceExhaustedError(f"frame {index}: {error}") from error
-        except _DAMAGE as error:
-            raise InvalidArgumentError(f"Invalid GIF data, frame {index}: {error}") from error
-        # A frame may reach beyond the others, and the image grows with it.
-        if image.size != size:
-            raise InvalidArgumentError(
-                f"Invalid GIF data, frame {index} makes the image {image.size[0]} x {image.size[1]} pixels, "
-                f"it began with {size[0]} x {size[1]}"
-            )
-        frames[index] = _pixels(image, "RGB", len(data), held)
-    return frames
+    return _gif(data) if data.startswith(_GIF) else _decoded(data, 3)[np.newaxis]
 
 
 @kernel("DecodeBmp", fresh=True, heavy=_cost)
@@ -290,7 +271,7 @@ def encode_png(image: Array, *, compression: int) -> bytes:
     colour = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
     header = struct.pack(">IIBBBBB", width, height, 8 * image.itemsize, colour, 0, 0, 0)
     parts = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes(), compression)), (b"IEND", b""))
-    out = [b"\x89PNG\r\n\x1a\n"]
+    out = [png.SIGNATURE]
     for name, data in parts:
         out.append(struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)))
     return b"".join(out)
@@ -358,7 +339,7 @@ def encode_jpeg_variable_quality(image: Array, quality: Value) -> bytes:
 def extract_jpeg_shape(contents: Value, *, output_type: DType) -> Array:
     """Height, width and channels of a JPEG, whose pixels are not decoded."""
     data = _scalar(contents)
-    if not data.startswith(b"\xff\xd8\xff"):
+    if not data.startswith(_JPEG):
         raise InvalidArgumentError("Invalid JPEG data when extracting its shape")
     image = _opened(data)
     width, height = image.size
@@ -379,7 +360,7 @@ def decode_and_crop_jpeg(
     data = _scalar(contents)
     if crop_window.ndim != 1 or crop_window.shape[0] != 4:
         raise InvalidArgumentError(f"crop_window must be four numbers, got {list(crop_window.shape)}")
-    if not data.startswith(b"\xff\xd8\xff"):
+    if not data.startswith(_JPEG):
         raise InvalidArgumentError(f"Expected a JPEG, got {data[:16]!r}")
     image = decode_jpeg(
         contents, channels=channels, ratio=ratio, dct_method=dct_method, fancy_upscaling=fancy_upscaling
@@ -405,14 +386,14 @@ def decode_image(contents: Value, *, channels: int, dtype: DType, expand_animati
     data = _scalar(contents)
     if data.startswith(b"BM"):
         image = decode_bmp(contents, channels=channels)
-    elif data.startswith(b"GIF8"):
+    elif data.startswith(_GIF):
         if channels not in (0, 3):
             raise InvalidArgumentError(f"channels must be 0 or 3 for GIF, got {channels}")
         frames = decode_gif(contents)
         image = frames if expand_animations else frames[0]
-    elif data.startswith(b"\xff\xd8\xff"):
+    elif data.startswith(_JPEG):
         image = decode_jpeg(contents, channels=channels)
-    elif data.startswith(b"\x89PNG\r\n\x1a\n"):
+    elif data.startswith(png.SIGNATURE):
         image = decode_png(
             contents, channels=channels, dtype=dtypes.uint8 if dtype.size == 1 else dtypes.uint16
         )

@@ -124,7 +124,7 @@ def _drawn(
 
 
 class _CropRanges(NamedTuple):
-    """What parts may be; the attributes of the ops."""
+    """The limits of parts; the attributes of the ops."""
 
     aspect_ratio: Sequence[float]
     area: Sequence[float]
@@ -223,7 +223,7 @@ def sample_distorted_bounding_box(
     node: Node,
     ctx: KernelContext,
 ) -> Any:
-    """Where a random part begins and how large it is, for a Slice; and the same as a box (1, 1, 4).
+    """Draw a random part: its start and size, for a Slice, and the same as a box (1, 1, 4).
 
     A part shows at least a share of one of the boxes (N, n, 4). After `max_attempts`, or 10,000, it is
     the whole image.

@@ -66,7 +66,7 @@ def strings_between(data: bytes, begins: Array, ends: Array) -> Array:
 
 
 def columns_between(data: bytes, begins: Array, lengths: Array) -> list[Array]:
-    """What `strings_between` gives of each row of begins and lengths (rows, n)."""
+    """Apply `strings_between` to each row of begins and lengths (rows, n)."""
     length = int(lengths.max())
     if 0 < length < _SHORT and length == int(lengths.min()):
         runs = runs_of(data, length)

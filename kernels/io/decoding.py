@@ -266,7 +266,7 @@ def _csv_column(values: list[Any], dtype: DType, shape: tuple[int, ...]) -> Valu
 def csv_value(
     field: bytes, dtype: DType, na_value: bytes, default: list[Any], index: int, record: int
 ) -> Any:
-    """What a field is as a value of its column. See `decode_csv`."""
+    """Convert a field to a value of its column. See `decode_csv`."""
     if not field or field == na_value:
         if not default:
             raise InvalidArgumentError(f"Field {index} is required but missing in record {record}!")

@@ -49,7 +49,7 @@ _BLOCK_MIN: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What the first example says of one entry.
+    """The form of one entry, as the first example has it.
 
     kind     the tag of its list
     header   all that is before its values
@@ -195,7 +195,7 @@ class AlikeExamples:
         self._at, self._stop = self._found(self._equal_sizes(texts))
 
     def _begins(self) -> Array:
-        """Where the first entry of each example begins."""
+        """Return the start of the first entry of each example."""
         lists = self._lists
         starts = np.empty(lists.count, np.int64)
         starts[0], starts[1:] = 0, lists.ends[:-1]
@@ -218,7 +218,7 @@ class AlikeExamples:
         return found
 
     def _found(self, equal: list[int]) -> tuple[Array, Array]:
-        """Where values begin and end, entries of equal sizes first taken as such, then not."""
+        """Find the starts and ends of values; entries of equal sizes are first taken as such, then not."""
         try:
             at, ends = self._places(equal)
             self._blocks = self._blocks_of(at, equal)
@@ -232,7 +232,7 @@ class AlikeExamples:
         return at + self._headers, ends
 
     def _places(self, equal: Sequence[int]) -> tuple[Array, Array]:
-        """Where the entries of each example begin and end, if all sizes are of one byte.
+        """Find the starts and ends of the entries of each example, if all sizes are of one byte.
 
         equal   the size that an entry has in every example, 0 where they differ
         """

@@ -95,7 +95,7 @@ def parse_example_v2(
 
 
 def row_splits(rows: Array, count: int, dtype: DType) -> Array:
-    """Where each of `count` rows begins, and the end."""
+    """Return the start of each of `count` rows, and the end."""
     splits = np.zeros(count + 1, dtype.as_numpy_dtype)
     np.cumsum(np.bincount(rows, minlength=count), out=splits[1:])
     return splits

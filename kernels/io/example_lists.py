@@ -86,7 +86,7 @@ class ExampleLists:
         return value, at
 
     def packed(self, at: Array, stop: Array) -> Array:
-        """Where packed numbers begin; lists without any end where they begin."""
+        """Return the start of each list's packed numbers; a list without any ends where it begins."""
         empty = at == stop
         if not empty.any():
             length, at = self.sized(at, FIRST)

@@ -84,7 +84,7 @@ class Scan:
         return values, counts, present
 
     def columns(self, wanted: Sequence[tuple[bytes, DType]]) -> list[Column]:
-        """What `column` gives of each (key, type); those that lie alike in all examples are read together."""
+        """Read `column` for each (key, type); lists at the same places in all examples are read together."""
         places = self._common_places()
         found: dict[int, Column] = {}
         for dtype in LIST_TAGS if places else ():

@@ -26,7 +26,7 @@ _FLOAT: Final = struct.Struct("<f")
 
 
 def places(data: bytes) -> Places:
-    """Where the lists of an example's features lie. Raises Irregular."""
+    """Find the lists of an example's features in its bytes. Raises Irregular."""
     try:
         return _places(data)
     except (IndexError, ValueError):
@@ -68,7 +68,7 @@ def _places(data: bytes) -> Places:
 
 
 def values(data: bytes, place: tuple[int, int, int], dtype: DType) -> Any | None:
-    """What a list holds: bytes or numbers in a list, floats as an array; None where it is none.
+    """Read a list: bytes or numbers in a list, floats as an array; None if there is no list.
 
     Raises Irregular, also for a list of another type.
     """

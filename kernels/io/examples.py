@@ -118,7 +118,7 @@ def batch_of_examples(
     sparse_types: Sequence[DType],
     dense: Sequence[Dense],
 ) -> list[Array]:
-    """What ParseExample gives: indices, values and shapes of sparse features, then dense ones."""
+    """Parse as ParseExample does: indices, values and shapes of sparse features, then dense ones."""
     texts, shown = labelled(serialized, names, "names")
     if texts.size >= _TOGETHER:
         together = _parsed_together(texts.tolist(), sparse, sparse_types, dense)
@@ -145,7 +145,7 @@ def batch_of_examples(
 def _parsed_together(
     texts: list[bytes], sparse: Sequence[str], sparse_types: Sequence[DType], dense: Sequence[Dense]
 ) -> list[Array] | None:
-    """What ParseExample gives, or None where the examples have to be looked at one by one.
+    """Parse as ParseExample does, or return None if the examples have to be looked at one by one.
 
     That is so for those of an unusual form, and for whatever is an error.
     """
@@ -262,7 +262,7 @@ def one_example(
     Tdense: tuple[DType, ...],
     dense_shapes: tuple[TensorShape, ...],
 ) -> list[Any]:
-    """What ParseSingleExample gives, in the order of `batch_of_examples`."""
+    """Parse as ParseSingleExample does, in the order of `batch_of_examples`."""
     data = _scalar(serialized)
     walked = _walked(
         data, dense_defaults, sparse_keys, sparse_types, _static(dense_keys, Tdense, dense_shapes)
@@ -294,7 +294,7 @@ def _walked(
     sparse_types: Sequence[DType],
     dense: list[tuple[bytes, DType, tuple[int, ...], int]] | None,
 ) -> list[Any] | None:
-    """What ParseSingleExample gives for the usual example, None for others and for whatever is an error."""
+    """Parse the usual example as ParseSingleExample does; None for others and for whatever is an error."""
     if dense is None:
         return None
     outputs: list[Any] = []

@@ -179,7 +179,10 @@ def _diagonal_view(xp: Any, array: Array, k: int) -> Any:
 
 
 def _content(number: int, length: int, longest: int, align: bytes) -> slice:
-    """Where in a row of `longest` elements the diagonal stands; `align` tells it of those above and below."""
+    """Return the diagonal's slice of a row of `longest` elements.
+
+    `align` says how the diagonals above and below the main one are aligned.
+    """
     above, _, below = align.partition(b"_")
     left = (number >= 0 and above == b"LEFT") or (number <= 0 and below == b"LEFT")
     start = 0 if left else longest - length

@@ -271,7 +271,7 @@ def _by_zero() -> OpError:
 
 
 def _by_zero_truncated() -> OpError:
-    """What the ops called truncated say: TensorFlow's class."""
+    """Return the error of the ops called truncated, of TensorFlow's class."""
     return InternalError("Integer division by zero")
 
 

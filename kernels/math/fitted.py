@@ -18,7 +18,7 @@ from flowengine.kernels.math.fitted_tables import DEGREE, PIECES, Function, coef
 
 
 def fitted(xp: Any, function: Function, lower: float, upper: float, x: Array) -> Any:
-    """What a function has at float64 numbers, which are taken to lie between the bounds."""
+    """Evaluate a function at float64 numbers, which are taken to lie between the bounds."""
     place = (x - lower) * (PIECES / (upper - lower))
     # What is no number has any place; it is one in the polynomial's argument again.
     piece = xp.clip(xp.where(xp.isnan(place), 0.0, xp.floor(place)), 0, PIECES - 1)

@@ -86,7 +86,7 @@ def elu(xp: Any, features: Array) -> Any:
 
 
 def elu_below(xp: Any, features: Array) -> Any:
-    """What `Elu` adds to `Relu`."""
+    """Compute the term that `Elu` adds to `Relu`."""
     return xp.expm1(_negative_part(xp, features))
 
 
@@ -104,7 +104,7 @@ def selu(xp: Any, features: Array) -> Any:
 
 
 def selu_below(xp: Any, features: Array) -> Any:
-    """What `Selu` adds to the scaled `Relu`."""
+    """Compute the term that `Selu` adds to the scaled `Relu`."""
     return features.dtype.type(_SELU_SCALE_ALPHA) * elu_below(xp, features)
 
 
@@ -125,7 +125,7 @@ def softplus(xp: Any, features: Array) -> Any:
 
 
 def softplus_rest(xp: Any, features: Array) -> Any:
-    """What `Softplus` adds to `Relu`."""
+    """Compute the term that `Softplus` adds to `Relu`."""
     return xp.log1p(xp.exp(xp.negative(xp.absolute(features))))
 
 

@@ -137,7 +137,7 @@ class Beams:
                 self._try(beam, label, total)
 
     def _forget(self, beam: Beam, row: Array) -> None:
-        """What has lost its place and gets none through its parent either does not grow in this step."""
+        """Stop children from growing in this step if they lost their place and get none by the parent."""
         for label, child in beam.children.items():
             if child.total == _NEVER and not self._takes(float(row[label])):
                 self._lose(child)

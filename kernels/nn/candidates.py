@@ -150,7 +150,7 @@ async def fixed_unigram_candidate_sampler(true_classes: Array, *, node: Node, ct
 
 
 def _weights(lines: list[bytes]) -> list[float]:
-    """What stands behind the last comma of each line."""
+    """Parse the numbers behind the last comma of each line."""
     weights = []
     for line in lines:
         try:
@@ -175,7 +175,7 @@ def all_candidate_sampler(true_classes: Array, *, num_true: int, num_sampled: in
 
 @kernel("ComputeAccidentalHits", fresh=True)
 def compute_accidental_hits(true_classes: Array, sampled: Array, *, num_true: int) -> Any:
-    """Where a drawn class is a true one: rows of true_classes, positions drawn, and the lowest weight."""
+    """Find drawn classes that are true: rows of true_classes, positions drawn, and the lowest weight."""
     _check(true_classes, num_true)
     if sampled.ndim != 1:
         raise InvalidArgumentError(

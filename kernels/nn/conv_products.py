@@ -26,7 +26,7 @@ class Products:
         self._xp = xp
 
     def _rows(self, x: Array, geometry: Windows, depth: int) -> Any:
-        """What each window reads, as the rows of a matrix (pixels, depth)."""
+        """Return each window's input as the rows of a matrix (pixels, depth)."""
         patches = geometry.patches(self._xp, geometry.pad(self._xp, x))
         return patches.reshape(-1, depth)
 
@@ -66,7 +66,7 @@ class DepthwiseProducts:
         self._xp = xp
 
     def _read(self, padded: Array, geometry: Windows, offset: tuple[int, ...]) -> Any:
-        """What one element of every window reads, (N, H_out, W_out, C, 1)."""
+        """Return one element of every window's input, (N, H_out, W_out, C, 1)."""
         return padded[(slice(None), *geometry.slices(offset))][..., None]
 
     def forward(self, x: Array, filters: Array, geometry: Windows) -> Any:

@@ -37,7 +37,7 @@ def _check(source: bytes, target: bytes) -> None:
 
 @kernel("DataFormatDimMap", fresh=True)
 def data_format_dim_map(xp: Any, x: Array, *, src_format: bytes, dst_format: bytes) -> Any:
-    """Where each axis of the source, possibly counted from the end, lies in the target.
+    """Map each axis of the source, possibly counted from the end, to its position in the target.
 
     What is no axis is taken modulo the number of axes; below its negative, as the last axis unless it is a
     multiple of it.

@@ -177,7 +177,7 @@ class _Paths:
         return xp.where(self.within, values[self.times, self.rows[None], self.places], -np.inf)
 
     def biases(self, xp: Any, dtype: Any, blank: int, merges: bool) -> tuple[Any, Any]:
-        """What staying (None: nothing) and skipping cost in each place."""
+        """Return the costs of staying (None: nothing) and of skipping in each place."""
         path, nothing = self.path, dtype.type(-np.inf)
         labels = path != blank
         skips = xp.zeros(path.shape, np.bool_)

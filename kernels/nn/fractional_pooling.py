@@ -36,7 +36,7 @@ def _pseudo_random_sizes(length: int, count: int, generator: philox.Generator) -
 
 
 def _borders(length: int, count: int, generator: philox.Generator, pseudo_random: bool) -> Array:
-    """Where the windows over an axis begin, and its length: count + 1 numbers."""
+    """Return the starts of the windows over an axis, and its length: count + 1 numbers."""
     if pseudo_random:
         sizes = _pseudo_random_sizes(length, count, generator)
     else:
@@ -81,7 +81,7 @@ def _draw(
 
 
 def _windows(borders: Array, size: int, overlapping: bool) -> list[slice]:
-    """What each window covers of an axis; overlapping ones reach one element into the next."""
+    """Return each window's slice of an axis; overlapping ones reach one element into the next."""
     edges = borders.tolist()
     return [slice(low, min(high + overlapping, size)) for low, high in pairwise(edges)]
 

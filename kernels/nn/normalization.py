@@ -64,7 +64,7 @@ class Normalization:
     def normalized_by_itself(
         self, rows: Array, scale: Array, offset: Array, epsilon: float
     ) -> tuple[Any, Any, Any]:
-        """What `normalized` gives with the rows' own mean and mean squared deviation; and these two."""
+        """Apply `normalized` with the rows' own mean and mean squared deviation; return these two as well."""
         share = np.float32(1) / np.float32(rows.shape[0])
         mean = rows.sum(0) * share
         variance = self._xp.square(rows - mean).sum(0) * share

@@ -151,7 +151,7 @@ def max_pool_3d(xp: Any, x: Array, *, ksize: Any, strides: Any, padding: bytes, 
 
 
 def without_numbers(xp: Any, x: Array, pooled: Callable[[Array], Any]) -> Any:
-    """What pooling gives, but NaN for a window of nothing else (in two dimensions the least number)."""
+    """Pool x, but with NaN for windows of only NaN (pooling in two dimensions gives the least number)."""
     found = pooled(x)
     if x.dtype.kind in "iu":
         return found
@@ -317,7 +317,7 @@ def max_pool_grad_with_argmax(
 def max_pool_grad_grad_with_argmax(
     xp: Any, x: Array, g: Array, argmax: Array, *, include_batch_in_index: bool
 ) -> Any:
-    """What of a tensor shaped as the input lies at the positions that argmax names."""
+    """Gather the elements of a tensor shaped as the input at the positions that argmax names."""
     places = _argmax_places(xp, argmax, math.prod(x.shape[1:]), include_batch_in_index, x.size)
     return g.reshape(-1)[places].reshape(argmax.shape)
 

@@ -20,7 +20,7 @@ from flowengine.kernels.common.windows import Windows
 
 
 def lowest(dtype: Any) -> Any:
-    """What no maximum falls below."""
+    """Return the least value of a type, below which no maximum falls."""
     return np.iinfo(dtype).min if dtype.kind in "iu" else dtype.type(-np.inf)
 
 

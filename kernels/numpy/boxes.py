@@ -12,7 +12,7 @@ from flowengine.kernels.registry import kernel
 
 
 def _crop_positions(low: Any, high: Any, count: int, size: int) -> Any:
-    """Where each row (or column) of a crop lies in the image, float32."""
+    """Return the position of each row (or column) of a crop in the image, float32."""
     edge = np.float32(size - 1)
     if count > 1:
         scale = (high - low) * edge / np.float32(count - 1)

@@ -73,7 +73,7 @@ class _Planes:
         image[...] = self._inside()
 
     def pieces(self, rows: slice) -> Iterator[Array]:
-        """What each element of the window reads for some output rows: (C, rows, columns), in order."""
+        """Yield the input of each window element for some output rows: (C, rows, columns), in order."""
         down, across = self.geometry.strides
         columns = self.geometry.out[1]
         for i, j in itertools.product(*(range(n) for n in self.geometry.window)):

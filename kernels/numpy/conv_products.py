@@ -150,7 +150,9 @@ def _runs(geometry: Windows) -> Iterator[tuple[tuple[int, ...], int]]:
 
 
 def _run_view(padded: Array, geometry: Windows, rows: int, first: tuple[int, ...], run: int) -> Array:
-    """Where a run of window elements lies for some rows of windows: (images, rows, ..., run C), writable.
+    """Return the input of a run of window elements for some rows of windows, as a writable view.
+
+    Its shape is (images, rows, ..., run C).
 
     first   padded row of the first window's element, then its offsets along the other axes
     """

@@ -40,7 +40,10 @@ def _row_blocks(rows: int, row: int) -> list[slice]:
 
 
 def _patches(image: Array, geometry: Windows, rows: slice) -> Array:
-    """What the window reads of an image (H, W, C) for some output rows: (H_f, W_f, rows, W_out C), a view."""
+    """Return the window's input for some output rows of an image (H, W, C), as a view.
+
+    Its shape is (H_f, W_f, rows, W_out C).
+    """
     down, across = geometry.strides
     spread_down, spread_across = geometry.dilations
     height, width = geometry.window

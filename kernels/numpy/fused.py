@@ -133,7 +133,7 @@ class Chain:
         return out
 
     def _ends(self, known: SequenceOf[Any], out: Array | None) -> Any:
-        """What the last step gives, in `out` if it is this that is clipped."""
+        """Return the last step's result, in `out` if that is the array being clipped."""
         last = self._steps[-1]
         if out is None or not _is_clip(last) or known[last.sources[0]] is not out:
             return last.run(known)
@@ -175,7 +175,7 @@ def _is_clip(step: ChainStep) -> bool:
 
 
 def _clip(step: ChainStep, x: Array, out: Array) -> Array:
-    """What its kernel gives for this many elements, in `out`."""
+    """Clip this many elements as the step's kernel does, in `out`."""
     number = x.dtype.type
     return np.clip(x, number(0), number(_CLIPS[step.node.op]), out)
 
@@ -278,12 +278,17 @@ class Contraction:
 
 @kernel("_FusedElementwise", device=None, fresh=True)
 def fused_elementwise(inputs: tuple[Any, ...], *, node: Node) -> Any:
-    """What a chain of elementwise nodes gives: see `kernels/numpy/claims/chains.py`, and
-    `kernels/common/launched_chains.py` for other devices."""
+    """Compute a chain of elementwise nodes: see `kernels/numpy/claims/chains.py`.
+
+    See `kernels/common/launched_chains.py` for other devices.
+    """
     return node.attrs["program"].run(inputs)
 
 
 @kernel("_FusedContraction", fresh=True, heavy=lambda inputs: PRODUCT_MICROSECONDS)
 def fused_contraction(inputs: tuple[Any, ...], *, node: Node) -> Any:
-    """What a product and the elementwise nodes behind it give: see `kernels/numpy/claims/contractions.py`."""
+    """Compute a product and the elementwise nodes behind it.
+
+    See `kernels/numpy/claims/contractions.py`.
+    """
     return node.attrs["program"].run(inputs)

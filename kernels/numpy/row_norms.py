@@ -34,7 +34,7 @@ def normalized(
 def normalized_by_itself(
     rows: Array, scale: Array, offset: Array, epsilon: float
 ) -> tuple[Array, Array, Array]:
-    """What `normalized` gives with the rows' own statistics; and these: mean, mean squared deviation."""
+    """Apply `normalized` with the rows' own statistics, and return these: mean, mean squared deviation."""
     blocks = Blocks(*rows.shape)
     share = np.float32(1) / np.float32(rows.shape[0])
     # Far from 0 the last bit of the mean shows in what is centred by it: rounded as TensorFlow rounds.

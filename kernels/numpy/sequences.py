@@ -59,7 +59,7 @@ class SequenceStep:
         ]
 
     def piece(self, known: SequenceOf[Any]) -> Piece | None:
-        """What its kernel's call comes to; its arguments are those of lists, too, one by one."""
+        """Return the piece of its kernel's call; the arguments of lists come one by one."""
         found = piece_of(
             self.node.attrs.get("program", self.function), [known[number] for number in self.numbers()]
         )
@@ -141,7 +141,7 @@ class Sequence:
         return made
 
     def begin(self, values: SequenceOf[Any], turn: Turn) -> list[Any] | Progress:
-        """What it gives; or, where the turn is over, how far it has come: `go_on` with that."""
+        """Run and return the results; or, if the turn is over first, the progress, for `go_on`."""
         known = [*values, *self._empty]
         del values
         return self._begin(known, turn)
@@ -306,10 +306,10 @@ class Sequence:
 
 @kernel("_FusedSequence", heavy=lambda inputs: PRODUCT_MICROSECONDS)
 def fused_sequence(inputs: tuple[Any, ...], *, node: Node) -> Any:
-    """What large nodes give that run one after another: see `passes/blocks/sequences.py`."""
+    """Run large nodes one after another: see `passes/blocks/sequences.py`."""
     return as_outputs(node.attrs["program"].run(inputs))
 
 
 def as_outputs(made: list[Any]) -> Any:
-    """What a kernel returns of what a sequence has given."""
+    """Return the results of a sequence as a kernel returns them."""
     return made[0] if len(made) == 1 else tuple(made)

@@ -52,7 +52,7 @@ def _log_softmax_block(rows: Array, result: Array, axis: int) -> None:
 
 
 def _in_blocks(block: Callable[[Array, Array, int], None], logits: Array) -> Array:
-    """What `block` makes of rows: it is told the axis along which they lie."""
+    """Apply `block` to rows, block by block; it receives the axis along which they lie."""
     result = np.empty(logits.shape, logits.dtype)
     sources, targets = (a.reshape(-1, logits.shape[-1]) for a in (logits, result))
     narrow = _is_narrow(logits)

@@ -95,7 +95,7 @@ class Followed:
     def _layer(
         self, x: Array, filters: Array, others: Sequence[Any], constant: bool
     ) -> tuple[ConvolutionForward, Sequence[Array]] | None:
-        """What computes it, and its operands."""
+        """Return the layer that computes the convolution, and its operands."""
         shapes = (x.shape, filters.shape, *[other.shape for other in others])
         same = self._seen
         if same[0] == shapes and same[1] is constant:

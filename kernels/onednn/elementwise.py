@@ -212,7 +212,7 @@ def _is_large(gradient: Any) -> bool:
 
 
 def _arrays(variables: tuple[Any, ...], gradient: Any) -> list[Array] | None:
-    """What large variables hold, to be written, if a gradient of their shape has come; None otherwise."""
+    """Return the arrays of large variables, to write to, if a gradient of their shape has come; else None."""
     shape = getattr(gradient, "shape", ())
     if not _is_dense(gradient, shape) or library() is None:
         return None

@@ -262,7 +262,7 @@ _BY_NAME: Final = "libdnnl.so.3"
 
 
 def candidates() -> Iterator[str]:
-    """Where the library may be, the best first: files that are there, a name that the system knows."""
+    """Yield the library's possible paths, the best first: files that exist, a name the system knows."""
     named = os.environ.get(VARIABLE)
     if named:
         yield named
@@ -281,7 +281,7 @@ def candidates() -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What looking for the library has come to: it, or why there is none."""
+    """The result of a search for the library: the library, or why there is none."""
 
     library: Library | None
     reason: str
@@ -348,7 +348,7 @@ _DATA: Final = object.__basicsize__
 
 
 def address(array: Any) -> int:
-    """Where an array's elements begin.
+    """Return the address of an array's first element.
 
     Read from the array's own structure, whose first field is that pointer: a step of a network asks a
     thousand times, and `array.ctypes.data` takes 1 us of which this takes 0.1.

@@ -332,7 +332,7 @@ class _BatchNormReluKernel(_BatchNormKernel):
 
 
 def _reserved(node: Node) -> tuple[Array, ...]:
-    """What is given behind the statistics."""
+    """Return the outputs that follow the statistics."""
     return (np.zeros((), np.float32),) if len(node.output_types) > 5 else ()
 
 

@@ -194,7 +194,7 @@ class _Gated:
 
 
 class _GatedBefore:
-    """What a Relu gave has been pooled: its gradient is gated before it is placed."""
+    """A kernel for the gradient of a pooled Relu, which is gated before it is placed."""
 
     def __init__(self, kernel: GradientAtPlaces) -> None:
         self._kernel = kernel

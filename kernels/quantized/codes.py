@@ -1,4 +1,4 @@
-"""What the codes of quantised tensors stand for: a range of numbers in equal steps.
+"""Codes of quantised tensors, which stand for a range of numbers in equal steps.
 
 A code of b bits is one of 2^b steps between the ends of a range. There are two ways in TensorFlow to
 convert: one number at a time with intermediate results of 64 bits, and whole arrays in float32. They differ
@@ -54,7 +54,7 @@ def code(value: float, low: Any, high: Any, dtype: DType) -> int:
 
 
 def numbers(xp: Any, codes: Any, low: Any, high: Any, dtype: DType) -> Any:
-    """What codes stand for, computed in float64: float32."""
+    """Convert codes to the numbers that they stand for, computed in float64: float32."""
     low, high = np.float32(low), np.float32(high)
     if low == high:
         return xp.full(codes.shape, low, np.float32)
@@ -65,7 +65,7 @@ def numbers(xp: Any, codes: Any, low: Any, high: Any, dtype: DType) -> Any:
 
 
 def number(value: int, low: Any, high: Any, dtype: DType) -> Any:
-    """What one code stands for, on the host: float32."""
+    """Convert one code to the number that it stands for, on the host: float32."""
     low, high = np.float32(low), np.float32(high)
     if low == high:
         return low
@@ -74,7 +74,7 @@ def number(value: int, low: Any, high: Any, dtype: DType) -> Any:
 
 
 def _first_and_step(low: Any, high: Any, dtype: DType) -> tuple[float, float]:
-    """What the least code stands for, and how far apart those of neighbours are."""
+    """Return the number of the least code, and the distance between those of neighbours."""
     count = steps(dtype)
     scale = float(high - low) * (count / (count - 1.0)) / count
     narrow = np.float32(scale)
@@ -82,7 +82,7 @@ def _first_and_step(low: Any, high: Any, dtype: DType) -> tuple[float, float]:
 
 
 def dequantized(codes: Any, low: Any, high: Any, dtype: DType) -> Any:
-    """What codes stand for, computed in float32."""
+    """Convert codes to the numbers that they stand for, computed in float32."""
     low, high = np.float32(low), np.float32(high)
     scale = np.float32(float(high - low) / (steps(dtype) - 1.0))
     first = low if low == high else np.float32(away_from_zero(float(low / scale))) * scale

@@ -49,7 +49,7 @@ def _along(xp: Any, x: Array, axis: int, ranges: Any, convert: Callable[..., Any
 
 
 def _half(dtype: DType) -> Any:
-    """What makes codes with a sign begin at zero."""
+    """Return the offset that makes codes with a sign begin at zero."""
     return np.float32(codes.steps(dtype) / 2 if int(dtype.min) else 0)
 
 
@@ -134,7 +134,7 @@ def _restored(xp: Any, x: Array, low: Any, high: Any, attrs: Any) -> Any:
 
 @kernel("Dequantize", fresh=True, host=("min_range", "max_range"))
 def dequantize(xp: Any, x: Array, min_range: Any, max_range: Any, *, node: Node) -> Any:
-    """What codes of a range stand for."""
+    """Convert codes of a range to the numbers that they stand for."""
     attrs = node.attrs
     axis = attrs["axis"]
     if attrs["dtype"].base is not dtypes.float32 and attrs["mode"] != b"MIN_COMBINED":

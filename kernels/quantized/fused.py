@@ -31,7 +31,7 @@ _INT32_MAX: Final = (1 << 31) - 1
 
 
 class _FusedSteps(NamedTuple):
-    """What follows the sums.
+    """The steps that follow the sums.
 
     bias, relu    whether a bias is added; whether what is negative becomes 0
     summand       "" or the kind of tensor that is added before: "numbers", "codes"
@@ -57,7 +57,7 @@ def _reach(low: Any, high: Any) -> Any:
 
 
 def _joint_step(first: Any, second: Any) -> Any:
-    """What a sum of products counts, by what codes count: float32, as all that oneDNN scales by."""
+    """Return the step of a sum of products, from the codes' steps: float32, as all that oneDNN scales by."""
     return np.asarray(first, np.float32) * np.asarray(second, np.float32)
 
 

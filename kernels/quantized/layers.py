@@ -110,7 +110,7 @@ def _check_pool(x: Array, ksize: tuple[int, ...], strides: tuple[int, ...]) -> N
 
 
 def _pooled(xp: Any, x: Array, ksize: Any, strides: Any, padding: bytes, fill: Any) -> tuple[Any, Any]:
-    """What each window reads, (N, H', W', h, w, C), with `fill` around the images; and the geometry."""
+    """Return each window's input, (N, H', W', h, w, C), with `fill` around the images; and the geometry."""
     geometry = windows(x.shape[1:3], tuple(ksize[1:3]), tuple(strides[1:3]), (1, 1), padding, ())
     return geometry.patches(xp, xp.ascontiguousarray(geometry.pad(xp, x, fill))), geometry
 

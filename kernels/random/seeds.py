@@ -1,4 +1,4 @@
-"""What a seed tensor comes to: the key and the first counter of a generator."""
+"""Seed tensors, as the key and the first counter of a generator."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def multinomial(
 def categories(
     xp: Any, logits: Array, num_samples: Any, output_dtype: DType, reserve: Callable[[int], tuple[int, int]]
 ) -> Any:
-    """What `multinomial` draws from the counters that `reserve` hands out."""
+    """Draw the samples of `multinomial` from the counters that `reserve` hands out."""
     if logits.ndim != 2:
         raise InvalidArgumentError(f"logits should be a matrix, got shape {shape_text(logits)}")
     if getattr(num_samples, "ndim", 0):

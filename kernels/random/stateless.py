@@ -106,7 +106,7 @@ def _shuffle_cost(*_: Any) -> float:
 
 @kernel("RandomIndexShuffle", device="CPU", fresh=True, heavy=_shuffle_cost)
 def random_index_shuffle(index: Array, seed: Array, max_index: Array, *, rounds: int) -> Any:
-    """Where each index, of those up to max_index, stands in the order of its seed.
+    """Return the position of each index, of those up to max_index, in the order of its seed.
 
     index       () or (N,)
     seed        (3,) or (N, 3): those of one order

@@ -192,7 +192,9 @@ def _mel(frequency: Any) -> Any:
 
 @functools.lru_cache(maxsize=16)
 def _filters(bins: int, rate: int, count: int, low: float, high: float) -> Array | None:
-    """What each frequency adds to each filter (float64 [bins, count]), None for limits above the spectrum.
+    """Return each frequency's share in each filter (float64 [bins, count]).
+
+    None for limits above the spectrum.
 
     The filters are triangles of equal width in mels: what a frequency does not add to the one on whose
     falling side it is, it adds to the next.

@@ -29,7 +29,7 @@ def _cost(x: Array, *rest: Any) -> float:
 
 
 def _transform(xp: Any, name: str, x: Array, axes: int, lengths: list[int] | None = None) -> Any:
-    """What the function of this name makes of the last axes of x."""
+    """Apply the function of this name to the last axes of x."""
     where = (None if lengths is None else lengths[0], -1) if axes == 1 else (lengths, tuple(range(-axes, 0)))
     name += "" if axes == 1 else "n"
     if not is_numpy(xp):

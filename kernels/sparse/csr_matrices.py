@@ -125,7 +125,7 @@ def sparse_matrix_transpose(given: Value, *, conjugate: bool, node: Node) -> Spa
 
 
 def _by_rows(ufunc: np.ufunc, part: Any, values: Array, start: Any) -> Array:
-    """What a ufunc makes of each row's values, for each entry."""
+    """Reduce each row's values with a ufunc, and return the result for each entry."""
     rows = rows_of(part)
     result = np.full(part.shape[0], start, values.dtype)
     ufunc.at(result, rows, values)

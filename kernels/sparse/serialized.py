@@ -218,8 +218,7 @@ class SparseTensorsMap:
         return number
 
     def take(self, number: int) -> tuple[Array, Array, Array]:
-        """What is kept under the number, which is free of it then; InvalidArgumentError if there is "
-        "nothing."""
+        """Remove and return the tensor under the number; InvalidArgumentError if there is none."""
         found = self._held.pop(number, None)
         if found is None:
             raise InvalidArgumentError(f"Unable to find SparseTensor: {number} in map: {self.name}")

@@ -95,7 +95,7 @@ def mutable_dense_hash_table_v2(empty_key: Any, deleted_key: Any, *, ctx: Kernel
 
 
 def dense_table(node: Node, empty_key: Any, deleted_key: Any) -> Callable[[str, str], Table]:
-    """What makes the table that the node's attributes describe, from its name and container."""
+    """Return a function that makes the table the node's attributes describe, from its name and container."""
     attrs = node.attrs
     factor = attrs["max_load_factor"]
     if not 0 < factor < 1:

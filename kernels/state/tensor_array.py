@@ -51,7 +51,7 @@ def _array(handle: Any, ctx: KernelContext) -> TensorArray:
 
 
 def _of_device(hardware: Any) -> dict[str, Any]:
-    """Whose arrays the elements are, if not NumPy's."""
+    """Return the arguments for elements that are a device's arrays; none if they are NumPy's."""
     if hardware is None or hardware.shares_host_memory:
         return {}
     found = {"xp": hardware.xp}

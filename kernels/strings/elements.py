@@ -150,8 +150,10 @@ def string_to_number(strings: Value, *, out_type: DType) -> Any:
 
 
 def _plain_numbers(texts: Sequence[bytes], dtype: DType) -> Sequence[float | int] | None:
-    """What `to_number` reads from each; None where a text has other than digits, signs, points and exponents,
-    or is no number of the type."""
+    """Read each text as `to_number` does, or return None.
+
+    None is for a text that has other than digits, signs, points and exponents, or is no number of the type.
+    """
     if b"".join(texts).translate(None, _PLAIN_FLOAT if dtype.is_floating else _PLAIN_INTEGER):
         return None
     try:

@@ -204,7 +204,7 @@ def _codec(encoding: bytes) -> str | None:
 
 @functools.lru_cache(maxsize=64)
 def decoder(encoding: bytes) -> Callable[[Sequence[bytes]], DecodedText]:
-    """What decodes strings; InvalidArgumentError for an encoding that is unknown, or is none of text."""
+    """Return the decoder of strings; InvalidArgumentError for an unknown encoding, or one not of text."""
     codec = _codec(encoding)
     if codec == "utf-8":
         return _utf8

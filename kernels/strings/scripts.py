@@ -103,7 +103,7 @@ _RUNS: Final = """
 
 @functools.cache
 def _table() -> tuple[Array, Array]:
-    """Where each run ends, and its script."""
+    """Return the ends of the runs, and their scripts."""
     runs = np.array([run.split(":") for run in _RUNS.split()], np.int64)
     return runs[:, 0].cumsum(), runs[:, 1].astype(np.int32)
 

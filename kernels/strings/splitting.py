@@ -71,7 +71,8 @@ def string_split(strings: Value, delimiter: Value, *, skip_empty: bool) -> tuple
         # All of them are borders: as the first one they are as good.
         same = bytes.maketrans(between, border * len(between))
         texts = [text.translate(same) for text in texts]
-    rows = [text.split(border) for text in texts]
+    # An empty text has no parts in TensorFlow, not even an empty one.
+    rows = [text.split(border) if text else [] for text in texts]
     return _sparse([list(filter(None, row)) for row in rows] if skip_empty else rows)
 
 
@@ -86,7 +87,12 @@ def string_split_v2(strings: Value, sep: Value, *, maxsplit: int) -> tuple[Array
         return _sparse([[text] for text in texts])
     if between:
         return _sparse([text.split(between, maxsplit) for text in texts])
-    return _sparse([text.lstrip(_SPACE).split(None, maxsplit) for text in texts])
+    rows = [text.lstrip(_SPACE).split(None, maxsplit) for text in texts]
+    for row in rows:
+        # After `maxsplit` words TensorFlow appends the rest of the text, also where nothing is left.
+        if len(row) == maxsplit:
+            row.append(b"")
+    return _sparse(rows)
 
 
 @kernel("ReduceJoin", heavy=_cost)

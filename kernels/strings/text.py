@@ -69,7 +69,7 @@ def unicode_decode(
     replace_control_characters: bool,
     Tsplits: DType,
 ) -> tuple[Array, Array]:
-    """Where each string's code points begin, and the end; and the code points of all (int32)."""
+    """Return the start of each string's code points, and the end; and the code points of all (int32)."""
     decoded = encodings.decoder(input_encoding)(to_array(strings).reshape(-1).tolist())
     mended, _ = _mended(decoded, errors, replacement_char, replace_control_characters)
     return mended.splits.astype(Tsplits.as_numpy_dtype), mended.codes

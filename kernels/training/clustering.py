@@ -167,7 +167,7 @@ def nearest_neighbors(xp: Any, points: Array, centers: Array, k: Any) -> Any:
 
 
 def _nearest(xp: Any, points: Array, centers: Array, half_norms: Array, k: int) -> tuple[Any, Any]:
-    """What `nearest_neighbors` gives for some of the points."""
+    """Compute `nearest_neighbors` for some of the points."""
     apart = half_norms - xp.dot(points, centers.T)
     order = apart.argmin(1)[:, None] if k == 1 else xp.argsort(apart, axis=1, kind="stable")[:, :k]
     distances = xp.take_along_axis(apart, order, 1)

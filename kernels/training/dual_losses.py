@@ -38,7 +38,7 @@ class DualLoss(ABC):
 
     @abstractmethod
     def dual(self, dual: float, label: float, weight: float) -> float:
-        """What the dual variable adds to the dual problem."""
+        """Return the term that the dual variable adds to the dual problem."""
 
     @abstractmethod
     def slope(self, product: float, label: float) -> float:

@@ -277,7 +277,7 @@ def _features(columns: Sequence[Array], logits: int) -> Features:
 def predict(
     tree_ensemble_handle: Any, bucketized_features: tuple[Array, ...], *, logits_dimension: int
 ) -> Array:
-    """What all trees say of each example: (examples, logits)."""
+    """Predict each example with all trees: (examples, logits)."""
     ensemble = _checked(tree_ensemble_handle)
     return ensemble.predict(_features(bucketized_features, logits_dimension), logits_dimension)
 
@@ -291,7 +291,7 @@ def training_predict(
     *,
     logits_dimension: int,
 ) -> tuple[Array, Array, Array]:
-    """What predictions changed by since examples were at nodes of trees, and at which leaves they are now."""
+    """Compute changes of predictions since examples were at nodes of trees, and their current leaves."""
     features = _features(bucketized_features, logits_dimension)
     for name, value in (("cached_tree_ids", cached_tree_ids), ("cached_node_ids", cached_node_ids)):
         if value.shape != (features.examples,):

@@ -8,12 +8,13 @@ What TensorFlow 1.15 computed of 300 programs is kept in `control_programs.json`
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import flowengine as fe
@@ -39,6 +40,25 @@ def test_scopes_around_control_flow_change_no_value(seed: int, use_resource: boo
     program = control_programs.draw(seed)
     plain = control_programs.play(Engine(use_resource=use_resource), program, waits=False)
     check(control_programs.play(Engine(use_resource=use_resource), program), plain, 1e-10)
+
+
+class RecomputingEngine(Engine):
+    """The engine with `graph.recompute()` for name scopes and devices."""
+
+    def on(self, device: str) -> AbstractContextManager[None]:
+        return self.graph.recompute()
+
+    def within(self, name: str) -> AbstractContextManager[Any]:
+        return self.graph.recompute()
+
+
+@given(st.integers(0, 2**40))
+@example(1015)  # A conditional in a segment had loops that counted under its predicate as computed again.
+@settings(max_examples=500 if PROFILE == "nightly" else 15)
+def test_segments_that_are_computed_again_change_no_value(seed: int) -> None:
+    program = control_programs.draw(seed)
+    plain = control_programs.play(Engine(), program, waits=False)
+    check(control_programs.play(RecomputingEngine(), program), plain, 1e-9)
 
 
 def recorded() -> list[Any]:

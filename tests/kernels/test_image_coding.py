@@ -124,9 +124,8 @@ def _gif(*frames: tuple[int, int]) -> bytes:
     """A GIF of 2 x 2 pixels with frames of these sizes, each of one colour."""
     parts = [b"GIF89a" + struct.pack("<HHBBB", 2, 2, 0x80, 0, 0) + bytes([0, 0, 0, 255, 255, 255])]
     for width, height in frames:
-        # LZW in codes of three bits: clear, four pixels of colour 0, one by one, and the end.
-        codes = sum(code << 3 * place for place, code in enumerate((4, 0, 0, 0)))
-        codes |= sum(code << 12 + 3 * place for place, code in enumerate((4, 0, 5)))
+        # LZW in codes of three bits: clear, two pixels of colour 0, the same again, and the end.
+        codes = sum(code << 3 * place for place, code in enumerate((4, 0, 0, 4, 0, 0, 5)))
         data = codes.to_bytes(3, "little")
         parts.append(b"," + struct.pack("<HHHHB", 0, 0, width, height, 0) + b"\x02\x03" + data + b"\x00")
     return b"".join(parts) + b";"
@@ -135,8 +134,8 @@ def _gif(*frames: tuple[int, int]) -> bytes:
 @pytest.mark.parametrize(
     ("size", "error", "message"),
     [
-        ((3, 3), InvalidArgumentError, "frame 1 makes the image 3 x 3 pixels, it began with 2 x 2"),
-        ((60_000, 60_000), ResourceExhaustedError, "frame 1: "),
+        ((3, 3), InvalidArgumentError, "frame 0: 2 x 2 pixels .* must fill the image, which has 3 x 3"),
+        ((60_000, 60_000), ResourceExhaustedError, r"60000 x 60000 pixels in 2 frame\(s\)"),
     ],
 )
 def test_a_frame_that_makes_the_image_larger(size: tuple[int, int], error: Any, message: str) -> None:
@@ -199,7 +198,7 @@ def test_a_gif_is_refused_at_the_frame_that_is_too_much(monkeypatch: pytest.Monk
         looked.clear()
         with pytest.raises(ResourceExhaustedError, match=r"2 x 2 pixels in 3 frame\(s\)"):
             coding.decode_gif(file)
-        assert len(looked) == 4
+        assert looked == [1, 2, 3]
     asked: list[int] = []
 
     class OneFrame:

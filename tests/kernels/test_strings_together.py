@@ -82,8 +82,42 @@ def test_strings_are_split_at_any_of_the_bytes(
     run_op: RunOp, texts: list[bytes], between: bytes, skip_empty: bool
 ) -> None:
     indices, values, shape = run_op("StringSplit", strings(*texts), between, skip_empty=skip_empty)
-    parts = [re.split(b"[" + re.escape(between) + b"]", text) for text in texts]
+    parts = [re.split(b"[" + re.escape(between) + b"]", text) if text else [] for text in texts]
     rows = [[part for part in row if part or not skip_empty] for row in parts]
     assert values.tolist() == [part for row in rows for part in row]
     assert indices.tolist() == [[i, j] for i, row in enumerate(rows) for j in range(len(row))]
     assert shape.tolist() == [len(rows), max(map(len, rows))]
+
+
+@given(st.lists(st.text("ab \t\n", max_size=8).map(str.encode), min_size=1, max_size=5), st.integers(-1, 4))
+def test_words_and_the_rest_of_the_text(run_op: RunOp, texts: list[bytes], maxsplit: int) -> None:
+    """As many words as asked for are followed by the rest, be it empty; TensorFlow 1.15 gave the examples."""
+    rows = []
+    for text in texts:
+        words = list(re.finditer(rb"\S+\s*", text))
+        if maxsplit == 0:
+            rows.append([text])
+        elif 0 < maxsplit <= len(words):
+            kept = words[:maxsplit]
+            rows.append([*(word[0].rstrip() for word in kept), text[kept[-1].end() :]])
+        else:
+            rows.append([word[0].rstrip() for word in words])
+    indices, values, shape = run_op("StringSplitV2", strings(*texts), b"", maxsplit=maxsplit)
+    assert values.tolist() == [part for row in rows for part in row]
+    assert indices.tolist() == [[i, j] for i, row in enumerate(rows) for j in range(len(row))]
+    assert shape.tolist() == [len(rows), max(map(len, rows))]
+
+
+@pytest.mark.parametrize(
+    ("text", "maxsplit", "parts"),
+    [
+        (b",a b", 2, [b",a", b"b", b""]),
+        (b"  a b  c ", 2, [b"a", b"b", b"c "]),
+        (b"ba\r", 1, [b"ba", b""]),
+        (b" \ta", 3, [b"a"]),
+        (b"\f\r", 3, []),
+    ],
+)
+def test_words_as_recorded(run_op: RunOp, text: bytes, maxsplit: int, parts: list[bytes]) -> None:
+    values = run_op("StringSplitV2", strings(text), b"", maxsplit=maxsplit)[1]
+    assert values.tolist() == parts

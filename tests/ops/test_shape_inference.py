@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import flowengine as fe
+from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
@@ -192,6 +194,31 @@ def test_old_placeholders_of_a_scalar_shape_may_have_any() -> None:
     node = Node("p", "Placeholder", attrs=attrs, op_def=definition, output_types=(TENSOR_TYPE,))
     assert infer_shapes(ir.NodeGraph([node], producer=21)).shape(OutputPort("p", 0)) == UNKNOWN_SHAPE
     assert infer_shapes(ir.NodeGraph([node], producer=24)).shape(OutputPort("p", 0)) == TensorShape([])
+
+
+@pytest.mark.parametrize("op", ["Sum", "Max", "Mean"])
+def test_axes_of_old_reductions_may_have_any_shape(op: str) -> None:
+    text = (
+        'node {{ name: "x" op: "Placeholder" attr {{ key: "dtype" value {{ type: DT_FLOAT }} }} '
+        'attr {{ key: "shape" value {{ shape {{ unknown_rank: true }} }} }} }} '
+        'node {{ name: "axes" op: "Const" attr {{ key: "dtype" value {{ type: DT_INT32 }} }} '
+        'attr {{ key: "value" value {{ tensor {{ dtype: DT_INT32 int_val: 0 int_val: 2 '
+        "tensor_shape {{ dim {{ size: 1 }} dim {{ size: 2 }} }} }} }} }} }} "
+        'node {{ name: "y" op: "{}" input: "x" input: "axes" attr {{ key: "T" value {{ type: DT_FLOAT }} }} '
+        'attr {{ key: "Tidx" value {{ type: DT_INT32 }} }} }} versions {{ producer: {} }}'
+    )
+    old = Graph.from_graph_def(text.format(op, 20))
+    fed = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    slope = fe.gradients(old.tensor("y:0"), [old.tensor("x:0")])[0]
+    with fe.blocking.Session(old) as session:
+        found, by_x = session.run([old.tensor("y:0"), slope], {old.tensor("x:0"): fed})
+    assert np.array_equal(found, getattr(np, op.lower())(fed, axis=(0, 2)))
+    assert by_x.shape == fed.shape
+    with (
+        pytest.raises(InvalidArgumentError, match="Shape must be at most rank 1 but is rank 2"),
+        fe.blocking.Session(Graph.from_graph_def(text.format(op, 21))) as session,
+    ):
+        session.run("y:0", {"x:0": fed})
 
 
 def test_a_contradiction_is_noted_and_its_outputs_are_unknown() -> None:

@@ -118,7 +118,7 @@ def _unanswerable(_: IncomingCall) -> Any:
 
 
 def as_reply(value: Any) -> Reply:
-    """What a handler returned, as a Reply."""
+    """Convert the result of a handler to a Reply."""
     return value if isinstance(value, Reply) else Reply(value)
 
 

@@ -109,7 +109,7 @@ class ServedCalls:
             self._running[call] = running
 
     def _begun_ended(self, call: int, result: Any, error: BaseException | None) -> None:
-        """What was begun to be answered has its answer."""
+        """Send the answer of a call that a handler had begun."""
         if self._running.pop(call, None) is None:
             self._ended_early.add(call)
         if self._is_over:

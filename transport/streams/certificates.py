@@ -1,4 +1,4 @@
-"""What one side shows of itself under TLS, and whom it believes: the only module that makes `ssl` contexts.
+"""The certificates that one side shows and trusts under TLS: the only maker of `ssl` contexts.
 
 Both sides show a certificate, and believe those that the cluster's own authority has signed, never those of
 the system's. The name or address that was dialled must stand in the listener's certificate. TLS 1.3 only.
@@ -32,7 +32,7 @@ _Stamp: TypeAlias = tuple[tuple[int, int, int], ...]
 
 @dataclass(slots=True)
 class _Contexts:
-    """What was read from the files: for dialling, for listening, and until when it holds."""
+    """The TLS contexts made from the files: for dialling, for listening, and the time at which they end."""
 
     connecting: ssl.SSLContext
     listening: ssl.SSLContext

@@ -1,4 +1,4 @@
-"""What a TLS connection reads, in bytes that take as much memory as they are long.
+"""Reads of a TLS connection, in bytes that take as much memory as they are long.
 
     context.sslobject_class = TlsRecords            # what OpenSSL has decrypted
     trio.SSLStream(TcpRecords(stream), context)     # what the socket holds
@@ -50,7 +50,7 @@ class TcpRecords(trio.abc.Stream):
         self.socket = stream.socket
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """What is there, b"" at the end. Cancelled, it has taken nothing."""
+        """Receive the bytes that are there, b"" at the end. Cancelled, it has taken nothing."""
         size = _SOCKET_BYTES if max_bytes is None else min(max_bytes, _SOCKET_BYTES)
         try:
             count = await self.socket.recv_into(self._room, size)

@@ -56,7 +56,7 @@ async def wait_spoken(stream: ByteStream) -> None:
 
 
 def channel_binding(stream: ByteStream) -> Callable[[], bytes]:
-    """What tells bytes that belong to this stream's connection and no other; b"" for plain streams."""
+    """Return a function for bytes that identify this stream's connection; b"" for plain streams."""
     return getattr(stream, "channel_binding", bytes)
 
 
@@ -84,7 +84,7 @@ def lends_memory(stream: ByteStream) -> TypeGuard[LendingStream]:
 
 
 class Listener(Protocol):
-    """Where streams arrive."""
+    """A source of incoming streams."""
 
     #: What to dial to get here, with the port that was chosen.
     address: str

@@ -71,7 +71,9 @@ class TlsStream:
             raise self._failed(error) from None
 
     def channel_binding(self) -> bytes:
-        """What both ends of this very connection know, and nobody between two connections can bring about.
+        """Return bytes that both ends of this very connection know.
+
+        A relay between two connections cannot bring them about.
 
         It is the dialler's last word of the handshake, a code over all of it under keys of this connection.
         """
@@ -135,7 +137,7 @@ class TlsStream:
 
 
 def explain(error: BaseException | None, address: str) -> Exception:
-    """What went wrong with TLS, from where trio keeps it."""
+    """Return the error that explains a TLS failure, from the cause that trio keeps."""
     cause = error.__cause__ if error is not None else None
     if isinstance(cause, ssl.SSLCertVerificationError):
         return UnauthenticatedError(

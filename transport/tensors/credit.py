@@ -14,7 +14,7 @@ from flowengine.transport.limits import ENTRY_BYTES
 
 
 def push_cost(size: int) -> int:
-    """What pushing a tensor of this size is charged."""
+    """Return the credit that pushing a tensor of this size costs."""
     return size + ENTRY_BYTES
 
 

@@ -43,7 +43,7 @@ _DEAD: Final = b"\xc3"
 
 
 def before_step(route: int) -> bytes:
-    """What the header of a tensor along this edge says before the step."""
+    """Return the bytes before the step in the header of a tensor along this edge."""
     return _BEFORE_ROUTE + route.to_bytes(2, "big") + _BEFORE_STEP
 
 

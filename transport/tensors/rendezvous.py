@@ -1,4 +1,4 @@
-"""Where Send leaves a value and Recv finds it, within one process: the table of one step.
+"""A rendezvous within one process, where Send leaves a value and Recv finds it: one step's table.
 
 A producer never waits. A consumer may come before or after the value. A value is taken once; several
 consumers of one key are served in the order in which they came. `abort` reaches everybody, present and to

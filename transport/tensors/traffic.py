@@ -29,12 +29,12 @@ class TensorTraffic:
 
     @property
     def credit_left(self) -> int:
-        """What may still be left at the other side."""
+        """The bytes of credit that are left for pushes to the other side."""
         return self.ledger.credit_out.left
 
     @property
     def credit_given(self) -> int:
-        """What the other side may still leave here."""
+        """The bytes of credit that the other side has left for pushes here."""
         return self.ledger.credit_in.left
 
     def may_push(self, payload: Payload) -> bool:
@@ -90,7 +90,7 @@ class TensorTraffic:
         return True
 
     def give_back(self, cost: int) -> None:
-        """What cost this much has been taken or dropped here."""
+        """Give back the credit for tensors of this cost, which have been taken or dropped here."""
         credit = self.ledger.credit_in
         if credit.owed + cost < credit.instalment:
             credit.owed += cost

@@ -134,7 +134,7 @@ class FrameReader(Generic[T]):
         self._now = 0.0
 
     def receive_buffers(self) -> list[memoryview]:
-        """Where the next bytes go, in order; never empty while the reader is whole."""
+        """Return the buffers for the next bytes, in order; never empty while the reader is whole."""
         if self._phase == _IN_FRAMES:
             if self._streams:
                 # No more than is known to be no chunk, which would have to be copied on.

@@ -74,7 +74,7 @@ class Heartbeat:
             self._asked_at = None
 
     def look(self, oldest_progress: float | None) -> OpError | None:
-        """What is wrong by now; if nothing is, ask for a sign of life where it is time.
+        """Return the fault found by now; if there is none, ask for a sign of life when it is time.
 
         oldest_progress   see `FrameReader.oldest_progress`
         """

@@ -55,7 +55,7 @@ class LentMemory:
             marked.popleft()
 
     def take(self) -> list[memoryview]:
-        """What is still lent, for whoever keeps it now."""
+        """Return the memory that is still lent, for its next keeper, and forget it here."""
         memory = [*self._unmarked.values(), *(memory for _, memory in self._marked)]
         self._unmarked.clear()
         self._marked.clear()

@@ -68,7 +68,7 @@ class ReceivedMemory:
 
     @property
     def kept_bytes(self) -> int:
-        """What is kept for tensors to come."""
+        """The bytes that are kept for tensors to come."""
         return sum(room.array.nbytes for room in self._rooms if room.is_free)
 
     def _find(self, size: int) -> _Room | None:

@@ -1,4 +1,4 @@
-"""What every frame begins with, and who it is that speaks when it begins otherwise.
+"""The prefix of every frame, and the protocols of peers whose bytes begin otherwise.
 
 bytes   field            MESSAGE                        DATA              ABANDON
 0-1     b"FE"
@@ -52,7 +52,7 @@ def after_stream(number: int) -> int:
 
 
 def what_speaks(prefix: bytes) -> str:
-    """What is at the other end, by a prefix that is none of ours."""
+    """Describe the other end by a prefix that is none of ours."""
     if prefix[:2] == MAGIC:
         return f"the other side frames its bytes in format {prefix[2]}, here it is {FORMAT}"
     if is_tls(prefix):
@@ -71,7 +71,7 @@ def is_tls(beginning: bytes) -> bool:
 
 
 def answer_to(prefix: bytes) -> bytes:
-    """What tells somebody who began so, in his own words, that he has the wrong place; b"" for nothing."""
+    """Return the reply, in the peer's own protocol, that it has the wrong place; b"" for none."""
     return TLS_REFUSAL if prefix[:1] == TLS_HANDSHAKE else b""
 
 

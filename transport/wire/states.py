@@ -27,7 +27,7 @@ class Side(Enum):
 
 
 class State(Enum):
-    """Where a connection stands."""
+    """The state of a connection."""
 
     START = "start"
     AWAIT_HELLO = "await hello"

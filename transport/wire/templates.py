@@ -155,7 +155,7 @@ _small: Final[dict[Any, SmallTensor]] = {}
 
 
 def small_tensor(value: Value) -> SmallTensor | None:
-    """What a value is as a small tensor; None for any other value. The same for all of one type and shape."""
+    """Return the `SmallTensor` of a value, one for each type and shape; None for any other value."""
     kind = type(value)
     found = _small.get(kind)
     if found is not None:

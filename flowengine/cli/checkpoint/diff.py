@@ -27,7 +27,7 @@ class TensorChange:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointDifference:
-    """What two checkpoints do not share; `kinds`: name -> how type and shape are written in each."""
+    """The differences of two checkpoints; `kinds`: name -> how type and shape are written in each."""
 
     only_in_one: list[str] = field(default_factory=list)
     only_in_other: list[str] = field(default_factory=list)
@@ -70,7 +70,7 @@ def compare(
 def _named(
     one: BundleReader | V1Reader, other: BundleReader | V1Reader, patterns: Sequence[str]
 ) -> tuple[list[bytes], list[bytes]]:
-    """What is compared of each; a pattern need match in one of them only."""
+    """Return the names to compare in each checkpoint; a pattern need match in one of them only."""
     left: set[bytes] = set()
     right: set[bytes] = set()
     for pattern in patterns:

@@ -71,7 +71,7 @@ def complete(folder: str) -> list[str]:
 
 @contextmanager
 def readable(path: str) -> Iterator[None]:
-    """What goes wrong inside becomes a CommandError (cannot be read)."""
+    """Turn an OpError or OSError raised inside into a CommandError (cannot be read)."""
     try:
         yield
     except OpError as error:
@@ -93,7 +93,7 @@ def opened(prefix: str) -> Iterator[BundleReader | V1Reader]:
 
 
 def facts_of(reader: BundleReader | V1Reader, name: bytes) -> CheckpointTensorFacts:
-    """What the index says of a tensor."""
+    """Return the type, shape, size and slices that the index holds for a tensor."""
     dtype, shape = reader.dtype(name), reader.shape(name)
     size = math.prod(shape) * dtype.size if dtype.size else None
     return CheckpointTensorFacts(text_of(name), dtype.name, list(shape), size, reader.slices(name))

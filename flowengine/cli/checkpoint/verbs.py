@@ -83,7 +83,7 @@ def ls(path: str, as_document: bool, debug: bool) -> None:
 
 
 def _checkpoints_in(folder: str) -> list[dict[str, Any]]:
-    """What is in a folder, the oldest first; nothing where there is no checkpoint, or a SavedModel."""
+    """List the checkpoints in a folder, the oldest first; an empty list for a SavedModel or without any."""
     from flowengine.checkpoint.files import data_files, index_path
     from flowengine.checkpoint.state import latest_checkpoint
 

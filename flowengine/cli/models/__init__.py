@@ -1,1 +1,1 @@
-"""What the shell knows of exported models: signatures, restoring, freezing."""
+"""Exported models in the command line: signatures, restoring, freezing."""

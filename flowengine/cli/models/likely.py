@@ -142,7 +142,7 @@ class _Outputs:
         return bool(self.derived and self.reached) and node.name not in self.reached
 
     def _losses(self) -> list[str]:
-        """What is minimized, the outermost first; larger tensors only if there are no scalars."""
+        """List what is minimized, the outermost first; larger tensors only if there are no scalars."""
         found = dict.fromkeys(self._last_differentiated())
         for node in self.graph:
             if _LOSS.fullmatch(node.name.rpartition("/")[2]) and self._is_output(node):
@@ -195,7 +195,7 @@ class _Outputs:
         return []
 
     def _predictions(self) -> list[str]:
-        """What the model says, as far as names and placeholders tell: the outermost first."""
+        """List what the model says, as far as names and placeholders tell: the outermost first."""
         losses = set(self._losses())
         found = [
             node.name
@@ -219,7 +219,9 @@ class _Outputs:
 
 
 def likely_predictions(graph: Graph) -> list[tuple[TensorFacts, list[str]]]:
-    """What a model says before a loss compares it with labels, each with the placeholders that it needs.
+    """Return a model's likely predictions, each with the placeholders that it needs.
+
+    A prediction is a tensor that a loss later compares with labels.
 
     Tensors that variables and some placeholders lead to, and that are used only together with further
     placeholders: `pred` where `loss` is of `pred` and `y`. None in a graph that wants one thing fed. An outer

@@ -18,7 +18,7 @@ _SHOWN: Final = 12
 
 
 def how_to_go_on(source: GraphSource, path: str) -> str:
-    """What a graph takes and gives, by signatures or else by likely names, and a command that uses them."""
+    """Describe a graph's inputs and outputs, by signature or likely name, and a command that uses them."""
     graph = source.graph
     if source.saved is not None and source.signatures:
         lines = [f"{printable(path)}: {len(graph)} nodes", *told(source.signatures, path, _SHOWN)]

@@ -28,7 +28,7 @@ _INITIALIZERS: Final = re.compile(r"(.*/)?(init|init_all_vars|init_all_tables|in
 
 @dataclass(frozen=True, slots=True)
 class Restoration:
-    """What gives the variables their values.
+    """A source of values for the variables.
 
     source       the graph
     checkpoint   the prefix; None where a SavedModel brings its own
@@ -98,7 +98,7 @@ def _once(first: Iterable[str], then: Iterable[str]) -> list[str]:
 def restoration_of(
     source: GraphSource, path: str, named: str | None, *, may_look: bool
 ) -> Restoration | None:
-    """What is to be restored: `--restore`, else what a SavedModel brings, else a checkpoint beside the graph.
+    """Choose the source to restore: `--restore`, else the SavedModel's, else a checkpoint beside the graph.
 
     may_look   whether a checkpoint beside the file may be taken without being named
 

@@ -1,4 +1,4 @@
-"""What a path is that is no graph, and what to write in its place: folders of checkpoints, other files."""
+"""Messages for paths that are no graph, with a remedy: folders of checkpoints, other files."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _is_checkpoint(name: str) -> bool:
 
 
 def file_told(path: str, data: bytes) -> str | None:
-    """What a file is that holds no graph, and what helps; None where nothing is known of it."""
+    """Describe a file that holds no graph, with a remedy; None for a file of unknown kind."""
     if not data:
         return f"{path} is empty"
     if _is_checkpoint(os.path.basename(path)):
@@ -62,7 +62,7 @@ def file_told(path: str, data: bytes) -> str | None:
 
 
 def missing_told(path: str) -> str | None:
-    """What helps where there is no such file; None where nothing is known."""
+    """Return a remedy for a path without a file; None if there is none to suggest."""
     if os.path.exists(f"{path}.index"):
         return f"{path} is a checkpoint: {_graph_of(path)}"
     return None

@@ -1,4 +1,4 @@
-"""What layers have in common: a scope, options, variables, and what comes at the end."""
+"""Shared parts of layers: a scope, options, variables, and the functions applied at the end."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class WindowForm:
         return [1, 1, *wide] if self.first else [1, *wide, 1]
 
     def over_image(self, x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
-        """What is computed of x; of a sequence as of an image of height 1."""
+        """Apply a function of images to x; a sequence is treated as an image of height 1."""
         if len(self.sizes) > 1:
             return compute(x)
         ops, height = x.graph.ops, 2 if self.first else 1

@@ -1,4 +1,4 @@
-"""What every metric is made of: sums that outlive steps, and a formula over them.
+"""The parts of every metric: sums that outlive steps, and a formula over them.
 
 A metric is two tensors: `value`, the formula over the sums as they are, and `update`, which adds a batch to
 the sums and is the formula over what they are then. The sums are variables of the collections

@@ -12,7 +12,7 @@ from flowengine.graphs.variables.variable import GraphVariable
 
 
 class _Accumulating(Optimizer):
-    """What starts a slot of squares at a positive number."""
+    """A base of optimizers whose slot of squares starts at a positive number."""
 
     def __init__(
         self,

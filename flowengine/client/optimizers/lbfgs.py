@@ -35,7 +35,7 @@ _TRIES: Final = 25
 
 @dataclass(frozen=True, slots=True)
 class LBFGSResult:
-    """What L-BFGS found.
+    """The result of L-BFGS.
 
     loss            at the end, and the largest element of its gradient, by absolute value
     steps           directions that were searched; evaluations of the loss and its gradients
@@ -184,7 +184,7 @@ class _Objective:
         self.evaluations = 0
 
     async def place(self) -> Any:
-        """Where the variables are."""
+        """Return the current values of all variables, joined into one float64 vector."""
         values = [np.asarray(each) for each in await self._session.run([v.value() for v in self._variables])]
         self._shapes = [each.shape for each in values]
         return _joined(values)

@@ -78,7 +78,7 @@ class BeamStep(NamedTuple):
 
 
 class BeamSearchOutput(NamedTuple):
-    """What was found: classes (N, T, B) int32, best beam first, scores, and the steps as they were."""
+    """The beams found: classes (N, T, B) int32, best beam first, scores, and the steps unchanged."""
 
     predicted_ids: Any
     scores: Any
@@ -206,7 +206,7 @@ class BeamSearchDecoder(Decoder):
         return found
 
     def _covered(self, state: BeamSearchState, cell_state: Any) -> Any:
-        """What all steps have taken, of which those of beams that had ended do not count."""
+        """Return the attention summed over all steps; a step adds nothing for a beam that had ended."""
         if not self._coverage_penalty:
             return ()
         ops, taken = self.graph.ops, self._taken(cell_state)
@@ -241,7 +241,7 @@ class BeamSearchDecoder(Decoder):
         return result
 
     def _chosen(self, total: Tensor, places: Tensor, classes: int) -> Tensor:
-        """What stands at places of the beams and classes of each example, (N, B)."""
+        """Gather the values at places among the beams and classes of each example, (N, B)."""
         return self._gathered(total, places, self._width * classes)
 
     def _of_beams(self, values: Tensor, parents: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What a recurrent cell is: `cell(inputs, state) -> (outputs, state)`, with variables of its own.
+"""Recurrent cells: `cell(inputs, state) -> (outputs, state)`, each with its own variables.
 
 A cell makes its variables in the graph of its first call, and uses them again in every other: one object is
 one set of weights. Their names follow the variable scope of the first call: `rnn/lstm_cell/kernel` within

@@ -24,14 +24,14 @@ from flowengine.graphs.tensor import Tensor
 
 
 class OutputSpec(NamedTuple):
-    """What one output of a decoder is: its shape without the batch, and its type."""
+    """The shape, without the batch, and the type of one output of a decoder."""
 
     shape: list[int | None]
     dtype: DType
 
 
 class Decoder(ABC):
-    """What `dynamic_decode` runs: a first step, a step, and what becomes of all outputs at the end."""
+    """A decoder for `dynamic_decode`: a first step, a step, and a final function of all outputs."""
 
     graph: Graph
     #: Whether `finished` of a step is all there is to know, or adds to what had finished before.
@@ -56,12 +56,12 @@ class Decoder(ABC):
         """A structure like the outputs, of `OutputSpec`."""
 
     def finalize(self, outputs: Any, state: Any) -> tuple[Any, Any]:
-        """What becomes of all outputs, time first, and of the last state."""
+        """Convert all outputs, time first, and the last state to the final ones."""
         return outputs, state
 
 
 class Helper(ABC):
-    """What a `BasicDecoder` feeds next, and which class it takes."""
+    """A chooser of the next input that a `BasicDecoder` feeds, and of the class that it takes."""
 
     graph: Graph
     batch_size: Any

@@ -209,7 +209,7 @@ class _Unrolled:
         return pack_like(cell.output_size, stacked), last
 
     def _kept(self, ended: Tensor, old: Tensor, new: Tensor) -> Tensor:
-        """What is new of the examples that go on, what is old of the others."""
+        """Select the new values for the examples that go on, the old values for the others."""
         if new.shape.rank == 0:
             return new
         chosen: Tensor = self.graph.ops.Select(ended, old, new)
@@ -222,7 +222,7 @@ def _dims(size: Any) -> list[int | None]:
 
 
 class RawStep(NamedTuple):
-    """What the function of `raw_rnn` says of the next step.
+    """A description of the next step, as the function of `raw_rnn` returns it.
 
     finished     (N,) bool: which examples have ended
     inputs       of the cell

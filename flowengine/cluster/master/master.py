@@ -246,7 +246,7 @@ class Master:
             await busy.wait_idle()
 
     def statistics(self) -> dict[str, Any]:
-        """What the master has done and holds."""
+        """Return counts of the master's sessions, their requests and the messages sent."""
         return {
             "sessions": len(self._sessions),
             "requests": sum(len(session.prepared) for session in self._sessions.values()),

@@ -104,7 +104,7 @@ class Members:
                 await self.call(peer, m.RESET, message.to_wire())
 
     async def random_places(self, sequences: list[str]) -> dict[str, str]:
-        """Where these sequences stand, wherever their nodes run."""
+        """Return the positions of these random sequences, on whichever tasks their nodes run."""
         places = self.worker.random_places(sequences)
         message = m.RandomPlaces(sequences).to_wire()
         for task in self.links.addresses:

@@ -75,7 +75,7 @@ class RunningParts:
             await self._idle.park()
 
     def steps_of(self, graph: RegisteredGraph) -> TasklessSteps:
-        """What makes the steps of a graph that needs no task."""
+        """Return the `TasklessSteps` of a graph that needs no trio task, made on first use."""
         if graph.steps is None:
             assert self.nursery is not None, "a step was begun before there was a nursery"
             graph.steps = TasklessSteps(self.runner, graph.plan, self.nursery, compiles=self.compiles)
@@ -258,7 +258,7 @@ def is_cancelled_here() -> bool:
 
 
 def _table(metadata: RunMetadata) -> dict[str, Any]:
-    """What a step did, as what msgpack carries."""
+    """Return the metadata of a step as a table that msgpack can carry."""
     return {
         "wall_seconds": metadata.wall_seconds,
         "items": metadata.items,

@@ -153,7 +153,7 @@ class Worker:
         await self.resources.ended()
 
     def random_places(self, sequences: Collection[str]) -> dict[str, str]:
-        """Where these sequences stand here."""
+        """Return the positions of these random sequences on this task."""
         return places_of(self.resources, sequences)
 
     def set_random_places(self, sequences: Collection[str], places: Mapping[str, str]) -> None:
@@ -161,7 +161,7 @@ class Worker:
         set_places(self.resources, sequences, places)
 
     def statistics(self) -> dict[str, Any]:
-        """What the task has done and holds."""
+        """Return counts of the task's steps and graphs, and the statistics of its exchange."""
         found = self.exchange.statistics()._asdict()
         return {
             "steps_run": self.parts.run,

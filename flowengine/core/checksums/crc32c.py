@@ -111,7 +111,7 @@ def unmask(masked: int) -> int:
 
 
 def _enter(octets: Array, start: int, register: int) -> None:
-    """What came before acts like an XOR into the first four bytes."""
+    """XOR the register into the first four bytes: this has the effect of all bytes before them."""
     octets[start : start + 4] ^= np.frombuffer(register.to_bytes(4, "little"), np.uint8)
 
 
@@ -179,7 +179,7 @@ def _byte_table_list() -> list[int]:
 
 @functools.cache
 def _block_table() -> Array:
-    """What a byte at each place of a block contributes: uint32 [64 * 256]."""
+    """Build the table of a byte's contribution at each place of a block: uint32 [64 * 256]."""
     single = _byte_table()
     rows = [single]
     for _ in range(_BLOCK - 1):

@@ -74,7 +74,7 @@ class Files:
         yield path, None
 
     def status(self, path: str) -> os.stat_result | None:
-        """What there is at a path, links followed; None where there is nothing."""
+        """Return the status of the file at a path, links followed; None if there is no file."""
         self.check_reading(path)
         try:
             return os.stat(path)
@@ -121,7 +121,7 @@ class Files:
         return found is not None and stat.S_ISDIR(found.st_mode)
 
     def names(self, folder: str) -> list[str]:
-        """What lies in a folder."""
+        """Return the names of the entries in a folder."""
         if os.listdir not in os.supports_fd:
             self.check_reading(folder)
             return os.listdir(folder or ".")

@@ -1,4 +1,4 @@
-"""What a file is that holds no graph, by its first bytes, and what helps."""
+"""Kinds of files that hold no graph, recognised by their first bytes, with advice where it helps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KINDS: Final = (
 
 
 def kind_of(data: bytes) -> str | None:
-    """What these bytes are the content of, with an article; None where nothing is known of them.
+    """Return the kind of these bytes' content, with an article; None if the kind is unknown.
 
     >>> kind_of(b"TFL3 is not at the beginning")
     >>> kind_of(bytes([137]) + b"PNG and more")

@@ -21,7 +21,7 @@ _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
 def read_secret(path: str | Path) -> bytes:
-    """What a secret file holds.
+    """Return the contents of a secret file.
 
     Raises NotFoundError where there is none, and PermissionDeniedError, with the command that mends it, where
     it is somebody else's, others may read it, or others may write in its folder.

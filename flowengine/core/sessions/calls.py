@@ -113,7 +113,7 @@ def _mended_line(frame: FrameType, session: SessionView, instead: str) -> str:
 
 
 def _source_of_call(frame: FrameType) -> tuple[str, str, str]:
-    """What stands before the call that a frame is at, on its line; the call; and what stands behind it."""
+    """Return the text before a frame's call, on its line; the call itself; and the text after it."""
     positions = list(frame.f_code.co_positions())[frame.f_lasti // 2]
     first, last, start, end = positions
     if first is None or last is None or start is None or end is None:

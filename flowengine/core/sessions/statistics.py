@@ -1,4 +1,4 @@
-"""What a session holds and does at one moment."""
+"""Statistics of a session at one moment."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SessionStatistics:
-    """What a session holds and does at one moment.
+    """The statistics of a session at one moment.
 
     used_bytes, peak_bytes         of all steps, variables, queues, tables and plans together, now and at most
                                    so far; None where nothing is counted: without a bound on memory, and

@@ -1,4 +1,4 @@
-"""What every kind of session shows of itself, and that it says when it was left open.
+"""The common display of all kinds of sessions, and their warning when they are left open.
 
 >>> session                                                     # doctest: +SKIP
 <flowengine.blocking.Session of <Graph of 3 nodes, to be fed x:0>, open>

@@ -18,7 +18,7 @@ from flowengine.graphs.tensor import Operation, Tensor
 
 
 def _policy(op: Operation) -> dict[str, Any]:
-    """What is passed over forwards is passed over backwards."""
+    """Return the op's policy as attributes: an index ignored forwards is ignored backwards too."""
     return same(op, "bad_indices_policy")
 
 

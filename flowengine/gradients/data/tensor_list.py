@@ -69,7 +69,7 @@ def get_item(b: Backward, op: Operation, grad: Tensor) -> Results:
 
 @gradient("TensorListSetItem")
 def set_item(b: Backward, op: Operation, grad: Tensor) -> Results:
-    """What was there before has no part in the list."""
+    """Clear the list's gradient at the replaced element, which has no part in the list."""
     _, index, item = op.inputs
     before = b.ops.TensorListSetItem(grad, index, b.zeros_like(item))
     given = b.ops.TensorListGetItem(grad, index, b.shape(item), element_dtype=item.dtype.base)

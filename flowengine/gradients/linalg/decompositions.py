@@ -204,7 +204,7 @@ def _core(
 def _outside(
     b: Backward, own: Tensor, grad: Tensor, within: Tensor, more: tuple[Tensor, Tensor] | None
 ) -> Tensor:
-    """What of the gradient of vectors lies outside of their space, (..., M, P).
+    """Compute the part of the vectors' gradient that lies outside of their space, (..., M, P).
 
     more    further vectors, which turn with these, and their gradient
     """

@@ -56,7 +56,7 @@ def diagonals(b: Backward, op: Operation, grad: Tensor) -> Results:
 
 @gradient("MatrixDiagPartV2", "MatrixDiagPartV3")
 def diagonals_part(b: Backward, op: Operation, grad: Tensor) -> Results:
-    """What stands beside shorter diagonals is padding and goes nowhere."""
+    """Set the gradient into the diagonals of zeros; padding beside shorter diagonals is dropped."""
     matrix, k, _ = op.inputs
     return [
         _version(b, "MatrixSetDiag", op)(b.zeros_like(matrix), grad, k, **_alignment(op)),

@@ -17,7 +17,7 @@ from flowengine.graphs.tensor import Operation, Tensor
 
 
 def _pair(b: Backward, op: Operation, of_x: Tensor, of_y: Tensor) -> Results:
-    """What goes back to the two inputs of an op that broadcasts."""
+    """Sum two gradients to the shapes of the two inputs of an op that broadcasts."""
     x, y = op.inputs
     return [b.sum_to(of_x, x, y), b.sum_to(of_y, y, x)]
 

@@ -68,7 +68,7 @@ def segment_product(b: Backward, op: Operation, grad: Tensor) -> Results:
 
 
 def _zeros_filled(b: Backward, data: Tensor) -> tuple[Tensor, Tensor]:
-    """Where there are zeros, and the data with ones in their places."""
+    """Return the mask of zeros, and the data with ones in their places."""
     is_zero = b.ops.Equal(data, b.constant(0, data.dtype))
     return is_zero, b.ops.SelectV2(is_zero, b.constant(1, data.dtype), data)
 
@@ -171,7 +171,7 @@ def _absent(op: Operation, result: Tensor) -> Results:
 
 @gradient("SparseSegmentSum", "SparseSegmentSumWithNumSegments")
 def gathered_sum(b: Backward, op: Operation, grad: Tensor) -> Results:
-    """What each sum has is added up in the rows that were gathered for it."""
+    """Add the gradient of each sum to the rows that were gathered for it."""
     data, indices, ids = op.inputs[:3]
     picked = b.ops.GatherV2(grad, ids, integer(b, 0))
     return _absent(op, b.ops.UnsortedSegmentSum(picked, indices, rows(b, data)))

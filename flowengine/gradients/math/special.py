@@ -70,7 +70,7 @@ def lower_gamma(b: Backward, op: Operation, grad: Tensor) -> Results:
 
 @gradient("Igammac")
 def upper_gamma(b: Backward, op: Operation, grad: Tensor) -> Results:
-    """What the lower one has, with the other sign."""
+    """Return the gradients of `Igamma` with the other sign."""
     a, x = op.inputs
     of_a, of_x = _gamma_slopes(b, a, x)
     less = b.ops.Neg(grad)

@@ -32,7 +32,7 @@ def fused_norm(b: Backward, op: Operation, y: Tensor | None, *_: Tensor | None) 
 
 
 def _told(b: Backward, op: Operation, y: Tensor | None) -> list[Tensor]:
-    """What all versions of the gradient are told: dy, x, scale, and the statistics that were used."""
+    """Return the inputs of all versions of the gradient: dy, x, scale, and the statistics that were used."""
     dy = b.zeros_like(op.outputs[0]) if y is None else y
     statistics = op.outputs[3:5] if op.get_attr("is_training") else op.inputs[3:5]
     return [dy, *op.inputs[:2], *statistics]
@@ -67,7 +67,7 @@ def fused_norm_grad(b: Backward, op: Operation, gx: Tensor, gs: Tensor, go: Tens
 
 
 def _channels_of(b: Backward, op: Operation) -> Function:
-    """What lays a vector (C) along the channels of the layout."""
+    """Return a function that lays a vector (C) along the channels of the layout."""
     if op.get_attr("data_format") == b"NCHW":
         layout = b.constant([1, -1, 1, 1], "int32")
         return lambda vector: b.ops.Reshape(vector, layout)
@@ -198,7 +198,7 @@ def local_norm_grad(b: Backward, op: Operation, grad: Tensor) -> Results:
 
 
 def _neighbours(b: Backward, op: Operation) -> Function:
-    """What sums over the channels within the radius: a product with a band of ones, (C, C)."""
+    """Return a function that sums channels within the radius: a product with a band of ones, (C, C)."""
     x = op.inputs[1]
     channels = b.ops.GatherV2(b.shape(x), b.constant([3, 3], "int32"), b.constant(0, "int32"))
     count = b.ops.GatherV2(channels, b.constant(0, "int32"), b.constant(0, "int32"))

@@ -11,7 +11,7 @@ from flowengine.graphs.tensor import Operation, Tensor
 
 
 def entries(b: Backward, matrix: Tensor, dtype: DType) -> tuple[Tensor, Tensor, Tensor]:
-    """Where the entries of a matrix are (int64 (entries, rank)), what they are, and the matrix' shape."""
+    """Return the indices of a matrix's entries (int64 (entries, rank)), their values, and its shape."""
     indices, values, shape = b.ops.CSRSparseMatrixToSparseTensor(matrix, type=dtype)
     return indices, values, shape
 

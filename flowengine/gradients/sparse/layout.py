@@ -57,7 +57,7 @@ def sparse_slice(
 
 @gradient("SparseSliceGrad")
 def sparse_slice_grad(b: Backward, op: Operation, grad: Tensor) -> Results:
-    """What the entries of the slice have as entries of the whole."""
+    """Pick the gradient of each entry of the slice at its index in the whole."""
     _, indices, start, taken = op.inputs
     wanted = b.ops.AddV2(taken, start)
     return [b.ops.SparseAddGrad(grad, wanted, wanted, indices).a_val_grad, None, None, None]

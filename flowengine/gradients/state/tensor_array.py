@@ -41,7 +41,7 @@ class _GradientArray:
         return getattr(self._b.ops, f"TensorArray{name}{self._version}")
 
     def call(self, name: str, *inputs: Tensor, **attrs: Any) -> Any:
-        """What an op of this version gives for the array of gradients, once that is there."""
+        """Build an op of this version on the array of gradients, to run after that array exists."""
         return self._op(name)(self._handle, *inputs, self._flow, **attrs)
 
 

@@ -37,7 +37,7 @@ def can_run_again(outer: Sweep, loop: FoundLoop) -> bool:
 
 
 class IterationCode:
-    """What one iteration computes for the next one: of the variables that have a gradient, and their sources.
+    """The computation of one iteration for the next: variables that have a gradient, and their sources.
 
     names       its nodes, those of loops within it too
     variables   {Merge: the variable}, those that it needs
@@ -232,7 +232,7 @@ class _IterationsAgain:
         return f"{self._prefix}/{control}" if control in self._body.names else self._loop.number.node_name
 
     def _port(self, port: OutputPort) -> OutputPort:
-        """Where the copy of a port is."""
+        """Return the copy's port for a port."""
         variable = self._body.variable(port)
         if variable is not None:
             return self._variables[variable.merge].inside.port

@@ -92,7 +92,7 @@ class ControlContext(ABC):
     # -- values ------------------------------------------------------------------------------------
 
     def bring(self, tensor: Tensor) -> Tensor:
-        """What stands for a tensor here: itself if it is built here, else what is brought in for it.
+        """Return the tensor to use here: itself if it is built here, else the one that brings it in.
 
         Raises ValueError (as InvalidArgumentError) for a tensor of a loop or branch that is not around here.
         """

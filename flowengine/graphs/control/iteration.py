@@ -90,7 +90,7 @@ class RowLoop:
         return found
 
     def stacked(self, flows: list[Tensor]) -> list[Tensor]:
-        """What each array holds when the loop is over."""
+        """Return the stacked elements of each array at the end of the loop."""
         known = self._tensors[0].shape[0]
         results = []
         for array, flow in zip(self._outputs, flows, strict=True):
@@ -209,7 +209,7 @@ def _accumulated(
 
 
 def _tensors(graph: Graph, made: Any, dtype: Any) -> list[Tensor]:
-    """What a function returns, as tensors of the types that are asked for."""
+    """Convert the results of a function to tensors of the types that `dtype` asks for."""
     values = flatten(made)
     if dtype is None:
         return [convert(graph, each) for each in values]

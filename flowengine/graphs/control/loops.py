@@ -223,7 +223,7 @@ def while_loop(
 
 
 def _following(loop: LoopContext, loop_vars: Any, made: Any, merges: Sequence[Tensor]) -> list[Tensor]:
-    """What the body returns, as tensors of the loop: one for each variable."""
+    """Convert the results of the body to tensors of the loop: one for each variable."""
     if isinstance(loop_vars, list | tuple) and len(loop_vars) == 1 and not _is_alike(loop_vars, made):
         made = [made]
     assert_alike(loop_vars, made, "loop_vars and what the body returns")

@@ -115,7 +115,7 @@ def carry_contexts(
 
 
 class _Reading:
-    """What is read of one message: names of a graph under a scope."""
+    """A reader of one message, which names nodes of a graph under a scope."""
 
     def __init__(self, graph: Graph, scope: str) -> None:
         self._graph = graph
@@ -174,7 +174,7 @@ class _Reading:
 
 
 class _MappedReading(_Reading):
-    """What is read of a message of another graph, of which a part was copied under other names."""
+    """A reader of a message of another graph, of which a part was copied under other names."""
 
     def __init__(
         self, graph: Graph, scope: str, names: Mapping[str, str], ports: Mapping[OutputPort, OutputPort]

@@ -49,7 +49,7 @@ class GraphControlFlow:
     def cond(
         self, pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any], name: str | None = None
     ) -> Any:
-        """What `true_fn()` returns if `pred` is true in a step, else what `false_fn()` returns.
+        """Return the value of `true_fn()` if `pred` is true in a step, else that of `false_fn()`.
 
         pred   one bool
 
@@ -69,7 +69,7 @@ class GraphControlFlow:
         exclusive: bool = False,
         name: str | None = None,
     ) -> Any:
-        """What the function of the first pair returns whose condition is true, else what `default()` does.
+        """Return the value of the first function whose condition is true, else that of `default()`.
 
         exclusive   more than one true condition is an error of the step
 
@@ -87,7 +87,7 @@ class GraphControlFlow:
         default: Callable[[], Any] | None = None,
         name: str | None = None,
     ) -> Any:
-        """What the function of a number returns; for a number without one `default`, or the last function.
+        """Return the value of the function with this number; for any other, of `default` or the last.
 
         branch_index   one integer
         branch_fns     a list, or functions by their numbers
@@ -149,7 +149,7 @@ class GraphControlFlow:
         infer_shape: bool = True,
         name: str | None = None,
     ) -> Any:
-        """What a function makes of each row, as rows.
+        """Apply a function to each row, and return its results as rows.
 
         fn            takes a structure like `elems` of rows (...)
         elems         a structure of tensors (n, ...)
@@ -176,7 +176,9 @@ class GraphControlFlow:
         swap_memory: bool = False,
         name: str | None = None,
     ) -> Any:
-        """What `fn(so_far, row)` returns for the last row, beginning with `initializer` or the first row.
+        """Fold rows by `fn(so_far, row)`, beginning with `initializer` or the first row.
+
+        The result is the value of `fn` for the last row.
 
         reverse   from the last row to the first
 
@@ -201,7 +203,7 @@ class GraphControlFlow:
         infer_shape: bool = True,
         name: str | None = None,
     ) -> Any:
-        """What `fn(so_far, row)` returns for each row, as rows: as `fold`, with all that lies between.
+        """Return the values of `fn(so_far, row)` for all rows, as rows: `fold` with each step's value.
 
         Without an initializer the first row of the result is that of `elems`.
         """
@@ -265,7 +267,7 @@ class GraphControlFlow:
         stateful: bool = True,
         name: str | None = None,
     ) -> Any:
-        """What a function of the program returns, called by a node of the graph when a step gets there.
+        """Call a function of the program from a node of the graph, when a step gets there.
 
         python_function   takes an array for each input (bytes for a single string), which it must not write
                           to; a coroutine function of trio is awaited by the step, beside its other nodes

@@ -69,7 +69,7 @@ class GraphTensorArray:
 
     @property
     def element_shape(self) -> TensorShape:
-        """What is known of the shape of every element."""
+        """The shape of every element, as far as it is known."""
         return self._shape[0] if self._shape else TensorShape(None)
 
     def __repr__(self) -> str:

@@ -183,7 +183,7 @@ def sort(values: TensorLike, axis: int = -1, direction: str = "ASCENDING", name:
 def argsort(
     values: TensorLike, axis: int = -1, direction: str = "ASCENDING", name: str | None = None
 ) -> Tensor:
-    """Where along an axis the elements in order are (int32): "ASCENDING" or "DESCENDING"."""
+    """Return the indices (int32) that sort an axis: "ASCENDING" or "DESCENDING"."""
     return _sorted(values, axis, direction, name or "argsort")[1]
 
 
@@ -194,7 +194,7 @@ def searchsorted(
     out_type: Any = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """Where values belong in sorted rows:
+    """Return the positions at which values belong in sorted rows:
 
     (b, n) and (b, k) -> (b, k), before equal ones or after ("right").
     """

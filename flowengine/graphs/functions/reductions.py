@@ -134,14 +134,14 @@ def count_nonzero(
 def argmax(
     input: TensorLike, axis: TensorLike = 0, output_type: Any = dtypes.int64, name: str | None = None
 ) -> Tensor:
-    """Where along an axis the largest element is, the first of several: int64 or int32, without that axis."""
+    """Return the first index of the largest element along an axis: int64 or int32, without that axis."""
     return one("ArgMax", input, axis, output_type=as_dtype(output_type), name=name)
 
 
 def argmin(
     input: TensorLike, axis: TensorLike = 0, output_type: Any = dtypes.int64, name: str | None = None
 ) -> Tensor:
-    """Where along an axis the smallest element is, the first of several: int64 or int32, without the axis."""
+    """Return the first index of the smallest element along an axis: int64 or int32, without that axis."""
     return one("ArgMin", input, axis, output_type=as_dtype(output_type), name=name)
 
 

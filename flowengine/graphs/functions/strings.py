@@ -85,7 +85,7 @@ def regex_replace(
     replace_global: bool = True,
     name: str | None = None,
 ) -> Tensor:
-    r"""What matches an RE2 pattern replaced, everywhere or once; `\1` in rewrite is the first group."""
+    r"""Replace the matches of an RE2 pattern, all or only one; `\1` in rewrite is the first group."""
     return one("RegexReplace", input, pattern, rewrite, replace_global=replace_global, name=name)
 
 

@@ -1,4 +1,4 @@
-"""What the functions of this room share: finding the graph, and calling one constructor."""
+"""Helpers for the functions in this package: finding the graph, and calling one constructor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flowengine.graphs.tensor import Tensor
 
 
 def call(op: str, *inputs: Any, name: str | None = None, graph: Graph | None = None, **attrs: Any) -> Any:
-    """What the constructor of an op returns, in the graph of its inputs."""
+    """Call the constructor of an op in the graph of its inputs, and return its result."""
     return getattr(graph_of(*inputs, graph=graph).ops, op)(*inputs, name=name, **attrs)
 
 

@@ -261,7 +261,10 @@ def fans(shape: Sequence[int]) -> tuple[float, float]:
 
 
 def default_initializer(name: str, dtype: DType) -> Initializer:
-    """What a variable gets that is given none: glorot_uniform, or zeros where nothing can be drawn."""
+    """Return the initializer for a variable without one: glorot_uniform, or zeros for integers and bool.
+
+    Raises InvalidArgumentError for any other dtype.
+    """
     if dtype.is_floating or dtype.is_complex:
         return glorot_uniform()
     if dtype.is_integer or dtype.name == "bool":

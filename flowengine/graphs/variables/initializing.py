@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SessionVariables(ABC):
-    """What a session can do with the variables that its graph lists."""
+    """The methods of a session for the variables that its graph lists."""
 
     graph: NodeGraph
     #: Whether what the graph lists as "table_initializer" has run.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from flowengine.graphs.variables.variable import GraphVariable
 
     class VariableOptions(TypedDict, total=False):
-        """What `variable` and `get_variable` take beside what they say themselves."""
+        """The options that `variable` and `get_variable` share, beside their own parameters."""
 
         dtype: Any
         trainable: bool
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
         validate_shape: bool
 
     class GraphVariableOptions(VariableOptions, total=False):
-        """What `variable` takes."""
+        """The options of `variable`."""
 
         name: str | None
         shape: Any
         use_resource: bool
 
     class ScopeVariableOptions(VariableOptions, total=False):
-        """What `get_variable` takes."""
+        """The options of `get_variable`."""
 
         initializer: Any
         use_resource: bool | None
@@ -66,7 +66,7 @@ class GraphVariables:
 
     @property
     def collections(self) -> Collections:
-        """What is listed beside the nodes: variables, losses and the like."""
+        """The lists kept beside the nodes: variables, losses and the like."""
         if self._collections is None:
             self._collections = Collections()
         if self._unread_collections is not None:
@@ -83,7 +83,7 @@ class GraphVariables:
             read_collections(graph, unread or {})
 
     def collection(self, name: Hashable) -> list[Any]:
-        """What is listed under a name, in order, as a list of the caller's own."""
+        """Return the values listed under a name, in order, in a list that the caller may change."""
         if self._collections is None and self._unread_collections is None:
             return []
         return self.collections.of(name)

@@ -129,7 +129,7 @@ class PartitionedVariable(TensorOperators):
             return self.read()
 
     def __flowengine_fetch__(self) -> Tensor:
-        """What a step returns for it: the whole, by the same nodes each time."""
+        """Return the tensor that a step fetches: the whole, read by the same nodes each time."""
         if self._whole is None:
             with self.graph.scopes.outside(), self.graph.name_scope(None):
                 self._whole = self.value()

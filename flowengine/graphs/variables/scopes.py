@@ -40,7 +40,7 @@ _SCOPE_REUSE: Final = (None, False, True, "auto")
 
 @dataclass(frozen=True)
 class VariableScope:
-    """What variables of a scope have in common; a scope may be entered again by it.
+    """The settings that the variables of a scope share; a scope may be entered again with them.
 
     name          prefix of the variables' names, without its last slash
     name_scope    the name scope that was opened with it, with its slash

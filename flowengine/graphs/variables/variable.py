@@ -107,7 +107,7 @@ class GraphVariable(TensorOperators, ABC):
         return self.value()
 
     def __flowengine_fetch__(self) -> Tensor:
-        """What a session returns for it: its value at some moment of the step."""
+        """Return the tensor that a session fetches: the variable's value at some moment of the step."""
         return self.snapshot
 
     # -- reading -----------------------------------------------------------------------------------
@@ -319,7 +319,7 @@ class HandleVariable(GraphVariable):
         return found
 
     def _of_own_shape(self, value: Any, what: str, op: str) -> Any:
-        """What is to be written, of this variable's type; the ops themselves do not look at shapes."""
+        """Convert a value to this variable's type and check its shape, which the ops do not do."""
         value = convert(self.graph, value, self.dtype, what)
         if not self.shape.is_compatible_with(value.shape):
             raise InvalidArgumentError(

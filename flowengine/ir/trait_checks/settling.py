@@ -68,7 +68,7 @@ def settled(
 
 
 def _add_duties(op: str, found: dict[type[Trait], Trait], inputs: Sequence[ArgDef]) -> None:
-    """What the signature says that an op must be taken for."""
+    """Add the traits `Writes` and `Names` that an op's signature demands."""
     written: list[str] = []
     named: list[str] = []
     for arg in inputs:

@@ -1,4 +1,4 @@
-"""What carries tensors between the parts of a graph that was cut, and between memories."""
+"""The ops that carry tensors between the parts of a graph that was cut, and between memories."""
 
 from __future__ import annotations
 

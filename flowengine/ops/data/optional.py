@@ -19,7 +19,7 @@ from flowengine.ops.shape_functions import check_scalars, scalars
     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
 )
 def components(c: ShapeContext) -> Shapes:
-    """What the attribute says; every element is checked against it."""
+    """Return the shapes in the attribute; every element is checked against them."""
     shapes: Sequence[TensorShape] = c.attrs["output_shapes"]
     if len(shapes) != c.num_outputs:
         raise InvalidArgumentError(f"output_shapes has {len(shapes)} elements for {c.num_outputs} outputs")

@@ -14,6 +14,9 @@ from flowengine.ops.shape_functions import axis_of, ranked_at_most, scalar_value
 #: Of a reduction of numbers along axes.
 REDUCTION: Final = "keep_dims: bool = false; T: numbertype; Tidx: indextype = int32"
 
+#: Before this producer version the axes of a reduction could have any shape.
+_FLAT_AXES: Final = 21
+
 
 @define("Sum(input: T, reduction_indices: Tidx) -> output: T", REDUCTION)
 @define("Mean(input: T, reduction_indices: Tidx) -> output: T", REDUCTION)
@@ -29,7 +32,8 @@ REDUCTION: Final = "keep_dims: bool = false; T: numbertype; Tidx: indextype = in
 def reduction(c: ShapeContext) -> Shapes:
     """The axes of the second input become 1 (keep_dims) or go."""
     shape = c.input(0)
-    ranked_at_most(c, 1, 1)
+    if c.producer >= _FLAT_AXES:
+        ranked_at_most(c, 1, 1)
     axes = c.input_value(1)
     keep = c.attrs["keep_dims"]
     if shape.dims is None:

@@ -20,7 +20,7 @@ ELEMENT_SHAPE: Final = "_element_shape"
 
 
 def popped(c: ShapeContext) -> Shapes:
-    """What whoever made the node has said."""
+    """Return the element shape that the node's maker declared, else an unknown shape."""
     said = c.attrs.get(ELEMENT_SHAPE)
     return [said if isinstance(said, TensorShape) else UNKNOWN_SHAPE]
 

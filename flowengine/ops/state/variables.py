@@ -178,7 +178,7 @@ define("AssignSubVariableOp(resource: resource, value: dtype)", "stateful; dtype
     NotDifferentiable(),
 )
 def assign_variable(c: ShapeContext) -> Shapes:
-    """What is assigned is of the shape that the variable's handle declares."""
+    """Check that the assigned value has the shape that the variable's handle declares."""
     declared, value = c.handle_shape(0), c.input(1)
     if not declared.is_compatible_with(value):
         raise InvalidArgumentError(f"Shapes must be equal: the variable is declared {declared}, not {value}")

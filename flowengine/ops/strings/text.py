@@ -44,7 +44,7 @@ define(
     NotDifferentiable(),
 )
 def unicode_decode(c: ShapeContext) -> Shapes:
-    """Where each string's characters end, and the characters of all (and where they began)."""
+    """Return the shapes of the ends of each string's characters, and of all characters (and their starts)."""
     return [vector(add_dims(c.input(0).num_elements(), 1)), *[VECTOR] * (c.num_outputs - 1)]
 
 

@@ -54,7 +54,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """Whose fault an exception is: the node, the values of its inputs, ((frame, iteration), ...)."""
+    """The origin of an exception: the node, the values of its inputs, ((frame, iteration), ...)."""
 
     node: Node
     inputs: tuple[Any, ...]

@@ -45,7 +45,7 @@ def truth(value: Any) -> bool:
 
 
 class LoopWriting:
-    """What a writer of regions does about loops. It relies on the writer's names, lines and scopes."""
+    """The part of a region writer for loops. It relies on the writer's names, lines and scopes."""
 
     program: Program
     loops_written: int
@@ -115,7 +115,7 @@ class LoopWriting:
             self._tick()
 
     def _microseconds(self, unit: Unit) -> float:
-        """What a unit takes; a loop looks at the clock itself."""
+        """Return the microseconds that a unit takes; 0 for a loop, which looks at the clock itself."""
         return 0.0 if unit.loop is not None else max(self.program.costs.get(unit.name, 0.0), _MICROSECONDS)
 
     def _extent(self, loop: Loop) -> tuple[int, float]:
@@ -129,7 +129,7 @@ class LoopWriting:
         return count, longest
 
     def _write_entry(self, loop: Loop, ending: Sequence[OutputPort]) -> None:
-        """What the Enters do: constants that are references are followed, variables get their first value."""
+        """Write the Enters: follow constants that are references, give variables their first value."""
         program = self.program
         for node in loop.constants:
             port = OutputPort(node.name, 0)

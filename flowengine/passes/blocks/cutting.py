@@ -24,7 +24,7 @@ from flowengine.passes.blocks.region_units import Unit
 
 @dataclass(frozen=True, slots=True)
 class BodyLimits:
-    """What one body may have: so many members, which take so long together."""
+    """The limits of one body: its number of members, and the microseconds that they take together."""
 
     members: int
     microseconds: float

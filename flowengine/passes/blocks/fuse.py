@@ -303,7 +303,10 @@ class _Fusing:
         return groups
 
     def _behind(self, sets: TokenSets[str | OutputPort], name: str) -> int:
-        """What those behind a node wait for. A node of another frame is a source, but for a Const."""
+        """Return the token set that the consumers of a node wait for.
+
+        A node of another frame is a source, unless it is a Const.
+        """
         known = sets.behind(name)
         if known is not None:
             return known
@@ -311,7 +314,10 @@ class _Fusing:
         return 0 if node is None or node.has(Constant) else sets.source(name)
 
     def _tokens_from_outside(self, port: OutputPort) -> Tokens:
-        """What may kill a value from another frame: what enters one is taken to live and die together."""
+        """Return the tokens that may kill a value from another frame.
+
+        All values that enter one frame are taken to live and die together.
+        """
         node = self.graph.nodes.get(port.node)
         if node is None or port in self.feeds or node.has(Constant):
             return LIVE

@@ -155,8 +155,10 @@ class _Lowering:
         return variables
 
     def _check_every_round(self, variables: Iterable[LoopVariable]) -> None:
-        """What enters once, or comes back, may only go to the Merge of a variable: else a node would run
-        in the first round alone, or in all but that."""
+        """Raise UnreadableBranch if an Enter or a NextIteration feeds other nodes than a variable's Merge.
+
+        Such a node would run in the first round alone, or in all rounds but that. Constant Enters are exempt.
+        """
         merges = {variable.merge.node for variable in variables}
         for node in self.nodes:
             before = [] if node.name in merges else [port.node for port in node.inputs]

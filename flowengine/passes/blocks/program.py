@@ -105,7 +105,7 @@ class Program:
                 self.aliases.add(OutputPort(unit.name, 1), source)
 
     def origin(self, port: OutputPort) -> OutputPort:
-        """Where a value was made, or where it enters the program."""
+        """Return the port where a value was made, or where it enters the program."""
         known = self._origins.get(port)
         if known is not None:
             return known

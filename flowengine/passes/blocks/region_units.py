@@ -57,7 +57,7 @@ def unit_of_node(node: Node, order: int) -> Unit:
 
 @dataclass(slots=True, eq=False)
 class LoopVariable:
-    """What a loop carries: a Merge, the Enter that starts it, and what NextIteration brings back."""
+    """A loop-carried variable: a Merge, the Enter that starts it, and the value from NextIteration."""
 
     merge: OutputPort
     enter: Node
@@ -88,7 +88,7 @@ class Loop:
 
 
 class Aliases:
-    """Where a value really comes from, through nodes that only hand it on."""
+    """The origins of values, found through nodes that only hand them on."""
 
     def __init__(self, nodes: Mapping[str, Node]) -> None:
         self._nodes = nodes
@@ -108,7 +108,7 @@ class Aliases:
         return node.has(HandsOn) and (node.output_types[0].is_ref or not self.is_reference(node.inputs[0]))
 
     def source(self, port: OutputPort) -> OutputPort | None:
-        """Where the value was one node before, if that only handed it on."""
+        """Return the port one node before, if this node only hands its value on; else None."""
         known = self._extra.get(port)
         if known is not None:
             return known
@@ -118,7 +118,7 @@ class Aliases:
         return node.inputs[port.slot if node.has(HandsOnEach) else 0]
 
     def origin(self, port: OutputPort) -> OutputPort:
-        """Where the value was made."""
+        """Return the port where the value was made."""
         while (source := self.source(port)) is not None:
             port = source
         return port

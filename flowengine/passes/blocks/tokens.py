@@ -1,4 +1,4 @@
-"""Who waits for what: the one analysis behind all that runs several nodes as one.
+"""The sources that each node waits for: the one analysis for running several nodes as one.
 
 Nodes that run as one wait for all that any of them waits for, and are dead when one of them is. So they must
 wait for the same *token sources*: for what may come late, never, or dead.
@@ -70,7 +70,7 @@ class TokenSets(Generic[Vertex]):
         return bit
 
     def behind(self, vertex: Vertex) -> int | None:
-        """What those wait for that wait for a vertex; None for one that was not added."""
+        """Return the token set that a vertex's consumers wait for; None for a vertex not added."""
         return self._behind.get(vertex)
 
     def add(self, vertex: Vertex, waits: int, role: int, sides: Iterable[Vertex] = ()) -> None:
@@ -97,7 +97,7 @@ def joined(one: int, other: int) -> int:
 
 
 def role_of(node: Node, kernels: KernelRegistry) -> int:
-    """What a node does that is run by itself."""
+    """Return the role of a node that runs by itself."""
     if node.op in SWITCH_OPS:
         return SPLITS
     if node.op in _RESTARTING:

@@ -208,7 +208,7 @@ class _Memories:
             wanted.extend(self.data(self.graph[port.node]))
 
     def _leave_near(self) -> None:
-        """What is handed on stays where it was computed: whoever wants it elsewhere copies it then."""
+        """Leave handed-on values where they were computed: a consumer elsewhere copies them then."""
         changed = True
         while changed:
             changed = False
@@ -229,7 +229,7 @@ class _Memories:
         return port.node in self.near_nodes or self._is_near_by_itself(node, port.slot)
 
     def where(self, port: OutputPort) -> int:
-        """Where a value is, of nodes that are not constants."""
+        """Return the memory that holds a value, for nodes that are not constants."""
         if port in self.feeds:
             return _HOST
         node = self.graph[port.node]
@@ -241,7 +241,7 @@ class _Memories:
         return _HOST if self.is_bound(node.output_types[port.slot]) else _DEVICE
 
     def wanted(self, node: Node, slot: int) -> int:
-        """Where a node wants an input."""
+        """Return the memory in which a node wants an input."""
         kind = self.kinds[node.name]
         if kind == _CALL:
             return _ANY
@@ -292,7 +292,7 @@ class _CopyWriting:
         return node if tuple(inputs) == node.inputs else replace(node, inputs=tuple(inputs))
 
     def _given(self, node: Node, port: OutputPort, dtype: DType, wanted: int) -> OutputPort:
-        """What gives a value in the memory where a node wants it."""
+        """Return the port of a value in the memory where a node wants it, and add a copy if needed."""
         memories = self.memories
         if port not in memories.feeds and memories.kinds[port.node] == _CONSTANT:
             return port if wanted == _HOST else self._constant(port)
@@ -353,7 +353,7 @@ class _CopyWriting:
         return node
 
     def _origin(self, port: OutputPort, there: int) -> OutputPort:
-        """Where a value comes from in the memory where it is, through nodes that only hand it on."""
+        """Follow a value back through nodes that only hand it on, within the memory where it is."""
         memories = self.memories
         while port not in memories.feeds:
             node = self.graph[port.node]

@@ -210,12 +210,12 @@ class Cutting:
         return node
 
     def port_on(self, port: OutputPort, device: str) -> OutputPort:
-        """What gives a tensor of the graph on a device."""
+        """Return the port that provides a tensor of the graph on a device."""
         home = self.device_of[port.node]
         return port if home == device else self._receive(port, self._dtype(port), home, device)
 
     def _input(self, node: Node, slot: int, port: OutputPort, device: str) -> OutputPort:
-        """Where an input of a node comes from on the node's device."""
+        """Return the port that provides an input of a node on the node's device."""
         feed = self.feeds.get(port)
         if feed is not None:
             self._fed.setdefault(device, set()).add(feed)
@@ -239,7 +239,7 @@ class Cutting:
         return self._receive(port, dtype.base, home, device)
 
     def _control(self, name: str, device: str) -> str | None:
-        """What a control input stands for on a device; None for what has always run."""
+        """Return the node that replaces a control input on a device; None if that has always run."""
         source = self.graph[name]
         if _is_moved(source):
             return None if source.has(Constant) else self._copy(source, device)
@@ -278,7 +278,7 @@ class Cutting:
         return found
 
     def _receive_control(self, node: Node, device: str) -> str:
-        """What owns the control edges of a node on another device."""
+        """Return the node that owns the control edges of a node on another device."""
         found = self._received.get((node.name, device)) or self._received_output(node, device)
         if found is None:
             home = self.device_of[node.name]

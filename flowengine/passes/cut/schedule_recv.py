@@ -68,7 +68,10 @@ def _scheduled(graph: NodeGraph, feeds: Sequence[OutputPort]) -> NodeGraph:
 
 
 def _followers(graph: NodeGraph, consumers: Mapping[str, list[Node]]) -> dict[str, list[Node]]:
-    """Who waits for each Recv: its consumers, and behind the Identity that owns control edges, theirs."""
+    """Map each Recv to the nodes that wait for it.
+
+    They are its consumers; in the place of an Identity that owns control edges, its consumers.
+    """
     owners: dict[str, list[Node]] = {}
     for found in consumers.values():
         for node in found:

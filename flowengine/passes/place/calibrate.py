@@ -34,7 +34,7 @@ class Calibration:
     usual: float
 
     def microseconds(self, op: str, estimate: float) -> list[float]:
-        """What a node that was not measured costs on each device."""
+        """Estimate the microseconds of an unmeasured node on each device."""
         work = estimate * self.op_factors.get(op, self.usual)
         return [work / speed for speed in self.speeds]
 

@@ -220,7 +220,7 @@ def _is_bound(value: AttrValue) -> bool:
 
 
 class SharedName(NamedTuple):
-    """What a resource is called that nodes find by name: those of one family find one of each name."""
+    """The name by which nodes find a resource: those of one family find one of each name."""
 
     family: str
     container: bytes
@@ -228,7 +228,10 @@ class SharedName(NamedTuple):
 
 
 def shared_name_of(node: Node) -> SharedName | None:
-    """What a resource is called, for an op that finds it by name: its own, where it is given none."""
+    """Return the name of a resource for an op that finds it by name: by default the node's own.
+
+    None for any other op, and for a resource that no other node can name.
+    """
     name = node.attrs.get("shared_name")
     if not isinstance(name, bytes):
         return None

@@ -80,8 +80,10 @@ class CostModel:
         self.version += 1
 
     def calibration(self, offers: Sequence[Offer], estimates: Mapping[str, tuple[str, float]]) -> Calibration:
-        """What the measurements say of devices and ops; `estimates` is {node name: (op, microseconds in a
-        step at speed 1)}."""
+        """Calibrate devices and ops by the measurements.
+
+        `estimates` is {node name: (op, microseconds in a step at speed 1)}.
+        """
         measured: list[tuple[str, str, float, float]] = []
         for name, cost in self.nodes.items():
             known = estimates.get(name)
@@ -122,7 +124,7 @@ class CostModel:
             shared.update(*(ran[i] for i in more))
 
     def microseconds(self, node: str, offers: Sequence[Offer], speeds: Sequence[float]) -> list[float] | None:
-        """What a measured node costs in a step on each device; None for one that was not measured."""
+        """Return a measured node's microseconds in a step on each device; None if it was not measured."""
         cost = self.nodes.get(node)
         if cost is None or not cost.samples:
             return None

@@ -78,7 +78,7 @@ class Offer:
 
     @property
     def kind(self) -> DeviceKind:
-        """What decides which kernels there are for it."""
+        """The kind of the device, which decides the kernels that exist for it."""
         return DeviceKind(self.name.type or "", self.lacks, self.listed_only)
 
     @property

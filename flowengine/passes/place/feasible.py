@@ -157,7 +157,7 @@ class Feasible:
         return mask
 
     def _refused(self, node: Node, kind: DeviceKind) -> str:
-        """What keeps the kernels that a kind of device has of an op from this node; empty if it has none."""
+        """Explain why no kernel of a kind of device takes this node; empty if the op has none there."""
         tried = [k for k in self.kernels.candidates(node.op, kind.type) if k.maker is None]
         serving = [kernel for kernel in tried if kernel.serves(node)]
         for kernel in serving:
@@ -272,7 +272,7 @@ def _types_of(node: Node) -> Iterator[object]:
 
 
 def _asked(kind: DeviceKind) -> Holds | None:
-    """What a kernel asks of a kind of device; nothing where it holds every type."""
+    """Return the type check of kernels for a kind of device; None if the device holds every type."""
     return None if kind.holds_all else kind.holds
 
 

@@ -75,7 +75,7 @@ class PlaceRequest:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where every node goes.
+    """The placement of every node.
 
     device_of    {node name: complete device name}
     reasons      {node name: why there}
@@ -184,7 +184,7 @@ def _makespan(
     names: Sequence[str],
     device_of: Mapping[str, str],
 ) -> float | None:
-    """What the step would take with another placement; None if that has devices that are not offered."""
+    """Estimate the step's microseconds with another placement; None if a device of it is not offered."""
     positions = {name: index for index, name in enumerate(names)}
     places = [0] * len(problem.allowed)
     for index, name in enumerate(groups.names):

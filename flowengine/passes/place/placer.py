@@ -168,13 +168,13 @@ class Placer:
             self._settle(opened, placement)
 
     def _with_made(self, graph: NodeGraph, whole: NodeGraph) -> tuple[dict[str, DeviceName], dict[str, str]]:
-        """What is asked for, with what the code of functions asks that passes have put in place of calls."""
+        """Return the demands and wishes, with those of code that passes have put in place of calls."""
         made = [node for node in graph if node.name not in whole]
         more, others = self._asked(made, whole) if made else ({}, {})
         return {**more, **self._demands}, {**others, **self._wishes}
 
     def _asked(self, nodes: Iterable[Node], whole: NodeGraph) -> tuple[dict[str, DeviceName], dict[str, str]]:
-        """What nodes, and the rules that match their names, ask for."""
+        """Return the demands and wishes of nodes, and of the rules that match their names."""
         nodes = list(nodes)
         demands = requested(nodes)
         wishes: dict[str, str] = {}
@@ -233,7 +233,7 @@ def runs_rarely(graph: NodeGraph) -> frozenset[str]:
 
 
 def _rule(pattern: str, device: str) -> tuple[DeviceName, str | None]:
-    """What a rule asks for: a partial device name, or the node to be with."""
+    """Parse the demand of a rule: a partial device name, or the node to be with."""
     if device.startswith("@"):
         if len(device) == 1:
             raise InvalidArgumentError(f"'{pattern}={device}' names no node: write @node")

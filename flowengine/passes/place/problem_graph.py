@@ -83,7 +83,7 @@ def problem_of(
 def _estimated(
     calibration: Calibration, estimate: tuple[str, float], offers: Sequence[Offer], times: float
 ) -> list[float]:
-    """What a node costs on each device that nobody has measured: a launch each time at least."""
+    """Estimate the microseconds of an unmeasured node on each device: at least a launch each time."""
     found = calibration.microseconds(*estimate)
     return [max(time, times * offer.launch_microseconds) for time, offer in zip(found, offers, strict=True)]
 

@@ -83,7 +83,7 @@ class Reasons(Mapping[str, str]):
         return self._only_one(index) or sum(demand.matches(offer.name) for offer in self._offers) == 1
 
     def _by_cost(self, index: int) -> str:
-        """What the simulation said of the group."""
+        """Return the simulation's reason for the place of the group."""
         if len(self._offers) == 1:
             return "the only device"
         found, group = self._found, self._group_of[index]

@@ -193,7 +193,7 @@ class FoldingAccount:
             raise ResourceExhaustedError(f"{wanted} bytes are too many to be folded")
 
     def book(self, owner: Any, size: int, holder: str) -> None:
-        """What is made while folding is not kept by its kernel."""
+        """Ignore the booking: a kernel does not keep the values that it makes while folding."""
 
 
 _FOLDING: Final = FoldingAccount()

@@ -49,7 +49,7 @@ def prune(graph: NodeGraph, context: PassContext) -> NodeGraph:
 def _backwards(
     graph: NodeGraph, wanted: set[str], before: Callable[[Node], Iterable[str]]
 ) -> set[str] | None:
-    """What is wanted and all before it, if each node was constructed behind what it takes; else None.
+    """Return the wanted nodes and all before them, if each was constructed after its sources; else None.
 
     One look at each node, in the order in which they lie in memory.
     """

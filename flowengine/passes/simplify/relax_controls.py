@@ -182,7 +182,7 @@ class _RelaxedControls:
         return tuple(needed) if len(needed) <= len(controls) + _EDGES_MORE else controls
 
     def _leaves(self, name: str) -> list[str]:
-        """What a NoOp gathers, NoOps behind it included; the node itself if it is none."""
+        """Return the nodes that a NoOp gathers, also through other NoOps; for any other node, itself."""
         found: dict[str, None] = {}
         stack, seen = [name], {name}
         while stack:

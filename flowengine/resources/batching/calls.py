@@ -179,7 +179,7 @@ class CallBatcher:
         return found
 
     async def call(self, tensors: Sequence[Array], call: FunctionCall) -> tuple[Value, ...]:
-        """What the function makes of these rows (n, ...), computed together with those of others.
+        """Call the function on these rows (n, ...), computed together with those of others.
 
         call   a batch is computed by that of its last request
 

@@ -129,7 +129,7 @@ class _MemoryCacheIterator(DataIterator):
 
 
 def _key(place: int, component: int, width: int) -> bytes:
-    """What TensorFlow calls a component of an element in its file."""
+    """Return TensorFlow's key of an element's component in its cache file."""
     return b"%8d_%*d" % (place, len(str(width)), component)
 
 

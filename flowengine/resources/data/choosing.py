@@ -117,7 +117,7 @@ class ChooseFastestDataset(DatasetValue):
 
 
 class ChooseFastestBranchDataset(DerivedDataset):
-    """What one of several functions makes of a dataset; all give the same elements, so the first does."""
+    """A dataset made by one of several functions; all give the same elements, so the first is used."""
 
     __slots__ = ("call", "ratio")
 

@@ -75,7 +75,7 @@ class Origin:
 
 
 class Iteration:
-    """What the iterators of one run through a dataset have in common.
+    """The state that the iterators of one run through a dataset share.
 
     tasks              of those that work ahead
     shuffles_through   whether a shuffled dataset that is repeated is shuffled by one sequence of numbers, as
@@ -99,7 +99,7 @@ class Iteration:
             self._ends = perf_counter() + _SLICE_SECONDS
 
     def sequences_of(self, function: str) -> ResourceManager:
-        """Where the random nodes of a function keep their places: each run begins them anew."""
+        """Return the resources where a function's random nodes keep their positions, new for each run."""
         found = self._sequences.get(function)
         if found is None:
             found = self._sequences[function] = ResourceManager()
@@ -107,10 +107,10 @@ class Iteration:
 
 
 class LastingState(Protocol):
-    """What goes on from one run through a dataset to the next: numbers to draw, elements that are kept."""
+    """State that lasts from one run through a dataset to the next: random numbers, kept elements."""
 
     def state(self) -> Any:
-        """Where it stands."""
+        """Return the current state."""
 
     def restore(self, state: Any) -> None:
         """Go on there."""
@@ -168,11 +168,11 @@ class DatasetValue:
         raise AssertionError(f"{type(self).__name__} cannot be asked for elements by number")
 
     def lasting(self, iteration: Iteration) -> LastingState | None:
-        """What its runs leave to the next ones; None where each run is as the first."""
+        """Return the state that one run leaves to the next; None if each run is like the first."""
         return None
 
     def all_lasting(self, iteration: Iteration) -> list[LastingState]:
-        """What this dataset has of that, and all that it is made of, always in the same order."""
+        """Return the lasting states of this dataset and of its sources, always in the same order."""
         own = self.lasting(iteration)
         found = [] if own is None else [own]
         for source in self.sources():
@@ -240,7 +240,7 @@ class DataIterator:
                 child.close()
 
     async def state(self) -> State:
-        """Where it stands. No element is under way meanwhile."""
+        """Return the iterator's state. No element is being made meanwhile."""
         state: State = {name: _kept(getattr(self, name)) for name in self.FIELDS}
         for name in self.CHILDREN:
             child = getattr(self, name)
@@ -296,7 +296,7 @@ class LastingIterator(DataIterator, Generic[D]):
 
 
 def _kept(value: Any) -> Any:
-    """What does not change when an iterator goes on, the one that says it or one that begins with it."""
+    """Copy a list or deque, so that later steps of an iterator do not change a saved or restored state."""
     return list(value) if isinstance(value, list | deque) else value
 
 

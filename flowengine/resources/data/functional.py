@@ -36,7 +36,7 @@ class Captured:
         return self.function.run_length
 
     async def outcomes(self, iteration: Iteration, elements: Sequence[Sequence[Value]]) -> list[CallOutcome]:
-        """What calls with these arguments give, in order."""
+        """Call the function with these arguments, and return the outcomes in order."""
         function = self.function
         calls = [(*element, *self.values) for element in elements]
         return await function.outcomes(calls, iteration.sequences_of(function.name))
@@ -78,7 +78,7 @@ def end_of_function(made: DatasetValue, error: OutOfRangeError) -> None:
 
 
 async def mapped_element(made: FunctionDataset, iteration: Iteration, number: int) -> Element:
-    """What a function makes of the element with a number; its OutOfRangeError is the end, as in a run."""
+    """Apply the function to the element with a number; its OutOfRangeError is the end, as in a run."""
     try:
         return await made.call(iteration, await made.source.element_at(iteration, number))
     except OutOfRangeError as error:
@@ -87,7 +87,7 @@ async def mapped_element(made: FunctionDataset, iteration: Iteration, number: in
 
 
 class MapDataset(FunctionDataset):
-    """What a function makes of each element, one after the other."""
+    """A dataset of a function's results for each element, one after the other."""
 
     __slots__ = ()
 
@@ -171,7 +171,7 @@ class FilterDataset(FunctionDataset):
 
 
 def verdict_of(results: Element) -> bool:
-    """What a predicate says; InvalidArgumentError unless it is one bool of rank 0."""
+    """Return the value of a predicate; InvalidArgumentError unless it is one bool of rank 0."""
     if len(results) != 1:
         raise InvalidArgumentError("Filter predicate must return a single value: a scalar bool.")
     verdict = to_array(results[0])
@@ -190,7 +190,7 @@ class _ConditionIterator(_FunctionIterator):
         self._call = made.call
 
     async def verdict(self, element: Element) -> bool:
-        """What the predicate says of an element."""
+        """Return the predicate's value for an element."""
         return verdict_of(await self._call(self.iteration, element))
 
 
@@ -231,7 +231,7 @@ class _TakeWhileIterator(_ConditionIterator):
 
 
 class ScanDataset(DerivedDataset):
-    """What a function makes of a state and an element: the next state, and an element."""
+    """A dataset of a function's results for a state and an element: the next state, and an element."""
 
     __slots__ = ("call", "initial")
 

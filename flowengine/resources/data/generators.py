@@ -20,7 +20,7 @@ _ENDED = object()
 
 
 class YieldedDataset(DatasetValue):
-    """What an iterable gives, which each run makes anew. See `Dataset.from_generator`."""
+    """A dataset of an iterable's elements; each run makes the iterable anew. See `Dataset.from_generator`."""
 
     __slots__ = ("make",)
 

@@ -73,7 +73,7 @@ _ASKED_MAX: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class _AskedElement:
-    """What a node asks for, held so that its identity stays its own.
+    """The types and shapes that a node asks for, kept so that their identities stay unique.
 
     looks   whether the shapes of each element must be looked at
     """
@@ -266,7 +266,7 @@ class IteratorResource:
         self._close()
 
     def missing(self) -> NotFoundError:
-        """What whoever uses it is told once it is removed."""
+        """Return the error for uses of the iterator after its removal."""
         return missing_iterator(self.container, self.name)
 
     def _check_exists(self) -> None:
@@ -274,7 +274,7 @@ class IteratorResource:
             raise self.missing()
 
     async def state(self) -> State:
-        """Where it stands; nothing is being made meanwhile.
+        """Return the iterator's state; no element is being made meanwhile.
 
         FailedPreconditionError before it has a dataset.
         """

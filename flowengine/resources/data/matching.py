@@ -46,7 +46,7 @@ class MatchingFilesDataset(DatasetValue):
 
 
 class _MatchingIterator(DataIterator):
-    """Where it stands says what is still to come of a pattern: the files may be others later."""
+    """An iterator whose state holds the rest of a pattern's files, because they may differ later."""
 
     __slots__ = ("_dataset", "has_any", "pattern", "waiting")
 

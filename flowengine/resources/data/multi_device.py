@@ -168,7 +168,7 @@ class MultiDeviceIterator:
             self._shards = None
 
     def missing(self) -> NotFoundError:
-        """What whoever uses it is told once it is removed."""
+        """Return the error for uses of the iterator after its removal."""
         return missing_iterator(self.container, self.name)
 
     def _check_exists(self) -> None:

@@ -115,7 +115,7 @@ def is_tuned(value: Value) -> bool:
 
 
 class ParallelMapDataset(ParallelDataset):
-    """What a function makes of each element, in their order, several at a time."""
+    """A dataset of a function's results for each element, in their order, several at a time."""
 
     __slots__ = ()
 
@@ -149,16 +149,16 @@ class _ThreadCalls:
         self._make = make
 
     async def __call__(self, iteration: Iteration, element: Sequence[Value]) -> Element:
-        """What is made of an element. Cancelled, it waits for the thread."""
+        """Call the function on an element, on a thread. If cancelled, it waits for the thread."""
         return await trio.to_thread.run_sync(self._make, tuple(element))
 
     async def outcomes(self, iteration: Iteration, elements: Sequence[Sequence[Value]]) -> list[CallOutcome]:
-        """What is made of several."""
+        """Call the function on several elements, and return the outcomes."""
         return await each_by_itself(partial(self.__call__, iteration), elements)
 
 
 class ThreadMapDataset(DerivedDataset):
-    """What a function of Python makes of each element on a thread, in their order, several at a time."""
+    """A dataset of a Python function's results for each element, in order, on several threads at a time."""
 
     __slots__ = ("call", "parallel")
 
@@ -253,7 +253,7 @@ class _ParallelMapIterator(AheadIterator):
             self._settle(each, outcome)
 
     def _settle(self, found: CallOutcome | None, outcome: AwaitedElement) -> None:
-        """What a call gave is known. An OutOfRangeError is the end, as in a run of the function."""
+        """Set an element from its call's outcome. An OutOfRangeError is the end, as in a function's run."""
         size = 0
         if found is None:
             outcome.set(None)

@@ -28,7 +28,7 @@ from flowengine.resources.elements import Element
 
 
 class ParallelInterleaving(FunctionDataset):
-    """What all of them have: the cycle, how much is made ahead, whether any order will do."""
+    """A base of parallel interleaving: the cycle, how much is made ahead, whether any order will do."""
 
     __slots__ = ("ahead", "any_order", "block_length", "buffer", "cycle_length")
 
@@ -155,7 +155,7 @@ class _Staging(AheadIterator):
         return await self.opened(element), element
 
     async def opened(self, element: Element) -> PrefetchIterator:
-        """What goes through the dataset of an element, and has begun to."""
+        """Open the dataset of an element, and start an iterator that reads ahead."""
         source = await opened(self._dataset.call, self.iteration, element)
         ahead = PrefetchIterator(self.iteration, source, self._dataset.buffer)
         ahead.wake()

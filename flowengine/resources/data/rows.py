@@ -34,12 +34,12 @@ class ElementCalls(Protocol):
         """How many calls are best made as one run."""
 
     async def __call__(self, iteration: Iteration, element: Sequence[Value], /) -> Element | None:
-        """What one call gives, None for the end of all; raises its error."""
+        """Return the result of one call, None at the end of all data; raises the call's error."""
 
     async def outcomes(
         self, iteration: Iteration, elements: Sequence[Sequence[Value]], /
     ) -> Sequence[CallOutcome | None]:
-        """What several calls give, in order, made one after the other; None for the end of all."""
+        """Make calls one after the other and return their outcomes in order; None at the end of all data."""
 
 
 class BatchSettings(Protocol):
@@ -51,7 +51,7 @@ class BatchSettings(Protocol):
 
 
 class RowsDataset(DerivedDataset):
-    """What a function of many rows makes of batches.
+    """A dataset of batches that a function of many rows computes.
 
     calls      of a function of one row, and of the same for many
     batched    the dataset that says how the batches are to be: `batch_size`, `drop_remainder`, `types`
@@ -124,7 +124,7 @@ class _RowsCall:
     async def outcomes(
         self, iteration: Iteration, elements: Sequence[Sequence[Value]]
     ) -> list[CallOutcome | None]:
-        """What comes of several batches; None for the remainder if that is to be dropped."""
+        """Return the outcomes of several batches; None for a remainder that is to be dropped."""
         found: list[CallOutcome | None] = []
         for columns in elements:
             outcome = await self._called(iteration, columns)

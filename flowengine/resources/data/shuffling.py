@@ -55,7 +55,7 @@ class SeedGenerator:
 
 
 class ShuffledDataset(DerivedDataset):
-    """What all shuffling datasets have.
+    """A base of all shuffling datasets.
 
     count   epochs that are shuffled into one another; negative: without end
     """

@@ -288,7 +288,7 @@ class _RandomIterator(DataIterator):
 
 
 class GeneratorDataset(DatasetValue):
-    """What one function makes of a state that another began with, until OutOfRangeError.
+    """A dataset that one function makes from a state, which another began, until OutOfRangeError.
 
     A third one is called with the state at the end.
     """

@@ -1,4 +1,4 @@
-"""Where an iterator stands, as one encoded variant: what a checkpoint keeps of it.
+"""The state of an iterator as one encoded variant, which a checkpoint keeps.
 
 The metadata of the variant is JSON, in which a tensor is named by its number among the variant's tensors, and
 bytes are written in base64. A dataset that is under way, such as a window, is written as its graph.
@@ -80,7 +80,7 @@ class _StateWriter:
 
 
 def decode_state(value: Any, dataset_of: Callable[[bytes], DatasetValue]) -> Any:
-    """What `encode_state` was given; InvalidArgumentError for any other variant.
+    """Decode the state given to `encode_state`; InvalidArgumentError for any other variant.
 
     dataset_of   gives the dataset that a graph makes
     """

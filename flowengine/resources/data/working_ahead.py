@@ -60,7 +60,7 @@ class AwaitedElement:
         return self.element
 
     def kept(self) -> list[Any]:
-        """What says all of it; an error by its class and message."""
+        """Return the element and its error, for a saved state; an error is its class and message."""
         error = None if self.error is None else [type(self.error).__name__, self.error.message]
         return [self.element, error]
 

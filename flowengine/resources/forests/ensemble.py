@@ -131,7 +131,7 @@ class BoostedEnsemble:
     def predict_further(
         self, tree_ids: Array, node_ids: Array, features: Features, logits: int
     ) -> tuple[Array, Array, Array]:
-        """What predictions changed by since an example was at a node of a tree, and where it is now.
+        """Compute the changes of predictions since examples were at tree nodes, and their current nodes.
 
         tree_ids, node_ids    (examples,) int32; a node of -1 stands for none, before the root of the tree
         returns               (examples, logits) float32, tree ids and node ids (examples,) int32
@@ -301,8 +301,9 @@ def _bytes_of(ensemble: TreeEnsemble) -> int:
 
 
 def _since(paths: TreeArrays, moved: Sequence[PrunedNode], nodes: Array, logits: int) -> tuple[Array, Array]:
-    """Where nodes that examples were at are now, and by what their cached predictions are off: the nodes, and
-    (nodes, logits) float32.
+    """Find the current nodes of examples from earlier nodes, and correct their cached predictions.
+
+    The results are the nodes, and the corrections as (nodes, logits) float32.
     """
     off = np.zeros((len(nodes), logits), np.float32)
     if moved:

@@ -1,4 +1,4 @@
-"""What trees say, of the messages of TensorFlow's `boosted_trees.proto` that hold them."""
+"""Contents of trees, read from the messages of TensorFlow's `boosted_trees.proto`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def values_of(leaf: Leaf) -> Sequence[float]:
 
 
 def values_at(node: TreeNode) -> Sequence[float]:
-    """What a leaf says, or the leaf that was here before the split; nothing where there was none."""
+    """Return the values of a leaf, or of the leaf before the split; an empty list if there was none."""
     if node.HasField("leaf"):
         return values_of(node.leaf)
     return values_of(node.metadata.original_leaf) if node.metadata.HasField("original_leaf") else []

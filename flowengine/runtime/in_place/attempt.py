@@ -30,7 +30,7 @@ LATER: Final = NotInPlace.LATER
 
 
 class UnfinishedStep(NamedTuple):
-    """What is left of a step after its slice in place: a coroutine function for the run."""
+    """The rest of a step after its slice in place: a coroutine function for the run."""
 
     run: Callable[[], Awaitable[Any]]
 

@@ -1,1 +1,1 @@
-"""What steps will run, made once a request: items with bound kernels, and what is learned of their times."""
+"""Plans for steps, made once a request: items with bound kernels, and their learned times."""

@@ -72,7 +72,10 @@ class StepAdmission:
         return waited
 
     def _withdraw(self, waiter: trio.Event) -> None:
-        """Who waited does so no more. Its turn may have come while it was woken for something else."""
+        """Remove a step that no longer waits.
+
+        Its turn may have come while it was woken for something else.
+        """
         if waiter.is_set():
             self.leave()
         else:

@@ -1,4 +1,4 @@
-"""What a node of a plan is to the executor: its kind, its kernel, and how that is called."""
+"""The binding of a plan's nodes for the executor: kind, kernel, and the way to call the kernel."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from flowengine.runtime.planning.timings import ItemTimes
 
 
 class Functions(Protocol):
-    """What makes function calls; see `runtime.functions`, which makes plans in its turn."""
+    """A maker of function calls; see `runtime.planning.functions`, which makes plans in its turn."""
 
     caller: FunctionCaller | None
 

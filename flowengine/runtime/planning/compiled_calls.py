@@ -177,7 +177,7 @@ class CallRun(MemberCalls):
         self._sleeper.wake()
 
     def result(self) -> list[CallOutcome]:
-        """What all calls gave; CancelledError where the session was closed meanwhile."""
+        """Return the outcomes of all calls; CancelledError if the session was closed meanwhile."""
         if len(self.outcomes) < len(self._calls):
             raise CancelledError(SESSION_CLOSED)
         return self.outcomes
@@ -192,7 +192,7 @@ async def outcomes_of(
     *,
     is_beside_others: bool,
 ) -> list[CallOutcome]:
-    """What calls give, in order: on a thread if that is worth the way, else here, in a turn.
+    """Run calls and return their outcomes, in order: on a thread if that pays, else here, in a turn.
 
     sequences          where random nodes keep their places, if it is not with the resources
     is_beside_others   whether there is other work meanwhile, so that less is worth the way

@@ -1,4 +1,4 @@
-"""What a step would run, as text."""
+"""Descriptions of planned steps, as text."""
 
 from __future__ import annotations
 

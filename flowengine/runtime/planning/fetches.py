@@ -1,4 +1,4 @@
-"""What `Session.run` is asked for: the names, tensors and operations of fetches, feeds and targets.
+"""Requests to `Session.run`: the names, tensors and operations of fetches, feeds and targets.
 
 The structure of fetches is taken apart, and its places are filled with values:
 

@@ -59,7 +59,7 @@ class StepCaller:
         return _Called(self._runner, self._table, function)
 
     def of_library(self, library: object) -> FunctionCaller:
-        """What calls the functions of another library."""
+        """Return a caller for the functions of another library."""
         table = self._table.of_library(library)
         table.caller = StepCaller(self._runner, table, self.owner)
         return table.caller
@@ -92,7 +92,10 @@ class WholeCalls:
     async def outcomes(
         self, step: Step, calls: Sequence[Sequence[Value]], sequences: ResourceManager | None
     ) -> list[CallOutcome]:
-        """What calls give, in order; those that cannot be made as a whole by `step`, one after the other."""
+        """Run calls and return their outcomes, in order.
+
+        Calls that cannot be made as a whole run by `step`, one after the other.
+        """
         whole = self._whole
         if whole is None:
             return await each_by_itself(step, calls)
@@ -103,7 +106,7 @@ class WholeCalls:
     async def call(
         self, step: Step, arguments: Sequence[Value], sequences: ResourceManager | None
     ) -> Sequence[Value]:
-        """What one call gives; raises its error."""
+        """Run one call and return its results; raises its error."""
         if self._whole is None:
             return await step(arguments)
         (outcome,) = await self.outcomes(step, (arguments,), sequences)
@@ -193,7 +196,7 @@ class _Called:
         return partial(self._step, sequences)
 
     def _taken(self, arguments: Sequence[Value]) -> list[Any]:
-        """What the plan is fed."""
+        """Return the values to feed to the plan."""
         assert self._plans is not None, "it was called before"
         count = len(self._plans.interpreted.feeds)
         if len(arguments) != count:

@@ -100,7 +100,7 @@ class FunctionTable:
         return at_once(self.planning(function)) if plans is None else plans
 
     def types_of(self, function: FuncAttr) -> FunctionTypes | None:
-        """What a function takes and gives that has been planned; see `signatures.types_of`."""
+        """Return the types of a planned function's arguments and results; see `signatures.types_of`."""
         return self._types[(*function_key(function), None)]
 
     def rows_of(self, function: FuncAttr, count: int) -> FunctionBody | None:
@@ -153,7 +153,7 @@ class FunctionTable:
             return
 
     def bind(self, node: Node, kernels: KernelRegistry) -> Call:
-        """What makes the call that a node stands for, in a plan of these kernels."""
+        """Return the call that a node stands for, in a plan of these kernels."""
         attrs, table = node.attrs, self
         inside = kernels.inside(node)
         if inside is not kernels:

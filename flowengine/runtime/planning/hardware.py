@@ -208,7 +208,7 @@ class _DeviceCalls:
         return [*values[:first], *moved]
 
     def compute(self, arguments: list[Any], keywords: dict[str, Any]) -> tuple[Any, list[Check]]:
-        """What the kernel gives, and the checks that it has made. On any thread."""
+        """Run the kernel and return its result with the checks that it made. On any thread."""
         with self._computing(), gathered() as checks:
             result = self.function(*arguments, **keywords)
         if self._debugs:

@@ -16,7 +16,7 @@ from flowengine.runtime.planning.timings import ItemTimes
 
 
 class Kind:
-    """What the executor does with an item. Plain integers: an enumeration compares three times slower."""
+    """The kinds of items for the executor. Plain integers: an enumeration compares three times slower."""
 
     #: A synchronous kernel of one or two plain tensor inputs and one output.
     UNARY: Final = 0
@@ -201,7 +201,7 @@ def _unbound(*_: Any) -> Any:
 
 
 class StaticFrame:
-    """What is known of a frame before any execution of it.
+    """The facts of a frame that are known before any execution of it.
 
     pending    template: inputs awaited by each item, by local index
     entries    template: values of the inputs that are known beforehand

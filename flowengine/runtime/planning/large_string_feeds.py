@@ -39,7 +39,7 @@ def are_long(specs: Sequence[FeedSpec], values: Sequence[Any]) -> bool:
 
 
 async def converted(specs: Sequence[FeedSpec], values: Sequence[Any]) -> list[Value]:
-    """What `FeedSpec.convert` makes of each value, long ones in pieces between which others run.
+    """Convert each value by its `FeedSpec.convert`, long ones in pieces between which other tasks run.
 
     Raises as `convert` does, and InvalidArgumentError for a list that changes its length meanwhile.
     Cancelled, it leaves nothing behind.

@@ -39,7 +39,7 @@ Measure = Callable[[KernelRegistry, str], KernelRegistry]
 
 
 class StepCosts:
-    """What the nodes of one step took: {(node, device): [microseconds, calls, bytes of the outputs]}.
+    """The costs of one step's nodes: {(node, device): [microseconds, calls, bytes of the outputs]}.
 
     launches   what devices have done that are given their work and do it later: there the calls tell nothing
     """

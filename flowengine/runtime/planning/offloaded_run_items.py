@@ -26,7 +26,7 @@ _WORTH_MICROSECONDS: Final = 1000.0
 
 
 class StretchItems:
-    """What is known of a plan's items.
+    """The items of a plan, by the way in which a stretch may run them.
 
     free        those that any thread may run that has the executor and their variables
     variables   {item: (input, what it does with the variable there)} of those that have variables among

@@ -1,4 +1,4 @@
-"""Where the nodes of a session's steps run."""
+"""The placement of the nodes of a session's steps."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _request(context: PassContext) -> tuple[object, ...]:
 
 
 def offers_of(devices: DeviceSet) -> list[Offer]:
-    """What placement may know of a session's devices."""
+    """Return the offers that describe a session's devices to placement."""
     return [_offer(device) for device in devices]
 
 

@@ -103,7 +103,7 @@ class Plan:
 
     @property
     def stretch_items(self) -> StretchItems:
-        """What a stretch may run; found when it is first asked for."""
+        """The items that a stretch may run, found on first use."""
         if self._stretch_items is None:
             self._stretch_items = StretchItems(self.items, self.root)
         return self._stretch_items

@@ -175,7 +175,7 @@ class _Planner:
         )
 
     def _resolve(self, port: OutputPort) -> OutputPort:
-        """Where a value really comes from: through Identities that wait for nothing else."""
+        """Return the port that a value comes from, through Identities that wait for nothing else."""
         while (source := self.handed_on.get(port.node)) is not None and port not in self.feeds:
             port = source
         return port
@@ -309,7 +309,7 @@ class _Planner:
                 self._outputs(self.merges, port).append((item, slot, from_enter))
 
     def _edges(self, port: OutputPort) -> list[Edge]:
-        """Where the plain edges out of a port are collected; `_seal` makes tuples of them."""
+        """Return the list that collects the plain edges out of a port; `_seal` makes tuples of them."""
         item = self.items[port.node]
         if not item.edges:
             item.edges = [[] for _ in range(item.num_outputs)]

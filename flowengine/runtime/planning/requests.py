@@ -51,7 +51,7 @@ class Request:
 
     @property
     def plan_key(self) -> PlanKey:
-        """What its plan is filed under: all requests for the same tensors, however named, have one plan."""
+        """The key of its plan: all requests for the same tensors, however named, share one plan."""
         return self.ports, self.wanted.ports, self.wanted.targets
 
 
@@ -83,7 +83,7 @@ class Requests:
         )
 
     def context(self, request: Request | None, settings: Settings, kernels: KernelRegistry) -> PassContext:
-        """What passes may ask about a request; without one, about none in particular."""
+        """Return the context of a request for passes; without a request, one of none in particular."""
         feeds = () if request is None else request.ports
         return PassContext(
             feeds=feeds,
@@ -142,7 +142,7 @@ class Requests:
 
 
 def request_key(leaves: tuple[Any, ...], feed_dict: Iterable[Any], targets: Iterable[Any]) -> Any:
-    """What a request is filed under, of the leaves of its fetches; None where something cannot be a key."""
+    """Return the key of a request, by the leaves of its fetches; None if a part of it is not hashable."""
     key = (leaves, tuple(feed_dict), tuple(targets))
     try:
         hash(key)

@@ -211,14 +211,17 @@ class SessionPlans:
     async def feed_in_turns(
         self, specs: Sequence[FeedSpec], values: Sequence[Any], timeout_seconds: float | None, waited: float
     ) -> tuple[list[Value], float]:
-        """What a step is fed, of which some is long, and how much of its timeout has gone by then."""
+        """Convert the feeds of a step, of which some are long; return them and the seconds gone.
+
+        The seconds count towards the step's timeout.
+        """
         converting = partial(converted, specs, values)
         return await self._within(converting, timeout_seconds, waited)
 
     async def _within(
         self, function: Callable[[], Awaitable[T]], timeout_seconds: float | None, waited: float
     ) -> tuple[T, float]:
-        """What a step does before it begins to run, and how many seconds of its timeout have gone by then."""
+        """Run a function before a step begins; return its result and the seconds of the timeout gone."""
         before = trio.current_time() - waited
         if timeout_seconds is None:
             made = await function()
@@ -269,7 +272,7 @@ class SessionPlans:
         return self._offered.devices[lost.name] is not lost
 
     def _notice_growth(self) -> None:
-        """Where the graph has grown, or a device is lost, plans made so far are of no use."""
+        """Discard the plans made so far if the graph has grown, or a device is lost."""
         self.renew_devices()
         if self.version != self._graph.version:
             self._forget()

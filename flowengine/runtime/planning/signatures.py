@@ -22,7 +22,7 @@ ALWAYS_INLINE: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a kernel and the types of its inputs decide: see `Item`."""
+    """The properties that a kernel and the types of its inputs decide: see `Item`."""
 
     groups: tuple[int | None, ...] | None
     mutates: bool

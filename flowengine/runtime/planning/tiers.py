@@ -103,7 +103,7 @@ class TieredPlan:
         return compiled
 
     def settled_form(self, feeds: Sequence[Any] | None = None) -> Plan | None:
-        """What `choose` gives, where nothing is to be learned from a step first; else None.
+        """Return the form that `choose` gives, unless a step must be measured first; then None.
 
         feeds   None to ask before their sizes are known
         """

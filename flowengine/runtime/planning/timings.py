@@ -1,4 +1,4 @@
-"""What a request's plans have learned of times: one object, which can be reset, written and replayed.
+"""The learned times of a request's plans: one object, which can be reset, written and replayed.
 
 How a hot plan is cut, what runs on a thread and when a plan is compiled depend on what steps took. All of
 that is here and nowhere else: two plans of one request that replay the same record take the same form,
@@ -35,7 +35,7 @@ NEVER_RAN: Final = float("inf")
 
 
 class ItemTimes:
-    """What was learned of one item.
+    """The learned times of one item.
 
     inline_bytes     inputs up to this many bytes are computed inline; of larger ones the cost is estimated
     pace             what its kernel was measured to take, to what was estimated
@@ -137,7 +137,7 @@ _SKIPPED_MAX: Final = 255
 
 
 class PlanTimes:
-    """What was learned of one form of a plan.
+    """The learned times of one form of a plan.
 
     items            {name: what was learned of an item}, of all that may take time
     slow_regions     how often a region without a loop took longer than a slice: it should have been smaller
@@ -228,7 +228,7 @@ class InPlaceTimes:
 
 
 class Learned:
-    """What was learned of a request.
+    """The learned times of a request.
 
     runs, seconds   of interpreted steps since the plan was last begun with, and what they took
     fed_bytes       the most that one of them was given

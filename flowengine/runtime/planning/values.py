@@ -24,7 +24,7 @@ _COLUMNS: Final = 256
 
 
 class FeedSpec:
-    """What may be fed to one tensor: name, dtype, and the shape that a placeholder declares."""
+    """A description of feeds for one tensor: name, dtype, and the shape that a placeholder declares."""
 
     __slots__ = ("_declared", "_numpy", "dtype", "name", "shape")
 
@@ -98,7 +98,7 @@ class FeedSpec:
         return result
 
     def _array(self, make: Callable[[Any], Any], value: Any) -> Any:
-        """What NumPy makes of a value: any code of the caller's may run, and fail, in its `__array__`."""
+        """Convert a value with NumPy: the caller's code may run, and fail, in its `__array__`."""
         if isinstance(value, np.ma.MaskedArray):
             raise self._unfit(value, "some of it is masked: give `.filled(...)`")
         try:

@@ -36,7 +36,7 @@ class Handles:
     def start(
         self, root: StaticFrame, sources: list[Item], resources: ResourceManager
     ) -> tuple[StaticFrame, list[Item]]:
-        """What a step starts from: the templates, and the items that are ready at once."""
+        """Return the start of a step: the templates, and the items that are ready at once."""
         if self._resources is resources and self._generation == resources.generation:
             assert self._root is not None
             return self._root, self._sources

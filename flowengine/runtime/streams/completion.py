@@ -60,7 +60,7 @@ async def wait_reached(device: StreamDevice, events: Sequence[StreamEvent], *, u
 
 
 async def called_beside(device: Device, function: Callable[[], Any]) -> Any:
-    """What a function gives that stands still for a device, called on a thread of its own.
+    """Call a function that blocks on a device, on a thread of its own, and return its result.
 
     Cancelled: the function goes on, and nobody takes what it gives.
     """

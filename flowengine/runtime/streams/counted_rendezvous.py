@@ -1,4 +1,4 @@
-"""What a step sends and copies, counted where somebody asks for its metadata."""
+"""A rendezvous that counts a step's sends and copies, for steps whose metadata is requested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told when an error has ended a device, and what its successor begins without.
+"""The error for the loss of a device, and the variables that its successor begins without.
 
 A device that is lost refuses every call. The step that comes to know of it ends with UnavailableError, and so
 does each other step that has a part there; nobody waits for what was launched. Whoever may, puts a successor

@@ -1,4 +1,4 @@
-"""What devices with memory of their own hold between steps: variables, above all."""
+"""Resources that devices with memory of their own hold between steps: variables, above all."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DeviceResources:
         return self._managers
 
     def of(self, device: Device) -> ResourceManager:
-        """What a device holds."""
+        """Return the resources that a device holds."""
         held = self._managers.get(device.name)
         if held is None or self._holders[device.name] is not device:
             if held is not None:

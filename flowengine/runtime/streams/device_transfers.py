@@ -1,4 +1,4 @@
-"""What one partition of a step has going on with a device that has memory of its own.
+"""The transfers and checks of one partition of a step on a device that has memory of its own.
 
 Values go in and out by copies that are launched and awaited, never blocked on. What kernels say of values
 that no shape tells (an index out of range, a divisor of zero) is a word in the device's memory: it is copied
@@ -41,7 +41,7 @@ _MANY: Final = 32
 
 
 class _IncomingReading(NamedTuple):
-    """What a kernel has to say, on its way to the host."""
+    """The reading of a kernel's check, on its way to the host."""
 
     node: Node
     check: Check
@@ -99,7 +99,7 @@ class DeviceCrossing:
         return list(values)
 
     async def looked(self, function: Callable[[], Any]) -> Any:
-        """What a function gives that looks at values of the device.
+        """Call a function that looks at values of the device, and return its result.
 
         Without worker threads the event loop stands still for it. Cancelled: the function goes on.
         """

@@ -1,4 +1,4 @@
-"""Who holds most of a device's memory, found out only when that is short.
+"""The largest holders of a device's memory, found only when memory is short.
 
 Nothing is counted while a step runs. The values that wait for their consumers, and those of variables, are
 looked through when an allocation has failed: each array that owns memory once, in the name of the node that

@@ -28,7 +28,7 @@ SCENARIOS = ("synchronous", "asynchronous")
 def _player(
     arguments: argparse.Namespace, scenario: str
 ) -> tuple[Callable[[int], ScenarioOutcome], list[str]]:
-    """What plays a seed of a scenario, and what makes its faults known."""
+    """Return the function that plays a seed of a scenario, and the texts of its faults."""
     ps, workers, steps, faults = arguments.ps, arguments.workers, arguments.steps, arguments.faults
     if scenario == "synchronous":
         model = SynchronousTraining(Training(ps, workers), steps, arguments.save_every, faults)

@@ -31,7 +31,7 @@ _OPERATOR: Final = "operator"
 
 @dataclass(frozen=True, slots=True)
 class AsynchronousTraining:
-    """What is trained.
+    """A training run of independent workers.
 
     ps, workers    tasks of either job
     attempts       updates of each worker

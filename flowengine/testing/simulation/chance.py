@@ -37,7 +37,7 @@ def generator(seed: object, *names: object) -> random.Random:
 
 
 class _Secrets:
-    """What the engine uses of `secrets`, from a generator."""
+    """The part of `secrets` that the engine uses, from a generator."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance

@@ -1,4 +1,4 @@
-"""What may go wrong, when: faults of hosts and links, made by seed or by hand, one after another.
+"""Faults of hosts and links at given moments, made by seed or by hand, one after another.
 
 The moment of a fault is told in pieces that the network has brought since the fault before it. Simulated time
 would not do: training moves in milliseconds and recovery waits for seconds, so moments drawn from time would
@@ -21,7 +21,7 @@ from flowengine.testing.simulation.world import World
 
 
 class FaultKind(Enum):
-    """What happens to a host, or between two.
+    """A kind of fault of a host, or of the link between two.
 
     KILL        the host's process is killed; its machine closes the connections
     LOSE        the machine is gone without a word

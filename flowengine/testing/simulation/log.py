@@ -1,4 +1,4 @@
-"""What happened in a simulation: (time, who, what), in an order that the seed alone decides.
+"""A log of a simulation: (time, who, what), in an order that the seed alone decides.
 
 Two runs of one seed give the same text, byte for byte, in whatever process. Nothing that differs between
 processes may therefore be said in it: no addresses of objects, no folders, no times of the machine.

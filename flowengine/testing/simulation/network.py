@@ -34,7 +34,7 @@ Direction = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class LinkModel:
-    """What a network costs. Seconds, and bytes in a second; 0 bytes in a second for no bound.
+    """The costs of a network. Seconds, and bytes in a second; 0 bytes in a second for no bound.
 
     latency_seconds       one way, for the first bit
     jitter_seconds        up to so much more, drawn anew for each piece
@@ -61,7 +61,7 @@ class LinkModel:
 
 
 class WireWrite(NamedTuple):
-    """What was written at once: its place on its wire, the bytes, and what happens where they arrive."""
+    """A single write: its place on its wire, the bytes, and the effect of their arrival."""
 
     number: int
     data: bytes
@@ -89,7 +89,7 @@ class SimulatedWire:
 
 
 class NetworkInterface:
-    """What a host's pieces pass one after another, and until when each is busy."""
+    """The stages that a host's pieces pass one after another, and until when each is busy."""
 
     __slots__ = ("processor_until", "receiving_until", "sending_until")
 

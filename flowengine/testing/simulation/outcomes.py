@@ -15,7 +15,7 @@ LINKS: Final = LinkModel(stray_seconds=0.02, stray_share=0.02)
 
 
 class Failure(AssertionError):
-    """What a simulation found to be wrong, with the log of what led to it."""
+    """A failure found by a simulation, with the log of the events that led to it."""
 
     log: EventLog | None = None
 

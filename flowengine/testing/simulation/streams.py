@@ -217,7 +217,7 @@ class SimulatedStream:
 
 
 class SimulatedListener:
-    """Where streams arrive at a host."""
+    """A listener for streams that arrive at a host."""
 
     def __init__(self, owner: HostView, address: str) -> None:
         self._owner = owner

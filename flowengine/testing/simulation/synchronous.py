@@ -31,7 +31,7 @@ _RESTARTS_MAX: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class SynchronousTraining:
-    """What is trained, and for how long.
+    """A synchronous training run, and its length.
 
     training      the graph
     steps         steps to train

@@ -38,7 +38,7 @@ class Training:
         return {"ps": self.ps, "worker": self.workers}
 
     def start(self, ps: int) -> Any:
-        """What a PS task's parameters are at first."""
+        """Return a PS task's initial parameters."""
         return np.arange(1, _SIZE + 1, dtype=np.float64) - 2 * ps
 
     def graph(self) -> fe.Graph:

@@ -258,7 +258,7 @@ def _alarmed() -> Iterator[_Alarm]:
 
 
 def _single(error: Exception) -> Exception:
-    """What a group of one holds, however deep."""
+    """Return the exception in a group of one, however deep."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error

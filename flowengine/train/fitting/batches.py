@@ -17,7 +17,7 @@ from flowengine.data.elements import Elements
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a step feeds, {placeholder or its name: value}, and how many rows these are."""
+    """The feeds of a step, {placeholder or its name: value}, and their number of rows."""
 
     feed: dict[Any, Any]
     rows: int
@@ -38,7 +38,7 @@ class BatchOptions:
 
 
 class BatchSource(ABC):
-    """What gives the batches of each epoch.
+    """A source of the batches of each epoch.
 
     keys   what the batches feed, as the caller names it
     what   what the source is called in messages, such as "data"

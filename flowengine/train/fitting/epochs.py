@@ -188,7 +188,7 @@ class Epochs(Hook):
         return await measures.end(session)
 
     def _numbers(self) -> dict[str, float]:
-        """What progress shows: means of the epoch so far, beside the other numbers of the last one."""
+        """Return the numbers that progress shows: means of the epoch so far, and the last other numbers."""
         last = {name: values[-1] for name, values in self.history.numbers.items()}
         # At an epoch's end the measures are those of its validation.
         return (

@@ -1,4 +1,4 @@
-"""What is kept of epochs: which number says that one is the best, and where its checkpoint lies."""
+"""Kept epochs: the number that decides which one is the best, and the place of its checkpoint."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STEM: Final = "model.ckpt"
 
 @dataclass(frozen=True, slots=True)
 class KeepOptions:
-    """What `fit` is told of the best epoch; see there."""
+    """The options of `fit` about the best epoch; see there."""
 
     monitor: str | None
     best: Literal["lowest", "highest"] | None

@@ -1,4 +1,4 @@
-"""What an epoch measures: means of what its steps fetch, and metrics that begin anew with each epoch."""
+"""Measures of an epoch: means of its steps' fetches, and metrics that begin anew with each epoch."""
 
 from __future__ import annotations
 

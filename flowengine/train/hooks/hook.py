@@ -23,7 +23,7 @@ _log: Final = logging.getLogger("flowengine.train")
 
 
 class Hook:
-    """What a loop asks its hooks to do; here nothing.
+    """A base of hooks: the calls that a loop makes; here they do nothing.
 
     A subclass that sets values in `LoopState.metrics` lists their names in `metric_names`. Other hooks then
     find a misspelt name before the first step.
@@ -33,7 +33,7 @@ class Hook:
     metric_names: Collection[str] | None = ()
 
     def around(self, state: LoopState) -> AbstractAsyncContextManager[Any]:
-        """What surrounds all of the loop: entered before variables are initialized, left however it ends."""
+        """Return a context around the whole loop: entered before initialization, left however it ends."""
         return nullcontext()
 
     async def begin(self, state: LoopState) -> None:

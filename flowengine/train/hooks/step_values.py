@@ -48,7 +48,7 @@ class FetchedValue:
 
 
 class FetchedValues:
-    """What each step of a loop fetches, by name."""
+    """The values that each step of a loop fetches, by name."""
 
     def __init__(self, graph: NodeGraph, fetches: Any) -> None:
         """Read the structure. Raises what `Session.run` raises for fetches that the graph does not have."""

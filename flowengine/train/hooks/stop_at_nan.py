@@ -110,7 +110,7 @@ def _told(state: LoopState, path: str) -> str:
 
 
 def _fault(value: Any, finite: Any) -> str:
-    """What is not finite: the number itself, or how many elements and the place of the first."""
+    """Describe what is not finite: the number, or how many elements and the place of the first."""
     if not value.shape:
         return f"is {value}"
     first = np.argwhere(~finite)[0].tolist()

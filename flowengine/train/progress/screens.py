@@ -1,4 +1,4 @@
-"""Where progress is shown: lines in a log, one line in a notebook, or nowhere.
+"""Screens that show progress: lines in a log, one line in a notebook, or nothing.
 
 A terminal has `terminal.TerminalScreen`. All of them write to standard error, so that what a program writes
 to standard output stays as it is, and none of them raises because a person cannot be reached.
@@ -19,7 +19,7 @@ LOCK: Final = RLock()
 
 
 class Screen(Protocol):
-    """Where the progress of several loops is shown; each loop is known by an object of its own."""
+    """A screen for the progress of several loops; each loop is known by an object of its own."""
 
     def wait(self, seconds: float) -> float:
         """Return how long nothing is to be shown, `seconds` after a loop has begun."""

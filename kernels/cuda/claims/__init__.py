@@ -1,4 +1,4 @@
-"""What CUDA takes over beside single nodes: epilogues of convolutions, elementwise chains, and updates."""
+"""The claims of CUDA on several nodes: epilogues of convolutions, elementwise chains, and updates."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class CardEpilogue:
         return x.ndim == filters.ndim == 4 and x.shape[1 if self._is_first else -1] == filters.shape[-2]
 
     def _behind(self, y: Array, bias: Array) -> Any:
-        """What the nodes behind the convolution have to say."""
+        """Run the nodes behind the convolution, and raise an error as that of its node."""
         made = y
         for node, function in zip(self._nodes[1:], self._functions, strict=True):
             try:
@@ -167,7 +167,7 @@ def _only_taker(
 def _functions(
     nodes: Sequence[Node], device: CudaDevice, context: ClaimContext
 ) -> list[Callable[..., Any]] | None:
-    """What computes nodes over CuPy's arrays; None where one is computed elsewhere."""
+    """Return the functions that compute nodes over CuPy's arrays; None if one is computed elsewhere."""
     functions = []
     for node in nodes:
         kernel = context.kernels.unbound(node)

@@ -46,7 +46,7 @@ class _DeviceConvolutions:
 
 
 def convolutions_of(launcher: SessionLauncher) -> CardConvolutions:
-    """What computes convolutions on a launcher's device; call it within the device's `computing()`."""
+    """Return the convolutions of a launcher's device; call it within the device's `computing()`."""
     kept = launcher.device.kept
     found = kept.get(_KEPT)
     if found is None:
@@ -56,7 +56,7 @@ def convolutions_of(launcher: SessionLauncher) -> CardConvolutions:
 
 
 def left_out(device: Device) -> tuple[str, ...]:
-    """What cuDNN has had no engine for so far, each with the reason.
+    """List the calls that cuDNN has had no engine for so far, each with the reason.
 
     Those calls are CuPy's; what follows a convolution and is left out is a launch of its own.
     """

@@ -36,7 +36,7 @@ _INTEGERS: Final = (*_SIGNED, uint32, uint64)
 
 
 def _floats(launcher: SessionLauncher, distribution: str) -> Callable[..., Array]:
-    """What is called as the distribution's function of `philox`."""
+    """Return a function to be called as the distribution's function of `philox`."""
 
     def draw(xp: Any, key: int, start: int, count: int, dtype: DType) -> Array:
         return random_numbers.draw(launcher, distribution, key, start, count, dtype)
@@ -45,7 +45,7 @@ def _floats(launcher: SessionLauncher, distribution: str) -> Callable[..., Array
 
 
 def _integers(launcher: SessionLauncher) -> Callable[..., Array]:
-    """What is called as `philox.uniform_integers`, and as `philox.full_integers`."""
+    """Return a function to be called as `philox.uniform_integers`, and as `philox.full_integers`."""
 
     def draw(xp: Any, key: int, start: int, count: int, *limits_and_type: Any) -> Array:
         *limits, dtype = limits_and_type

@@ -1,4 +1,4 @@
-"""What NumPy takes over beside single nodes: chains in cache-sized pieces, and many small updates at once."""
+"""The claims of NumPy on several nodes: chains in cache-sized pieces, and many small updates at once."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def _maybe_written(node: Node) -> Iterator[OutputPort]:
 
 
 class ChainGroups:
-    """What may be fused in a graph, and the nodes that stand for it."""
+    """The chains of a graph that may be fused, and the nodes that stand for them."""
 
     def __init__(self, graph: NodeGraph, context: ClaimContext) -> None:
         self.graph = graph

@@ -1,4 +1,4 @@
-"""Where distinct values appear first, and which of them each element is: by a dict, a table or a sort."""
+"""First appearances of distinct values, and each element's number: by a dict, a table or a sort."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def _extents(low: Sequence[int], high: Sequence[int]) -> tuple[list[int], int]:
 
 
 def order_of(keys: Array) -> Array | None:
-    """What puts keys into order, equal ones as they come; None where they are in order."""
+    """Return the order that sorts keys, equal ones as they come; None if they are in order."""
     size = len(keys)
     if size < 2 or bool((keys[1:] >= keys[:-1]).all()):
         return None
@@ -86,7 +86,7 @@ def distinct(*vectors: Array) -> Array:
 
 
 def run_starts(keys: Array) -> Array:
-    """Where each run of equal neighbours begins; empty for no keys."""
+    """Return the start of each run of equal neighbours; empty for no keys."""
     if not len(keys):
         return np.zeros(0, np.int64)
     return np.concatenate([np.zeros(1, np.int64), np.flatnonzero(keys[1:] != keys[:-1]) + 1])

@@ -257,7 +257,7 @@ def _terms(edges: Array, ratio: float) -> Array:
 
 @functools.lru_cache(maxsize=64)
 def _coefficients(ratio: float) -> tuple[Array, Array]:
-    """What squares of sum and distance are multiplied by, and their products with another box's."""
+    """Return the factors of the squares of sum and distance, and of their products with another box's."""
     least = ratio - _ROUNDED
     # Where no overlap is needed, everything is close.
     reach = (1 - least) ** 2 * max(1.0, 2 / (1 + least) ** 2) if ratio > 0 else np.inf

@@ -1,4 +1,4 @@
-"""What oneDNN takes over beside single nodes, and the order that suits it."""
+"""The claims of oneDNN on several nodes, and the node order that suits it."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def pools_first(graph: NodeGraph) -> NodeGraph:
             takers.setdefault(source, []).append(name)
 
     def late(node: Node, source: str) -> list[str]:
-        """What a node waits for and stands behind the source."""
+        """Return the sources of a node that stand behind `source`."""
         return [each for each in forward_sources(node, nodes) if place[each] > place[source]]
 
     behind: dict[str, list[str]] = {}

@@ -31,7 +31,7 @@ DIRECT_SHARE: Final = 1.0
 
 @dataclass(frozen=True)
 class ConvolutionCase:
-    """What is to be computed.
+    """A convolution to compute.
 
     x, w       shapes of the input and the filters
     forms      of what is done to the result: see `after`
@@ -77,17 +77,17 @@ class Candidate(Generic[Made]):
 
 
 def tiled_cost(case: ConvolutionCase) -> float | None:
-    """What it costs to compute rows in tiles: see `winograd`."""
+    """Return the cost of computing rows in tiles: see `winograd`."""
     return None if case.tiling is None else case.tiling[1]
 
 
 def direct_cost(case: ConvolutionCase) -> float:
-    """What the library's own convolution costs."""
+    """Return the cost of the library's own convolution."""
     return DIRECT_SHARE
 
 
 def cheapest(candidates: Sequence[Candidate[Made]], case: ConvolutionCase) -> Made:
-    """What computes a case, built by the cheapest candidate that can; of equal ones the first.
+    """Build a case by the cheapest candidate that can compute it; of equal ones the first.
 
     Raises LibraryError where NumPy is to compute it.
     """

@@ -165,7 +165,7 @@ def reordering(attributes: Handle) -> Filling:
 
 
 def shared(library: Library, plain: Handle, wanted: Handle, fill: Filling, size: int | None = None) -> Packed:
-    """What keeps filters that lie so in this order, for all primitives that want it.
+    """Return the `Packed` that holds filters of this layout in this order, for all primitives.
 
     A convolution alone, the same with what follows it, and one of another batch mostly agree on the order.
 

@@ -230,7 +230,7 @@ class BlockGradient:
 
 
 def block_gradient(layer: Layer, first: bool, planes: bool, *, alone: bool) -> BlockGradient | None:
-    """What computes the gradient of a layer's input in blocks, where that is quickest and can be done.
+    """Make the gradient of a layer's input in blocks; None unless that is quickest and can be done.
 
     first    whether channels come before rows
     planes   whether the gradient could be gathered in planes

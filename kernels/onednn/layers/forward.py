@@ -47,7 +47,7 @@ from flowengine.kernels.onednn.programs.program import DST, SRC, WEIGHTS, Primit
 
 @dataclass(frozen=True, slots=True)
 class ForwardPrograms:
-    """What computes a convolution by primitives.
+    """The programs that compute a convolution by primitives.
 
     packed           keeps constant filters in the primitive's order; None where they are in it
     program          takes the input, the filters, operands and the result
@@ -61,13 +61,13 @@ class ForwardPrograms:
 
 
 def product_cost(case: ConvolutionCase) -> float | None:
-    """What a convolution costs that is a product of few rows."""
+    """Return the cost of a convolution that is a product of few rows; None if it is not."""
     sizes = product_sizes(case.sliding, case.x, case.w)
     return PRODUCT_SHARE if sizes is not None and is_few_rows(sizes[:3], case.constant) else None
 
 
 def patches_cost(case: ConvolutionCase, of_filters: bool = False) -> float | None:
-    """What a convolution costs as a product of patches."""
+    """Return the cost of a convolution as a product of patches; None if it cannot be one."""
     if not may_be_patches(case.sliding, case.w):
         return None
     return PATCHES_SHARE if suits(case.layer, of_filters) else None

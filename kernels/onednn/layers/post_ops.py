@@ -1,4 +1,4 @@
-"""What follows a convolution or product and is computed with it: biases, normalisation, residuals, Relu.
+"""The work behind a convolution or product, computed with it: biases, normalisation, residuals, Relu.
 
 It is told by *forms*, one for each operand: "add channel", "mul number", "sub whole" and so on, by how far
 the operand reaches, and "relu" and "relu6", whose operand is `ZERO`. A bias is added like any operand: what

@@ -70,7 +70,7 @@ class _Filters:
         return PRODUCTS * self._slot
 
     def made(self, program: PrimitiveProgram) -> int:
-        """Where filters are that the program makes of those at the next address that it is given."""
+        """Have the program make the filters from those at its next outside address; return their memory."""
         given, made = program.outside(self._whole), program.room(self.wanted, self.bytes)
         self._mix(program, given, made)
         return made
@@ -80,7 +80,7 @@ class _Filters:
         return [program.within(made, self.wanted, k * self._slot) for k in range(PRODUCTS)]
 
     def packed(self) -> Packed:
-        """What keeps filters that never change."""
+        """Return the `Packed` that holds filters that never change."""
         return shared(self._library, self._whole, self.wanted, self._mix, self.bytes)
 
     def _mix(self, program: PrimitiveProgram, given: int, made: int) -> None:

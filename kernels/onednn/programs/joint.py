@@ -215,12 +215,12 @@ _ALONE: Final = _measure_alone()
 
 
 def _of_kind(wants: Sequence[tuple[int, Want]], kind: type[Any]) -> list[tuple[int, Any]]:
-    """What is wanted of this kind, once of each argument."""
+    """Return the wants of this kind, one for each argument."""
     return list({number: want for number, want in wants if isinstance(want, kind)}.items())
 
 
 def _calls(piece: Piece, numbers: Sequence[int], idle: Collection[int] = ()) -> list[Call]:
-    """What a piece calls that gives results of these numbers, where nobody takes the idle ones."""
+    """Return a piece's calls for results of these numbers, except for the idle ones that nobody takes."""
     return [*piece.calls, *(call for place, call in piece.asides if numbers[place] not in idle)]
 
 

@@ -1,4 +1,4 @@
-"""What is prepared for shapes is remembered, and forgotten in a process that is a fork."""
+"""A cache of objects prepared for shapes, which a process that is a fork clears."""
 
 from __future__ import annotations
 

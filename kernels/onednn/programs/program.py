@@ -92,7 +92,7 @@ def aligned(size: int) -> tuple[Any, int]:
 
 
 class _Bound:
-    """What NumPy does in a program, with arrays that lie at its addresses."""
+    """A NumPy computation in a program, with arrays that lie at its addresses."""
 
     __slots__ = ("_arrays", "_compute", "_forms", "_where")
 

@@ -60,14 +60,14 @@ def _mixed(x: Any, word: int, mask: int) -> Any:
 
 @lru_cache(maxsize=8)
 def _table(seed: tuple[int, ...], rounds: int) -> list[int]:
-    """Where each number of 16 bits goes: few of them may be inside, and the way there long."""
+    """Compute the position of each 16-bit number; few may be in range, and the way there long."""
     word = _BITS_MIN // 2
     table: list[int] = _permuted(np.arange(1 << _BITS_MIN), _keys(seed, word, rounds), word).tolist()
     return table
 
 
 def shuffled_index(index: int, seed: tuple[int, ...], greatest: int, rounds: int) -> int:
-    """Where an index goes.
+    """Return the shuffled position of an index.
 
     index      from 0 to `greatest`
     seed       three numbers, of which 32 bits each count

@@ -26,7 +26,7 @@ _LOOK_EVERY: Final = 16
 
 
 class _ShuffleState:
-    """What the runs of one iteration through a shuffled dataset have in common.
+    """The state that the runs of one iteration through a shuffled dataset share.
 
     seeds   of the order in which elements are asked for by number; None before the first
     """

@@ -50,7 +50,7 @@ _LARGE: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class SavedRun:
-    """What the metadata of a saved dataset says.
+    """The metadata of a saved dataset.
 
     name       of the run's folder
     types      of the components of an element
@@ -134,7 +134,7 @@ class LoadedDataset(DatasetValue):
         return DeferredIterator(iteration, self.begun)
 
     async def begun(self, iteration: Iteration) -> DataIterator:
-        """What goes through the files that there are now."""
+        """Return an iterator through the files that exist now."""
         shards = await trio.to_thread.run_sync(self.shards, abandon_on_cancel=True)
         if self.call is None:
             whole = SavedShardDataset(self.origin, [name for names in shards.values() for name in names])

@@ -158,7 +158,7 @@ class SavedDataset(DerivedDataset):
         return _SavedIterator(iteration, self)
 
     def writer(self) -> SavedWriter:
-        """What writes a run."""
+        """Return the writer of a run."""
         return SavedWriter(self.origin.files, self.path, self.types, self.compression)
 
     def cardinality(self) -> int:

@@ -24,7 +24,7 @@ def _library() -> Any:
 
 
 class SnappySource:
-    """What a file of such blocks holds, decompressed as far as it is asked for. May block."""
+    """The content of a file of such blocks, decompressed as far as it is read. May block."""
 
     def __init__(self, file: BinaryIO, name: bytes) -> None:
         """FailedPreconditionError where cramjam is not installed."""

@@ -86,7 +86,7 @@ class SnapshotDataset(DerivedDataset):
         return self.source.cardinality()
 
     def mode(self) -> str:
-        """What is to become of the elements. May block."""
+        """Return the mode for the elements: to save, read or pass them. May block."""
         try:
             run = read_run(self.origin, self.path, whole=False)
         except NotFoundError:
@@ -188,7 +188,10 @@ class _SnapshotIterator(DataIterator):
             self.input.close()
 
     async def state(self) -> dict[str, Any]:
-        """Where it stands. Who is put there saves no more: its run would lack what went before."""
+        """Return the iterator's state.
+
+        An iterator restored to it saves no more, because its run would lack earlier elements.
+        """
         if self.input is None or self.mode == OVER:
             return {"mode": self.mode, "input": None}
         if self.mode != SAVES:
