@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from flowengine.cli.function_bodies import CalledFunction, library_of
+from flowengine.core.arrays import to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import OpError
 from flowengine.core.shapes import TensorShape
@@ -47,6 +48,20 @@ def placeholders(graph: Graph, hidden: Collection[str] = ()) -> list[TensorFacts
         for node in graph
         if node.is_placeholder and node.name not in hidden
     ]
+
+
+def defaults(graph: Graph) -> list[str]:
+    """Describe the tensors that may be fed and have a value where they are not, with that value."""
+    found = []
+    for node in graph:
+        if not (node.has(Fed) and node.inputs):
+            continue
+        facts = facts_of_port(graph, OutputPort(node.name, 0))
+        value = graph.constant_value(graph.tensor(str(node.inputs[0])))
+        size = None if value is None else to_array(value).size
+        shown = f" = {to_array(value).tolist()}" if size is not None and size <= _SMALL_CONSTANT else ""
+        found.append(f"{facts.name}  {facts.dtype} {facts.shape}{shown}, if it is not fed")
+    return found
 
 
 def shape_of(graph: Graph, port: OutputPort) -> TensorShape:

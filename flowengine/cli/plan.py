@@ -36,6 +36,7 @@ Nothing runs, so --feed only names a tensor. Without --feed every placeholder is
 @click.option("-y", "--fetch", "fetches", multiple=True, metavar="NAME", help="A tensor that the step gives.")
 @click.option("-t", "--target", "targets", multiple=True, metavar="NODE", help="A node that the step runs.")
 @click.option("--signature", metavar="NAME", help="Plan a call of this signature of an exported graph.")
+@click.option("--function", metavar="NAME", help="Plan a call of a function that TensorFlow 2 saved.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Which graph of a SavedModel.")
 @click.option("--source", is_flag=True, help="Print the Python that a hot plan is turned into.")
 @click.option("--dot", is_flag=True, help="Print a drawing for Graphviz.")
@@ -49,6 +50,7 @@ def command(
     fetches: tuple[str, ...],
     targets: tuple[str, ...],
     signature: str | None,
+    function: str | None,
     tags: tuple[str, ...],
     source: bool,
     dot: bool,
@@ -63,7 +65,8 @@ def command(
     config = config_of(device_counts, places, soft)
     given = load_graph(graph, tags)
     loaded = given.graph
-    call = called_signature(given, signature, is_wanted=True, asks_by_name=bool(fetches or targets))
+    asks = bool(fetches or targets)
+    call = called_signature(given, signature, is_wanted=True, asks_by_name=asks, function=function)
     for each in targets:
         check_node(loaded, each, USAGE, "--target")
     names = [call.input(each.partition("=")[0], loaded) for each in feeds]

@@ -124,6 +124,7 @@ def _fraction(_: click.Context, __: click.Parameter, value: str | None) -> float
 @click.option(
     "--signature", metavar="NAME", help="Feed and fetch by the names of this signature of an exported graph."
 )
+@click.option("--function", metavar="NAME", help="Call a function that TensorFlow 2 saved.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Which graph of a SavedModel.")
 @click.option(
     "--restore",
@@ -181,6 +182,7 @@ def command(
     output: str | None,
     timeout: float | None,
     signature: str | None,
+    function: str | None,
     tags: tuple[str, ...],
     restore: str | None,
     meta: str | None,
@@ -210,7 +212,9 @@ def command(
     source = load_graph(graph, tags)
     loaded = source.graph
     asks_by_name = bool(fetches or targets or finals)
-    call = called_signature(source, signature, is_wanted=bool(feeds), asks_by_name=asks_by_name)
+    call = called_signature(
+        source, signature, is_wanted=bool(feeds), asks_by_name=asks_by_name, function=function
+    )
     training = None
     if checkpoint is not None:
         facts = facts_of(source.meta, loaded)

@@ -12,12 +12,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from flowengine.core import dtypes
+from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
+from flowengine.core.shapes import TensorShape
 from flowengine.graphs.graph import Graph
 from flowengine.ir.attrs import FuncAttr
 from flowengine.ir.functions import FunctionLibrary
 from flowengine.ir.proto.saved_object_graph_pb2 import SavedFunction
 from flowengine.saved_model.object_graph import ObjectGraph
+from flowengine.saved_model.signatures import SignatureFacts, SignatureTensor
 from flowengine.saved_model.structured import TensorSpec, alike, decode, leaves, packed, values_for
 
 if TYPE_CHECKING:
@@ -83,6 +87,53 @@ class ModelFunction:
             f"'{self.name}' was not traced with arguments like these; it was with {traced}"
         )
 
+    def signature(self) -> SignatureFacts:
+        """Describe a call of the body that was traced first, as a signature of its tensors by name.
+
+        An input has the name of its argument; an output the key under which the function returns it, or
+        `output_0`, `output_1` and so on. The call becomes nodes of the model's graph. Raises
+        InvalidArgumentError for a function that was never traced, NotFoundError for an object that it uses
+        and the graph does not have.
+        """
+        if not self.concrete:
+            raise InvalidArgumentError(f"'{self.name}' was never traced: the SavedModel has no body of it")
+        concrete = self.concrete[0]
+        feeds, fetches = self._call_of(concrete)
+        names = iter(feeds)
+        inputs = {}
+        for name, spec in self._named_specs(concrete):
+            tensors = tuple(next(names) for _ in range(spec.components))
+            inputs[name] = SignatureTensor(tensors, spec.dtype, spec.shape, is_composite=spec.components > 1)
+        returned = fetches if isinstance(fetches, dict) else dict(_numbered(fetches))
+        outputs = {
+            str(name): SignatureTensor((tensor,), *self._facts_of(tensor))
+            for key, value in returned.items()
+            for name, tensor in _leaves_of(str(key), value)
+        }
+        return SignatureFacts(self.name, inputs, outputs)
+
+    def _named_specs(self, concrete: ConcreteFunction) -> Iterator[tuple[str, TensorSpec]]:
+        """Each tensor that a body takes, with a name of its own."""
+        taken: set[str] = set()
+        # Arguments beyond the named ones came in through *args.
+        names = [*self._names, *(f"argument_{n}" for n in range(len(concrete.arguments)))]
+        positional = zip(names, concrete.arguments, strict=False)
+        for name, argument in (*positional, *concrete.keywords.items()):
+            specs = [each for each in leaves(argument) if _is_spec(each)]
+            for number, spec in enumerate(specs):
+                own = name if len(specs) == 1 else spec.name or f"{name}_{number}"
+                while own in taken:
+                    own += "_"
+                taken.add(own)
+                yield own, spec
+
+    def _facts_of(self, name: str) -> tuple[DType, TensorShape]:
+        """The type and shape of a tensor; those of a node without outputs are nobody's."""
+        if ":" not in name:
+            return dtypes.variant, TensorShape(None)
+        tensor = self._graph.tensor(name)
+        return tensor.dtype, tensor.shape
+
     def _bound(
         self, concrete: ConcreteFunction, arguments: tuple[Any, ...], keywords: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
@@ -145,6 +196,25 @@ class ModelFunction:
                 path = ".".join(self._objects.paths.get(place, ())) or f"object {place}"
                 raise NotFoundError(f"'{self.name}' uses '{path}', for which the graph has no node")
             yield graph.tensor(str(port))
+
+
+def _numbered(returned: Any) -> Iterator[tuple[str, Any]]:
+    """What a function returns that is no dictionary, under TensorFlow's names for outputs."""
+    values = returned if isinstance(returned, tuple | list) else (returned,)
+    for number, value in enumerate(values):
+        yield f"output_{number}", value
+
+
+def _leaves_of(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """The tensors of a returned value, by the names of the structures that they are in."""
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield from _leaves_of(f"{name}.{key}", each)
+    elif isinstance(value, tuple | list):
+        for number, each in enumerate(value):
+            yield from _leaves_of(f"{name}.{number}", each)
 
 
 def functions_of(saved: SavedGraph, run: Callable[..., Any]) -> dict[str, ModelFunction]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from flowengine.cli.failure import BAD_FEED, USAGE, CommandError, printable
-from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.errors import InvalidArgumentError, OpError
 
 if TYPE_CHECKING:
     from flowengine.cli.graphs import GraphSource
     from flowengine.graphs.graph import Graph
+    from flowengine.saved_model.functions import ModelFunction
     from flowengine.saved_model.signatures import SignatureFacts, SignatureTensor
 
 
@@ -59,16 +61,24 @@ class CalledSignature:
 
 
 def called_signature(
-    source: GraphSource, named: str | None, *, is_wanted: bool, asks_by_name: bool
+    source: GraphSource,
+    named: str | None,
+    *,
+    is_wanted: bool,
+    asks_by_name: bool,
+    function: str | None = None,
 ) -> CalledSignature:
     """The signature that a run calls by.
 
     named          what `--signature` says, or None: then the default one of a SavedModel's directory
+    function       what `--function` says, or None: a function that TensorFlow 2 saved, called by its name
     is_wanted      whether something is fed
     asks_by_name   whether the graph's own tensors or nodes are asked for, so that there need be none
 
     Raises CommandError (usage) for one that there is not.
     """
+    if function is not None:
+        return _called(_function(source, named, function))
     if named is not None:
         if named not in source.signatures:
             known = ", ".join(source.signatures) or "none"
@@ -89,6 +99,34 @@ def called_signature(
         called = _called(found)
         return CalledSignature(None, called.inputs, called.outputs)
     return _called(found)
+
+
+def _function(source: GraphSource, signature: str | None, name: str) -> SignatureFacts:
+    """The signature of a SavedModel's function; CommandError (usage) where it cannot be called."""
+    if signature is not None:
+        raise CommandError("--function and --signature both say what to call; choose one", USAGE)
+    functions = functions_in(source)
+    if name not in functions:
+        known = ", ".join(functions) or "none"
+        raise CommandError(f"--function {name}: there is no such function (there are: {known})", USAGE)
+    try:
+        facts: SignatureFacts = functions[name].signature()
+    except OpError as error:
+        raise CommandError(f"--function {name}: {error.message}", USAGE) from error
+    return facts
+
+
+def functions_in(source: GraphSource) -> dict[str, ModelFunction]:
+    """{name: function} of what TensorFlow 2 saved as functions; empty for other graphs."""
+    if source.saved is None:
+        return {}
+    from flowengine.saved_model.functions import functions_of
+
+    return {name: each for name, each in functions_of(source.saved, _never).items() if each.concrete}
+
+
+def _never(*_: object) -> None:
+    raise AssertionError("the shell runs functions as parts of the graph")
 
 
 def _called(facts: SignatureFacts) -> CalledSignature:
@@ -122,10 +160,15 @@ def told(signatures: Mapping[str, SignatureFacts], path: str, shown: int) -> lis
 def _example(signatures: Mapping[str, SignatureFacts], path: str) -> Sequence[str]:
     from flowengine.saved_model.model import default_signature
 
-    parts = [f"flowengine run {printable(path)}"]
+    parts = ["flowengine run", quoted(path)]
     try:
         facts = signatures[default_signature(signatures)]
     except InvalidArgumentError:
         facts = next(iter(signatures.values()))
-        parts.append(f"--signature {printable(facts.name)}")
-    return parts + [f"--feed {printable(name)}=SOURCE" for name in _tensors(facts.inputs)]
+        parts.append(f"--signature {quoted(facts.name)}")
+    return parts + [f"--feed {quoted(f'{name}=SOURCE')}" for name in _tensors(facts.inputs)]
+
+
+def quoted(text: str) -> str:
+    """A word for the shell: what it would take apart or replace is in quotes."""
+    return shlex.quote(printable(text))

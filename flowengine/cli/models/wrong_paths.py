@@ -11,6 +11,8 @@ from flowengine.core.files.kinds import kind_of
 
 #: The file that makes a directory a SavedModel, in binary and in text form.
 SAVED_MODEL: Final = ("saved_model.pb", "saved_model.pbtxt")
+#: What TensorFlow writes beside `saved_model.pb`.
+_FINGERPRINT: Final = "fingerprint.pb"
 #: Endings of a checkpoint's files.
 _CHECKPOINT: Final = (".index", ".data-00000-of-")
 
@@ -57,6 +59,11 @@ def file_told(path: str, data: bytes) -> str | None:
     if _is_checkpoint(os.path.basename(path)):
         prefix = path.partition(".data-")[0].removesuffix(".index")
         return f"{path} is a part of a checkpoint: {_graph_of(prefix)}"
+    if os.path.basename(path) == _FINGERPRINT:
+        folder = os.path.dirname(path) or "."
+        return (
+            f"{path} is the fingerprint of a SavedModel, whose graph is beside it: name the folder {folder}"
+        )
     kind = kind_of(data)
     return None if kind is None else f"{path} is {kind}"
 
