@@ -230,8 +230,8 @@ def _literal(text: str, wanted: ValueTarget, *, is_typed: bool = False) -> Any:
 def _way_to_feed(path: str, node: str, wanted: ValueTarget) -> str:
     """How a file of an unknown kind is fed to a tensor of this type."""
     if wanted.dtype in (dtypes.string, None):
-        shown, text = shlex.quote(f"{node}=@{path}"), shlex.quote(f'{node}="{path}"')
-        return f"write --feed {shown} for its bytes, or --feed {text} for the text"
+        held, text = shlex.quote(f"@{path}"), shlex.quote(f'"{path}"')
+        return f"write --feed {node}={held} for its bytes, or --feed {node}={text} for the text"
     target = f"{os.path.splitext(path)[0]}.npy"
     if os.path.splitext(path)[1].lower() in _TABLES:
         delimiter = _TABLES[os.path.splitext(path)[1].lower()]
