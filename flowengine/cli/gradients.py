@@ -9,6 +9,7 @@ import click
 from flowengine.cli.failure import USAGE, CommandError
 from flowengine.cli.graphs import find_port, load_graph
 from flowengine.cli.imports import import_option
+from flowengine.cli.results import check_new_file
 
 HELP: Final = """\
 Extend GRAPH by the derivatives of tensors by others, and write it.
@@ -23,13 +24,17 @@ For each --by a line says which tensor has its gradient. Conditionals, loops and
 @click.option("--of", "ys", multiple=True, required=True, metavar="NAME", help="What is differentiated.")
 @click.option("--by", "xs", multiple=True, required=True, metavar="NAME", help="By what it is.")
 @click.option("-o", "--output", required=True, type=click.Path(), metavar="FILE", help="The graph to write.")
+@click.option("--force", is_flag=True, help="Replace the file of --output, if it is there.")
 @import_option
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
-def command(graph: str, ys: tuple[str, ...], xs: tuple[str, ...], output: str, debug: bool) -> None:
+def command(
+    graph: str, ys: tuple[str, ...], xs: tuple[str, ...], output: str, force: bool, debug: bool
+) -> None:
     from flowengine.core.errors import InvalidArgumentError
     from flowengine.gradients.differentiate import gradients
     from flowengine.graphs.tensor import Tensor
 
+    check_new_file(output, force=force)
     loaded = load_graph(graph).graph
     targets = [Tensor(loaded, *find_port(loaded, each, USAGE, "--of")) for each in ys]
     sources = [Tensor(loaded, *find_port(loaded, each, USAGE, "--by")) for each in xs]

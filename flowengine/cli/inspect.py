@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from flowengine.saved_model.reading import SavedGraph
     from flowengine.saved_model.signatures import SignatureFacts, SignatureTensor
 
-#: Likely outputs that are shown unless all are asked for.
+#: Entries of a section that are shown unless all are asked for.
 _SHOWN: Final = 10
 
 HELP: Final = """\
@@ -46,7 +46,7 @@ GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory
     "--all",
     "every",
     is_flag=True,
-    help="Show all likely outputs, not the first ten, and those beside signatures.",
+    help="Show all of everything, not the first ten, and the likely outputs beside signatures.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
@@ -136,23 +136,31 @@ def _function(each: CalledFunction) -> dict[str, Any]:
 
 
 def readable(path: str, found: dict[str, Any], shown: int | None = None) -> str:
-    """The document as text, with so many of the likely outputs."""
+    """The document as text, with so many entries of each section; None for all."""
     lines = [f"{printable(path)}: {found['nodes']} nodes, producer version {found['producer']}"]
+
+    def section(title: str, entries: list[str]) -> None:
+        lines.append(f"{title}: {len(entries) or 'none'}")
+        lines.extend(f"  {entry}" for entry in entries[:shown])
+        if shown is not None and len(entries) > shown:
+            lines.append(f"  and {len(entries) - shown} more: --all")
+
     if found["signatures"]:
-        lines += _section("signatures", [_call(*each) for each in found["signatures"].items()])
+        section("signatures", [_call(*each) for each in found["signatures"].items()])
     if shown is None or not found["signatures"]:
         # Signatures say what goes in and out; beside them are nodes that restore, and copies of them.
-        lines += _ends(found["placeholders"], found["outputs"], shown)
-    lines += _section("variables", [_tensor(each) for each in found["variables"]])
+        section("placeholders", [_tensor(each) for each in found["placeholders"]])
+        section("likely outputs", [_tensor(each) for each in found["outputs"]])
+    section("variables", [_tensor(each) for each in found["variables"]])
     lines += _parameters(found["parameters"], len(found["variables"]))
     if found["functions"]:
-        lines += _section("functions", [_body(each) for each in found["functions"]])
+        section("functions", [_body(each) for each in found["functions"]])
     missing = found["ops_without_kernel"]
-    lines += _section("ops without a kernel here", [_count(op, missing[op]) for op in missing])
-    lines += _section("ops", [_count(op, count) for op, count in found["ops"].items()])
+    section("ops without a kernel here", [_count(op, missing[op]) for op in missing])
+    section("ops", [_count(op, count) for op, count in found["ops"].items()])
     if found["functions"]:
         within = _within(found["functions"])
-        lines += _section("ops in functions", [_count(op, count) for op, count in within.items()])
+        section("ops in functions", [_count(op, count) for op, count in within.items()])
     return "\n".join(lines) + "\n"
 
 
@@ -162,19 +170,6 @@ def _within(functions: list[dict[str, Any]]) -> dict[str, int]:
     for each in functions:
         counts.update({op: count for op, count in each.get("ops", {}).items() if op != ARGUMENT})
     return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
-
-
-def _ends(placeholders: list[dict[str, Any]], outputs: list[dict[str, Any]], shown: int | None) -> list[str]:
-    lines = _section("placeholders", [_tensor(each) for each in placeholders])
-    lines.append(f"likely outputs: {len(outputs) or 'none'}")
-    lines += [f"  {_tensor(each)}" for each in outputs[:shown]]
-    if shown is not None and len(outputs) > shown:
-        lines.append(f"  and {len(outputs) - shown} more: --all")
-    return lines
-
-
-def _section(title: str, entries: list[str]) -> list[str]:
-    return [f"{title}: {len(entries) or 'none'}", *(f"  {entry}" for entry in entries)]
 
 
 def _tensor(facts: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 
 from flowengine.cli.failure import STEP_ERROR, USAGE, CommandError, printable
 from flowengine.core.arrays import to_array
+from flowengine.core.shapes import TensorShape
 
 #: How many classes are shown where only labels are given.
 TOP: Final = 5
@@ -61,6 +62,16 @@ def check_fits(labels: Labels, values: Mapping[str, Any]) -> None:
     wanted = f"{len(labels.names)} numbers in its last dimension" if labels.names else "a row of numbers"
     have = ", ".join(f"{name} {list(array.shape)}" for name, array in shapes.items())
     raise CommandError(f"--labels: no value has {wanted} ({have or 'nothing was fetched'})", STEP_ERROR)
+
+
+def check_shapes(labels: Labels, shapes: Mapping[str, TensorShape]) -> None:
+    """CommandError where no tensor of these shapes can have the classes that the labels name."""
+    last = [shape.dims[-1] if shape.dims else None for shape in shapes.values() if shape.rank != 0]
+    if labels.names and shapes and not any(size in (None, len(labels.names)) for size in last):
+        have = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise CommandError(
+            f"--labels: no value has {len(labels.names)} numbers in its last dimension ({have})", STEP_ERROR
+        )
 
 
 def best(labels: Labels, array: Any) -> list[list[dict[str, Any]]]:

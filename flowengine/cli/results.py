@@ -82,13 +82,28 @@ def _plain(item: Any) -> Any:
     return item
 
 
-def check_output(path: str, count: int) -> None:
-    """CommandError (usage) if so many values cannot go into this kind of file."""
+def check_output(path: str, count: int, *, force: bool = True) -> None:
+    """CommandError (usage) if so many values cannot go into this kind of file, or into this place.
+
+    force   whether a file that is there may be replaced
+    """
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in FILE_KINDS:
         raise CommandError(f"--output {path}: the name must end in {', '.join(FILE_KINDS)}", USAGE)
     if suffix == ".npy" and count != 1:
         raise CommandError(f"--output {path}: a .npy file holds one value, not {count}: use .npz", USAGE)
+    check_new_file(path, force=force)
+
+
+def check_new_file(path: str, *, force: bool) -> None:
+    """CommandError (usage) for an `--output` in no folder, and without `force` for a file that is there."""
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise CommandError(f"--output {path}: there is no folder {folder}: make it first", USAGE)
+    if os.path.isdir(path):
+        raise CommandError(f"--output {path}: it is a folder: name a file in it", USAGE)
+    if os.path.exists(path) and not force:
+        raise CommandError(f"--output {path}: it is there already: add --force to replace it", USAGE)
 
 
 def write(path: str, values: Mapping[str, Any], document: Mapping[str, Any]) -> None:

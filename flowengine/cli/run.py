@@ -16,11 +16,15 @@ from flowengine.cli.graphs import GraphSource, check_node, find_port, load_graph
 from flowengine.cli.images import ImageOptions
 from flowengine.cli.imports import import_option
 from flowengine.cli.interrupt import Interrupt
+from flowengine.cli.labels import Labels, check_fits, check_shapes, read_labels
+from flowengine.cli.labels import document as best_document
+from flowengine.cli.labels import texts as best_texts
 from flowengine.cli.models.feeds import read_feeds
 from flowengine.cli.models.proposals import how_to_go_on, refuse_to_run_nothing
 from flowengine.cli.models.restoring import remedied, restoration_of
 from flowengine.cli.models.signatures import CalledSignature, called_signature
 from flowengine.cli.models.starting import starting
+from flowengine.cli.overview import shape_of
 from flowengine.cli.placement import config_of, placement_options
 from flowengine.cli.sandbox.running import boxable
 from flowengine.cli.steps import Invocation, RunReport, percentiles, run_job
@@ -28,7 +32,6 @@ from flowengine.cli.training import MetaFacts, RunCheckpoints, facts_of
 from flowengine.core.errors import FailedPreconditionError
 
 if TYPE_CHECKING:
-    from flowengine.cli.labels import Labels
     from flowengine.graphs.graph import Graph
     from flowengine.ir.graph import OutputPort
 
@@ -115,6 +118,7 @@ def _fraction(_: click.Context, __: click.Parameter, value: str | None) -> float
     metavar="FILE",
     help="Keep the values in a .npz, .npy or .json file (those of --final, if there are any).",
 )
+@click.option("--force", is_flag=True, help="Replace the file of --output, if it is there.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
@@ -180,6 +184,7 @@ def command(
     every: int | None,
     repeat: int | None,
     output: str | None,
+    force: bool,
     timeout: float | None,
     signature: str | None,
     function: str | None,
@@ -207,8 +212,8 @@ def command(
     _check_checkpoints(checkpoint, restore, asks=bool(save_every or resume or recover))
     _check_standard_input(graph, feeds)
     if output is not None:
-        results.check_output(output, len(finals or fetches))
-    chosen = _labels(labels_file, top)
+        results.check_output(output, len(finals or fetches), force=force)
+    chosen = read_labels(labels_file, top)
     source = load_graph(graph, tags)
     loaded = source.graph
     asks_by_name = bool(fetches or targets or finals)
@@ -240,6 +245,9 @@ def command(
         training.facts = replace(training.facts, local=[*training.facts.local, *starters])
     elif restoration is not None:
         restoration = replace(restoration, starters=tuple(starters))
+    if chosen is not None:
+        everything = zip((*shown, *after_shown), (*asked, *after), strict=True)
+        check_shapes(chosen, {name: shape_of(loaded, port) for name, port in everything})
     job = Invocation(
         graph=loaded,
         fetches=[value_at(loaded, port) for port in asked],
@@ -298,15 +306,6 @@ def _reported(
     return report
 
 
-def _labels(labels_file: str | None, top: int | None) -> Labels | None:
-    """How the best classes are shown, if at all."""
-    if labels_file is None and top is None:
-        return None
-    from flowengine.cli.labels import read_labels
-
-    return read_labels(labels_file, top)
-
-
 def _check_standard_input(graph: str, feeds: Sequence[str]) -> None:
     """CommandError where standard input is to be two things."""
     if graph == "-" and any(feed.endswith("=-") for feed in feeds):
@@ -355,11 +354,9 @@ def _show(
     _keep(report, job, output)
     shown = {name: results.readable(name, value) for name, value in everything.items() if not as_json}
     if chosen is not None:
-        from flowengine.cli import labels
-
-        labels.check_fits(chosen, everything)
-        document["best"] = labels.document(chosen, everything)
-        shown |= labels.texts(chosen, everything)
+        check_fits(chosen, everything)
+        document["best"] = best_document(chosen, everything)
+        shown |= best_texts(chosen, everything)
     if as_json:
         sys.stdout.write(results.dumps(document))
     elif output is None or chosen is not None:

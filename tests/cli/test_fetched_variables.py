@@ -37,7 +37,7 @@ def test_a_fetch_is_the_value(path: str, capsys: Output) -> None:
 
 def test_it_is_kept_after_all_steps(path: str, tmp_path: Path) -> None:
     kept = tmp_path / "w.npz"
-    command = ["run", path, "--init", "init", "--target", "count", "--steps", "3", "--final", "w"]
+    command = ["run", path, "--init", "init", "--target", "count", "--steps", "3", "--final", "w", "--force"]
     assert main([*command, "--output", str(kept)]) == 0
     with np.load(kept) as held:
         np.testing.assert_array_equal(held["w:0"], [7, 7])

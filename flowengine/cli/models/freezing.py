@@ -12,6 +12,7 @@ from flowengine.cli.graphs import check_node, find_port, load_graph, value_at
 from flowengine.cli.imports import import_option
 from flowengine.cli.models.restoring import Restoration, restoration_of
 from flowengine.cli.models.signatures import called_signature
+from flowengine.cli.results import check_new_file
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
@@ -33,6 +34,7 @@ its default signature, or of --signature; of another graph --fetch names them.
 @click.option("--restore", metavar="CHECKPOINT", help="Give the variables the values of a checkpoint.")
 @click.option("--init", "inits", multiple=True, metavar="NODE", help="Run a node first, before a restore.")
 @click.option("-o", "--output", required=True, type=click.Path(), metavar="FILE", help="The graph to write.")
+@click.option("--force", is_flag=True, help="Replace the file of --output, if it is there.")
 @import_option
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def command(
@@ -43,8 +45,10 @@ def command(
     restore: str | None,
     inits: tuple[str, ...],
     output: str,
+    force: bool,
     debug: bool,
 ) -> None:
+    check_new_file(output, force=force)
     source = load_graph(graph, tags)
     call = called_signature(source, signature, is_wanted=True, asks_by_name=bool(fetches))
     names = [call.output(each) for each in fetches or tuple(call.outputs)]

@@ -156,14 +156,7 @@ def place(
         raise _too_large(groups, list(members), problem, offers)
     names = [str(offer.name) for offer in offers]
     device_of = {name: names[found.places[group_of[index]]] for index, name in enumerate(groups.names)}
-    for name, why in feasible.relaxed.items():
-        logger.warning(
-            "'%s' asks for %s (%s): soft placement puts it on %s",
-            name,
-            feasible.demands[name],
-            why,
-            device_of.get(name, "another device"),
-        )
+    _warn_of_relaxed(feasible, device_of)
     reasons = Reasons(graph, groups, feasible, offers, request.pinned, found, group_of, request.because)
     unplaced = frozenset(
         name for index, name in enumerate(groups.names) if groups.find(index) in feasible.impossible
@@ -216,3 +209,24 @@ def _too_large(
 
 #: So many groups are named in an error.
 _NAMED_MAX: Final = 5
+
+
+def _warn_of_relaxed(feasible: Feasible, device_of: Mapping[str, str]) -> None:
+    """Log the nodes that are not where they ask to be: one line for those that ask for the same."""
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for name, why in feasible.relaxed.items():
+        place = device_of.get(name, "another device")
+        alike.setdefault((str(feasible.demands[name]), why, place), []).append(name)
+    for (demand, why, place), (first, *others) in alike.items():
+        if not others:
+            logger.warning("'%s' asks for %s (%s): soft placement puts it on %s", first, demand, why, place)
+            continue
+        logger.warning(
+            "'%s' and %d more node%s ask for %s (%s): soft placement puts them on %s",
+            first,
+            len(others),
+            "" if len(others) == 1 else "s",
+            demand,
+            why,
+            place,
+        )
