@@ -1,4 +1,4 @@
-"""What a step costs on the roads that the documentation shows first: fetches by name, through four doors.
+"""The cost of a step as the documentation first shows it: fetches by name, through four APIs (doors).
 
     python -m tests.benchmarks.roads [--tensorflow PYTHON] [--rounds N] [ROAD ...]
 
