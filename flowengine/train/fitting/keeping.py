@@ -84,7 +84,10 @@ class KeepOptions:
         )
 
     def keeper(self, stack: ExitStack, best: BestEpoch | None) -> EpochKeeper | None:
-        """Return the keeper of epochs' checkpoints; None if none is to be saved. A temporary folder ends with the stack."""
+        """Return the keeper of epochs' checkpoints; None if none is to be saved.
+
+        A temporary folder ends with the stack.
+        """
         if self.directory is not None:
             saver = Saver(max_to_keep=1, keep_best=int(best is not None), best=self.best or "lowest")
             metric = None if best is None else WATCHED
