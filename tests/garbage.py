@@ -1,4 +1,4 @@
-"""What the collector finds of ours: nothing, where nothing waits for it."""
+"""A check that engine objects need no garbage collector: afterwards it finds none of them."""
 
 from __future__ import annotations
 

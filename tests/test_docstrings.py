@@ -1,4 +1,4 @@
-"""What every public function says of itself, alone or with its module: shapes, types and errors."""
+"""Docstrings of every public function: shapes, types and errors, in its own or its module's."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def test_every_name_of_the_facade_resolves() -> None:
 
 
 def test_the_module_itself_has_no_public_name_besides() -> None:
-    """What static completion sees, too: all that the module imports for itself is private."""
+    """All names that the module imports for itself are private, as static completion sees them too."""
     tree = ast.parse(Path(flowengine.__file__).read_text())
     bound = {
         alias.asname or alias.name
@@ -32,7 +32,7 @@ def test_the_module_itself_has_no_public_name_besides() -> None:
 
 
 def test_type_checkers_are_told_every_name() -> None:
-    """What is resolved when it is used stands among the imports that only type checkers and the docs see."""
+    """Names that resolve lazily are among the imports that only type checkers and the docs see."""
     tree = ast.parse(Path(flowengine.__file__).read_text())
     told = {"__version__"}
     for block in tree.body:

@@ -1,4 +1,4 @@
-"""What a run of tests says of itself: a report for machines, and what was not run."""
+"""Reports of a run of tests: one for machines, and a list of the tests that were not run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_that_takes_minutes():
 
 
 def report(root: Path, folder: Path, **environment: str) -> str:
-    """What is printed of these tests, under the settings of the repository; a report lies in report.xml."""
+    """Return the output of these tests, under the settings of the repository; a report lies in report.xml."""
     tests = folder / "test_cases.py"
     tests.write_text(CASES)
     (folder / "conftest.py").write_text((root / "tests" / "conftest.py").read_text())

@@ -29,7 +29,7 @@ SETTLED = 6
 
 
 class Starts(list[Any]):
-    """What was started in a portal."""
+    """The calls that were started in a portal."""
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def starts(session: Any) -> Iterator[Starts]:
 
 
 def in_place(session: Any, step: Callable[[], Any]) -> Any:
-    """What a step gives that ran in place; the portal may have been busy the first times."""
+    """Return the result of a step that ran in place; the portal may have been busy the first times."""
     for _ in range(200):
         with starts(session) as seen:
             given_back = step()

@@ -55,7 +55,7 @@ def branch(graph: fe.Graph, x: Any, limit: Any, below: Any, above: Any) -> Any:
 
 
 def both(tiny: ModuleType, graph: fe.Graph, result: Any, x: float) -> tuple[Any, Any]:
-    """What the engine says and what the tiny one says when x is fed."""
+    """Return the engine's result and the tiny engine's when x is fed."""
 
     def compute(node: Any) -> Any:
         if node.op == "Const":

@@ -14,7 +14,7 @@ from PIL import Image
 
 
 def ask(url: str, body: bytes, patience_seconds: float = 10.0) -> str:
-    """What the service answers to a body, with the status where that is an error."""
+    """Return the service's answer to a request body, after its status code if that is an error."""
     end = time.monotonic() + patience_seconds
     while True:
         try:

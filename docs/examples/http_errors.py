@@ -1,4 +1,4 @@
-"""What a failed step is to a client: whose fault it was, as an HTTP status, and a sentence."""
+"""An error of a failed step as an HTTP answer: a status, which says whose fault it was, and a sentence."""
 
 import flowengine as fe
 
@@ -16,5 +16,5 @@ def status_of(error: fe.errors.OpError) -> int:
 
 
 def message_of(error: fe.errors.OpError) -> dict[str, str]:
-    """What a client is told: of its own faults everything, of ours the kind alone."""
+    """Return the message for a client: in full for a client's error, only the class for one of ours."""
     return {"error": error.message if status_of(error) == 400 else type(error).__name__}

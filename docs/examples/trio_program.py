@@ -16,7 +16,7 @@ NINE = np.asarray(Image.open(Path(__file__).resolve().parent / "nine.png"))[np.n
 
 
 async def ask_together(session: fe.Session, clients: int) -> list[int]:
-    """What each of so many clients is told; their rows are computed in batches."""
+    """Return the answer that each of so many clients gets; the session computes their rows in batches."""
     classify = session.make_callable("batched", feeds=["image"])
     answers: list[int] = []
 

@@ -123,7 +123,7 @@ class Tasks:
         self.workers = workers
 
     def processor_seconds(self) -> float:
-        """What all tasks of ours have taken since they began."""
+        """Return the processor seconds that all tasks of this engine have used since they began."""
         for task in self.everybody:
             task.ask({"processor": True})
         return float(sum(task.answer()["processor"] for task in self.everybody))

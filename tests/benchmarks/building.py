@@ -1,4 +1,4 @@
-"""What it costs to build an Inception-v3-size training graph, beside TensorFlow 1.15.
+"""The cost of building an Inception-v3-size training graph, beside TensorFlow 1.15.
 
     taskset -c 1 python -m tests.benchmarks.building --maker PYTHON [--batch 8] [--rounds 5]
 
@@ -30,7 +30,7 @@ _network: Final[Any] = make_networks.inception_v3
 
 
 class Layers:
-    """What `make_networks.inception_v3` builds with: this library's layers."""
+    """Builders that `make_networks.inception_v3` calls: this library's layers."""
 
     def __init__(self, graph: fe.Graph, batch: int) -> None:
         self.images = graph.placeholder("float32", [batch, 299, 299, 3], name="images")

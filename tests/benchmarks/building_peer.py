@@ -16,7 +16,7 @@ from typing import Any
 
 
 class Layers:
-    """What `make_networks.inception_v3` builds with: TensorFlow's own layers."""
+    """Builders that `make_networks.inception_v3` calls: TensorFlow's own layers."""
 
     def __init__(self, tf: Any, batch: int) -> None:
         self.tf = tf

@@ -34,7 +34,7 @@ def read(value: Any, folder: str) -> Any:
 
 
 def first_number(fetched: Any) -> float:
-    """What was fetched first as one number: its elements weighted by their places."""
+    """Return the first fetched tensor as one number: its elements weighted by their places."""
     flat = np.asarray(fetched[0], np.float64).reshape(-1)
     scale = np.abs(flat).mean() if flat.size > 1 else 1.0
     return float(flat @ np.cos(np.arange(flat.size)) / scale)

@@ -43,7 +43,7 @@ def unheld_environment() -> dict[str, str]:
 
 @contextmanager
 def held_to(cores: int | None) -> Iterator[None]:
-    """What is started inside may run on so many cores only; on systems without affinity, on all."""
+    """Limit processes and threads started inside to so many cores; without affinity, to all."""
     if cores is None or not hasattr(os, "sched_setaffinity"):
         yield
         return

@@ -1,4 +1,4 @@
-"""What sessions compute on a GPU, beside the CPU: `python -m tests.benchmarks.gpu_agreement [--simulated]`.
+"""Agreement of sessions on a GPU with the CPU: `python -m tests.benchmarks.gpu_agreement [--simulated]`.
 
 * Every record of numbers that runs on devices, in the first of its types, beside its reference.
 * The graphs of `zoo/open` in the shared folder (FLOWENGINE_SHARED), beside what TensorFlow gave; and where a
@@ -43,7 +43,7 @@ _CASE_SECONDS: Final = 60
 
 
 async def record_differs(place: GpuPlace, record: OpRecord) -> str:
-    """What of a record is not as its reference has it; empty if all is."""
+    """Return the first difference of a record from its reference, as a sentence; empty if there is none."""
     graph = fe.Graph()
     types = next(record.combinations())
     with graph.device(GPU):

@@ -130,7 +130,7 @@ _NETWORKS: Final[dict[str, tuple[Any, int]]] = {
 
 
 def logits(name: str, net: NetLayers) -> Any:
-    """What the network gives for its images."""
+    """Return the logits of a network for its images."""
     net.begin()
     return _NETWORKS[name][0](net)
 

@@ -130,7 +130,7 @@ def peers(name: str, batch: int, *options: str) -> Mapping[str, dict[str, Any]]:
 
 
 def _told(words: list[str], **environment: str) -> dict[str, Any]:
-    """What a script says in its last line, as JSON; or {"error": the end of what it has to complain of}."""
+    """Return the last line a script prints, parsed as JSON; or {"error": the end of its standard error}."""
     done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, **environment})
     last = done.stdout.strip().splitlines()[-1:] or ["{}"]
     return json.loads(last[0]) if not done.returncode else {"error": done.stderr.strip()[-200:]}

@@ -27,7 +27,7 @@ GPU: Final = "/device:GPU:0"
 
 
 class GpuPlace:
-    """Where a script measures.
+    """The place where a script measures: a real GPU or a simulated one.
 
     is_card   a real one; else the simulated GPU, where sizes are divided by what `size` is told
     """

@@ -1,4 +1,4 @@
-"""What the gradients of an Inception-v3-size training graph cost, beside TensorFlow 1.15.
+"""The cost of the gradients of an Inception-v3-size training graph, beside TensorFlow 1.15.
 
     taskset -c 1 python -m tests.benchmarks.gradients --maker PYTHON [--batch 1] [--rounds 5]
 

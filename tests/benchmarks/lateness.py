@@ -100,7 +100,7 @@ class Findings:
         return median(float(each[name]) for each in self.documents[side, load])
 
     def kernel(self, side: str) -> float:
-        """What the longest inline kernel takes."""
+        """Return the seconds that the longest inline kernel takes."""
         return median(float(each["least"]["kernel"]) for each in self.documents[side, "free"])
 
     def rows(self) -> list[str]:

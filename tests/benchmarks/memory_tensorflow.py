@@ -1,4 +1,4 @@
-"""What TensorFlow's allocator held at most during one step of a workload: the counterpart of `memory.py`.
+"""The peak of TensorFlow's allocator during one step of a workload: the counterpart of `memory.py`.
 
 Runs under another Python, so it uses nothing of this project and no syntax newer than Python 3.7. The
 peak is made of the allocations and releases that a fully traced step records, in the order of their

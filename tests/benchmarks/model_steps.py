@@ -1,4 +1,4 @@
-"""What a step of fifteen models costs: graphs of the client library beside TensorFlow 1.15's.
+"""The cost of a step of fifteen models: graphs of the client library beside TensorFlow 1.15's.
 
     taskset -c 1 python -m tests.benchmarks.model_steps --maker PYTHON [--rounds 15] [MODEL ...]
 
@@ -47,7 +47,7 @@ def graphs(model: str, maker: str) -> list[fe.Graph]:
 
 
 async def step_of(session: fe.Session, model: str) -> Callable[[], Awaitable[Any]]:
-    """What makes a step of a model whose variables have been set."""
+    """Return a function that runs a step of a model, after setting the model's variables."""
     if model in exchanged.MODELS:
         await session.initialize()
         return lambda: session.run("loss:0", targets=["train"])

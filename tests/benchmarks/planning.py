@@ -1,4 +1,4 @@
-"""What planning costs a node, for graphs of 1,000 and of 100,000 nodes: it should be the same."""
+"""The cost of planning per node, for graphs of 1,000 and of 100,000 nodes: it should be the same."""
 
 from __future__ import annotations
 

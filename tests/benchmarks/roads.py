@@ -1,4 +1,4 @@
-"""What a step costs on the roads that the documentation shows first: fetches by name, through four doors.
+"""The cost of a step as the documentation first shows it: fetches by name, through four APIs (doors).
 
     python -m tests.benchmarks.roads [--tensorflow PYTHON] [--rounds N] [ROAD ...]
 
@@ -6,6 +6,7 @@ Each road is a step as README, the tutorials and guides write it. The first colu
 list of fetches through `fe.Session`; the others are what the documentation shows, by `fe.Session`,
 `fe.asyncio`, `fe.anyio` on asyncio and `fe.blocking`, in microseconds a step. Doors take turns; each figure
 is the median of the rounds. With a Python that has TensorFlow 2, its steps of the same graphs stand beside.
+`digits_fit` is a step of the tutorial's `fit`, beside a loop that is written by hand and Keras' `fit`.
 
 Goals: a structure at most 1.1 of the list; asyncio and anyio 15 us more, blocking 25 us more; all of these at
 most 0.8 of TensorFlow, 0.3 for one op.
@@ -30,6 +31,7 @@ import trio
 
 import flowengine as fe
 from flowengine.saved_model.reading import read_saved_model
+from tests.benchmarks.roads_fit import FIT, fit_times
 from tests.client import model_feeds, models
 
 _EXAMPLES: Final = Path(__file__).resolve().parents[2] / "docs" / "examples"
@@ -83,23 +85,37 @@ def model_call() -> Road:
     return Road("model_call", graph, names, [scores], {image: picture}, model="image")
 
 
-def figure_1() -> Road:
-    """A training step of the papers' first figures: a layer, its loss by name."""
+def white_paper() -> Road:
+    """The white paper's Figure 1: a cost is fetched while its input is fed."""
     graph = fe.Graph()
-    x = graph.placeholder("float32", [32, 64], name="x")
-    y = graph.placeholder("int32", [32], name="y")
-    w = graph.variable(np.zeros([64, 10], np.float32), name="w")
-    b = graph.variable(np.zeros([10], np.float32), name="b")
-    logits = fe.matmul(x, w) + b
-    loss = fe.identity(fe.losses.sparse_softmax_cross_entropy(y, logits), name="loss")
-    graph.group(fe.optimizers.SGD(0.1).minimize(loss), name="train")
+    b = graph.variable(np.zeros([100], np.float32), name="b")
+    w = graph.variable(np.random.default_rng(0).uniform(-1, 1, (784, 100)).astype(np.float32), name="W")
+    x = graph.placeholder("float32", [1, 784], name="x")
+    fe.identity(fe.reduce_mean(fe.nn.relu(fe.matmul(x, w) + b)), name="C")
     graph.group(w.initializer, b.initializer, name="init")
-    random = np.random.default_rng(0)
+    image = np.random.default_rng(1).random((1, 784), np.float32)
+    return Road("white_paper", graph, "C:0", ["C:0"], {"x:0": image}, (), ["init"])
+
+
+def osdi() -> Road:
+    """The OSDI paper's Figure 1: a step that trains two layers on a batch."""
+    graph, random = fe.Graph(), np.random.default_rng(0)
+    x = graph.placeholder("float32", [None, 64], name="x")
+    y = graph.placeholder("float32", [32, 10], name="y")
+    variables = [
+        graph.variable(random.uniform(-0.3, 0.3, shape).astype(np.float32), name=name)
+        for name, shape in (("W_1", (64, 100)), ("b_1", (100,)), ("W_2", (100, 10)), ("b_2", (10,)))
+    ]
+    w_1, b_1, w_2, b_2 = variables
+    logits = fe.matmul(fe.nn.relu(fe.matmul(x, w_1) + b_1), w_2) + b_2
+    loss = fe.nn.softmax_cross_entropy_with_logits(y, logits)
+    graph.group(fe.optimizers.AdaGrad(0.1).minimize(loss), name="train")
+    graph.group(*(each.initializer for each in graph.collection("variables")), name="init")
     feeds = {
         "x:0": random.normal(size=(32, 64)).astype(np.float32),
-        "y:0": np.arange(32, dtype=np.int32) % 10,
+        "y:0": np.eye(10, dtype=np.float32)[np.arange(32) % 10],
     }
-    return Road("figure_1", graph, {"loss": "loss:0"}, ["loss:0"], feeds, ["train"], ["init"])
+    return Road("osdi", graph, "train", ["train"], feeds, (), ["init"])
 
 
 def language_model() -> Road:
@@ -110,7 +126,7 @@ def language_model() -> Road:
 
 
 ROADS: Final[dict[str, Callable[[], Road]]] = {
-    each.__name__: each for each in (one_op, model_call, figure_1, language_model)
+    each.__name__: each for each in (one_op, model_call, white_paper, osdi, language_model)
 }
 
 
@@ -210,11 +226,11 @@ def peer_times(python: str, roads: Sequence[Road]) -> dict[str, float]:
 def main() -> None:
     """Time the roads that are named, or all, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("roads", nargs="*", choices=[*ROADS, []], help="all where none is named")
+    parser.add_argument("roads", nargs="*", choices=[*ROADS, FIT, []], help="all where none is named")
     parser.add_argument("--tensorflow", help="a Python that has TensorFlow 2")
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
-    roads = [ROADS[name]() for name in asked.roads or ROADS]
+    roads = [ROADS[name]() for name in asked.roads or ROADS if name in ROADS]
     times: dict[tuple[str, str], list[float]] = {}
     peers: dict[str, list[float]] = {}
     for _ in range(asked.rounds):
@@ -224,11 +240,15 @@ def main() -> None:
         if asked.tensorflow:
             for name, value in peer_times(asked.tensorflow, roads).items():
                 peers.setdefault(name, []).append(value)
+    fits, keras = fit_times(asked.tensorflow) if not asked.roads or FIT in asked.roads else ({}, None)
     print(f"{'us a step':16}" + "".join(f"{door:>10}" for door in DOORS) + f"{'TensorFlow':>12}")
     for road in roads:
         row = "".join(f"{median(times[road.name, door]):10.1f}" for door in DOORS)
         peer = f"{median(peers[road.name]):12.1f}" if road.name in peers else f"{'':>12}"
         print(f"{road.name:16}{row}{peer}")
+    if fits:
+        row = "".join(f"{fits[door]:10.1f}" if door in fits else f"{'':>10}" for door in DOORS)
+        print(f"{FIT:16}{row}" + ("" if keras is None else f"{keras:12.1f}"))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import tensorflow as tf
 
 
 def microseconds(step: Callable[[], Any]) -> float:
-    """Return what a call takes: the least of five parts of 50 ms."""
+    """Return the microseconds of a call: the least of five parts of 50 ms."""
     for _ in range(60):
         step()
     found = []

@@ -1,4 +1,4 @@
-"""What a box costs: `python -m tests.benchmarks.sandbox [--rounds 5]`.
+"""The cost of a sandbox: `python -m tests.benchmarks.sandbox [--rounds 5]`.
 
 A null step beside one of a `flowengine worker` on loopback; a step with 100 MB in and out beside a session of
 this process and a copy each way; the time until a session has run its first step beside `flowengine run`.

@@ -1,4 +1,4 @@
-"""What is timed: graphs, what is fed and fetched, and what we expect of the ratio to TensorFlow.
+"""Workloads to time: graphs, their feeds and fetches, and the ratio to TensorFlow that we expect.
 
 Each function says in its docstring what the work should cost, worked out on the back of an envelope from
 what its parts cost: 0.3 us a NumPy operation on a few floats, 0.4-0.7 us an interpreted node, 6 us the

@@ -45,7 +45,7 @@ def test_each_key_is_found_whatever_the_blocks(
 
 @pytest.mark.parametrize(("every", "keys"), [(1, 5), (3, 2), (3, 3), (3, 4), (3, 9), (3, 10)])
 def test_every_so_many_keys_one_is_written_whole(every: int, keys: int) -> None:
-    """Where these begin stands at a block's end, with their number: who looks for a key begins there."""
+    """A block ends with the offsets of its whole keys and their number, so that lookups can start there."""
     block = table._BlockWriter(every)
     begins = []
     for number in range(keys):

@@ -19,7 +19,7 @@ SCRIPT = Path(__file__).with_name("read_with_tensorflow.py")
 
 
 def _said(*arguments: str) -> Any:
-    """What TensorFlow's Python says, with these arguments of the script."""
+    """Return the JSON that TensorFlow's Python prints for the script with these arguments."""
     assert TENSORFLOW is not None
     command = [TENSORFLOW, str(SCRIPT), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""What `make demo` does, in short: train by the graph's own op, keep the weights, use them elsewhere."""
+"""The steps of `make demo`, in short: train by the graph's own op, keep the weights, use them elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a new user names that is no graph: each is told what it is, and what to write instead."""
+"""Paths of a new user that name no graph: each error says what the file is, and what to write instead."""
 
 from __future__ import annotations
 

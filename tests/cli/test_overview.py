@@ -1,4 +1,4 @@
-"""What `inspect` and `plan` take for a graph's outputs."""
+"""The outputs that `inspect` and `plan` choose for a graph."""
 
 from __future__ import annotations
 

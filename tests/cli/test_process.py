@@ -63,7 +63,7 @@ def test_a_value_from_standard_input(linear: str) -> None:
 
 
 def test_a_run_in_this_process_imports_nothing_of_clusters(linear: str) -> None:
-    """What the command line imports is most of what a small run takes."""
+    """Imports of the command line take most of the time of a small run."""
     done = subprocess.run(
         [
             sys.executable,
@@ -143,7 +143,7 @@ def interrupt(
 
 
 def processor_seconds(process: subprocess.Popen[bytes]) -> float:
-    """What a running process has used of the processors."""
+    """Return the processor seconds that a running process has used."""
     fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

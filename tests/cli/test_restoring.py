@@ -56,7 +56,7 @@ def build(stored: Sequence[str], folder: Path) -> None:
 
 
 def after(stored: Sequence[str]) -> dict[str, float]:
-    """Return what the fetches give: ten times the initial value for a variable that was restored."""
+    """Return the values of the fetches: ten times the initial value for a variable that was restored."""
     return {f"{name}_read:0": 10 * value if name in stored else value for name, value in INITIAL.items()}
 
 

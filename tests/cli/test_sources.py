@@ -1,4 +1,4 @@
-"""What stands after `--feed NAME=`: every form, every cast that is allowed and every one that is not."""
+"""Values after `--feed NAME=`: every form, every cast that is allowed and every one that is not."""
 
 from __future__ import annotations
 

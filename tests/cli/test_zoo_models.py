@@ -25,7 +25,7 @@ def _array(folder: Path, value: dict[str, Any]) -> Any:
 
 
 def _given(folder: Path, work: Path, name: str, value: dict[str, Any]) -> str:
-    """What `--feed` is told: a file, or JSON where it is text."""
+    """Return the argument of `--feed` for a value: its name and the file that the value is written to."""
     array = _array(folder, value)
     if not array.dtype.hasobject:
         np.save(work / f"{name}.npy", array)

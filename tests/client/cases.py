@@ -1,4 +1,4 @@
-"""What is compared with TensorFlow 1.15: calls as data, read by `record.py` there and by the tests here.
+"""Cases compared with TensorFlow 1.15: calls as data, read by `record.py` there and by the tests here.
 
 Inputs are made from seeds by NumPy's legacy generator, whose streams do not change, so that only results are
 recorded. Written for Python 3.7, which TensorFlow 1.15 runs on, and without an import of either library.
@@ -397,7 +397,7 @@ def rnn_cases() -> Iterator[dict[str, Any]]:
 
 
 def sampler_cases() -> Iterator[dict[str, Any]]:
-    """What is drawn with a seed, in three steps."""
+    """Yield the cases of the candidate samplers, which draw with a seed, in three steps."""
     inputs = {"true_classes": integers(1, 10, 4, 2, dtype="int64")}
     shared = {"num_true": 2, "num_sampled": 5, "seed": 7}
     kinds: Any = {

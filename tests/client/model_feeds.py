@@ -1,4 +1,4 @@
-"""What is fed to whole models in each step, and first values of their variables: the same on both sides."""
+"""Feeds of whole models in each step, and first values of their variables: the same on both sides."""
 
 from __future__ import annotations
 

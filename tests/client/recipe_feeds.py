@@ -1,4 +1,4 @@
-"""What is fed to the training recipes in each step: the same for both libraries."""
+"""Feeds of the training recipes in each step: the same for both libraries."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def record_metrics(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def record_embedding(case: dict[str, Any]) -> dict[str, Any]:
-    """What is looked up, and the gradient of its weighted sum by each part of the table, made dense."""
+    """Return the looked-up rows, and the dense gradient of their weighted sum by each part of the table."""
     tf.compat.v1.reset_default_graph()
     inputs = case["inputs"]
     parts = [tf.constant(part) for part in inputs["params"]]
@@ -97,7 +97,7 @@ def record_sampled(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def record_layers(case: dict[str, Any]) -> dict[str, Any]:
-    """What comes out at first, then as `trained`."""
+    """Return the first output of a layer, then the values that `trained` records."""
     tf.compat.v1.reset_default_graph()
     options = dict(case["options"])
     if "activation" in options:
@@ -131,7 +131,7 @@ def transposed(x: Any, filters: int, kernel_size: int, strides: int, padding: st
 
 
 def trained(fetched: Any, value: Any) -> dict[str, Any]:
-    """What is fetched at first, each step's loss against the mean of (y - 0.3)**2, variables at the end."""
+    """Return first values, each step's loss against the mean of (y - 0.3)**2, and the final variables."""
     variables = tf.compat.v1.global_variables()
     first = cases.initial([(each.op.name, each.shape.as_list()) for each in variables])
     penalties = tf.compat.v1.losses.get_regularization_losses()

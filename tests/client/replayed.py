@@ -16,7 +16,7 @@ RECORDED = Path(__file__).parent / "recorded"
 
 @cache
 def expected(family: str) -> dict[str, Any]:
-    """What is recorded of a family: {"case|what": array}."""
+    """Return the recorded values of a family: {"case|what": array}."""
     return filed.load(RECORDED / f"{family}.npz")
 
 

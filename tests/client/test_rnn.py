@@ -43,7 +43,7 @@ def flat(value: Any) -> list[Any]:
 async def played(
     graph: fe.Graph, fetched: Any, value: fe.Tensor | None, factor: float = 1.0
 ) -> dict[str, Any]:
-    """What is fetched at first, and what training against `value` gives, if that is not None."""
+    """Return the first fetched values, and the results of training against `value` if that is not None."""
     async with fe.Session(graph) as session:
         variables = await assigned(session, graph, factor)
         first = await session.run(fetched)

@@ -81,7 +81,7 @@ def clipped(gradients: list[Any], kind: str) -> list[Any]:
 
 
 def trained(model: str, name: str, clip: str, use_resource: bool) -> dict[str, Any]:
-    """What TensorFlow's script records of a case."""
+    """Train a case, and return the values that TensorFlow's script records of it."""
     graph = fe.Graph()
     step = graph.variable(0, name="global_step", dtype="int64", trainable=False, use_resource=use_resource)
     words, loss, variables = loss_of(graph, model, use_resource)

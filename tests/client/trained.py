@@ -1,4 +1,4 @@
-"""What tests of layers and cells do with variables: set them as both sides do, and change them by a step."""
+"""Variables in tests of layers and cells: set as both sides set them, and changed by a training step."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from flowengine.core.errors import AbortedError
 
 
 class Running:
-    """What was begun, and how often it was cancelled."""
+    """An operation that has begun; it counts how often it was cancelled."""
 
     def __init__(self) -> None:
         self.cancelled = 0
@@ -56,7 +56,7 @@ async def test_an_error_is_raised(is_late: bool) -> None:
 
 
 async def test_what_ends_as_it_is_cancelled_wakes_nobody_twice() -> None:
-    """Who is cancelled sleeps no more by then: what it waited for is over, and it goes on by itself."""
+    """A cancelled waiter no longer sleeps by then: its operation is over, and it goes on by itself."""
     completion = Completion()
 
     class Ending(Running):

@@ -17,7 +17,7 @@ TASKS = [f"/job:worker/task:{number}" for number in range(2)]
 
 
 async def answer(server: fe.Server, role: str, method: str, arguments: Any) -> Any:
-    """What a task answers to somebody of this role, the other task or a client; its error is raised."""
+    """Call a task's handler as an identity of this role, the other task or a client; raise its error."""
     assert server._service is not None
     handler = server._service.service().find(method)
     request = IncomingCall(Identity(role, "flowengine", TASKS[1], 7), method, arguments, [])

@@ -62,7 +62,7 @@ def test_a_server_is_found_in_its_own_run_and_until_it_leaves() -> None:
 
 
 def clients(server: fe.Server, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Who opens sessions at a server from now on."""
+    """Return a list that collects the owner of each session created at a server from now on."""
     found: list[Any] = []
     create = server.master.create_session
 

@@ -1,4 +1,4 @@
-"""What the processes of tasks are told of the memory that they use."""
+"""Settings that tell the processes of tasks how to allocate memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flowengine.cluster.memory_pages import huge_pages
 
 @pytest.fixture
 def setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a system says that it gives huge pages to whoever asks."""
+    """Return the file in which a system says that it gives huge pages to programs that ask for them."""
     monkeypatch.setattr(os, "confstr", lambda _: "glibc 2.36")
     path = tmp_path / "enabled"
     path.write_text("always [madvise] never\n")

@@ -27,7 +27,7 @@ def _graph(name: str, worker: int = 0) -> fe.Graph:
 
 
 def _start() -> dict[str, Any]:
-    """What the parameters are set to."""
+    """Return the feeds that set the parameters."""
     random = np.random.default_rng(5)
     return {
         f"{name}_given:0": (random.standard_normal(shape) * 0.05).astype(np.float32)

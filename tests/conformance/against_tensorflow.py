@@ -60,7 +60,7 @@ _NOTHING: Final = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a case came to: values, or an error's class.
+    """The outcome of a case: values, or an error's class.
 
     error   "" where there are values; "nothing" where there is nothing to compare with
     """
@@ -72,7 +72,7 @@ class Outcome:
 
 @dataclass
 class Report:
-    """What was found of one op: how many cases were compared, and in which words each differs.
+    """The findings for one op: how many cases were compared, and a sentence for each difference.
 
     excepted    cases that differ with a reason (`unlike_tensorflow`)
     """
@@ -116,7 +116,7 @@ def read_value(said: Mapping[str, Any], folder: Path) -> Any:
 
 
 def outcome(answer: Mapping[str, Any], folder: Path) -> Outcome:
-    """What an answer of the player says; a graph that TensorFlow does not import is an invalid argument."""
+    """Return the outcome of an answer; a graph that TensorFlow cannot import is an invalid argument."""
     if "values" in answer:
         return Outcome(tuple(read_value(value, folder) for value in answer["values"]))
     message = answer["message"]
@@ -275,7 +275,7 @@ def compare_anew(records: Sequence[OpRecord], pythons: Sequence[str], results: P
 
 
 def read_results(path: Path) -> dict[str, Report]:
-    """What a file of results says, by op; nothing where there is none yet."""
+    """Return the reports in a file of results, by op; an empty dict if the file does not exist yet."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     reports = [Report(**json.loads(line)) for line in lines]
     return {report.op: report for report in reports}

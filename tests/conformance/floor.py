@@ -75,7 +75,7 @@ def count_passes(results: Sequence[Result], shared: Path) -> dict[str, int]:
 
 
 def below(counts: Mapping[str, int], floor: Mapping[str, int]) -> dict[str, str]:
-    """What has fallen, as {name: "now, floor"}."""
+    """Return the counts that have fallen below the floor, as {name: "now, floor"}."""
     return {
         name: f"{counts.get(name, 0)} pass, the floor is {least}"
         for name, least in floor.items()

@@ -72,7 +72,7 @@ def _general(values: Sequence[Any]) -> Sequence[Any]:
 
 
 def _pixels(encoded: bytes) -> list[Any]:
-    """What an image shows: its shape and its pixels."""
+    """Return the contents of an encoded image: its shape and its pixels."""
     from PIL import Image
 
     image = np.asarray(Image.open(io.BytesIO(encoded)))

@@ -48,7 +48,7 @@ class NodeCase:
     drawn: bool
 
     def told(self, file: str) -> dict[str, Any]:
-        """What the player reads of it."""
+        """Return the fields of the case that the player reads, as JSON values."""
         names = ("setup", "fetches", "targets", "variables")
         return {"graph": file, **{name: list(getattr(self, name)) for name in names}}
 

@@ -40,7 +40,7 @@ def _addresses() -> list[str]:
 
 
 def _play(address: str, steps: int = STEPS, **settings: Any) -> list[list[Any]]:
-    """What each step of the run that the case names as worth timing gives, one after another."""
+    """Return the fetched values of each step of the run that the case names as worth timing, in order."""
     case = open_case(address)
     timing = case.meta["timing"]
 

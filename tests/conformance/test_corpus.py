@@ -68,7 +68,7 @@ def test_recorded_cases_do_not_fall_below_the_floor(
 
 
 def test_cases_of_the_first_ops_pass_but_for_the_known_exceptions(results: Any, shared: Path) -> None:
-    """What fails within `scope_01.txt` is listed with its reason, and the list is not longer than allowed."""
+    """Each failure within `scope_01.txt` is listed with a reason, and there are no more than allowed."""
     chosen = floor.in_scope(results, shared / "conformance" / "scope_01.txt")
     failing = {r.id: r.why for r in chosen if r.status != "pass"}
     known = floor.read_exceptions()

@@ -51,7 +51,7 @@ WITHOUT: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def of_tensorflow(python: str) -> dict[str, list[Taken]]:
-    """What the TensorFlow of a Python registers for the CPU; SystemExit where it does not start."""
+    """Return the types TensorFlow, under a Python, registers for the CPU; SystemExit if it does not start."""
     *settings, program = shlex.split(python)
     done = subprocess.run(
         ["env", *settings, program, str(LISTER)], capture_output=True, text=True, check=False

@@ -1,4 +1,4 @@
-"""What values take, as Python itself counts it."""
+"""The memory that values take, as Python itself counts it."""
 
 from __future__ import annotations
 

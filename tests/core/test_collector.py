@@ -49,7 +49,7 @@ def test_pauses_that_overlap_end_with_the_last() -> None:
 
 
 class Link:
-    """What refers to itself: only the collector frees it."""
+    """An object that refers to itself, so that only the collector frees it."""
 
     def __init__(self) -> None:
         self.itself = self

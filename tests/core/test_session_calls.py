@@ -52,7 +52,7 @@ AWAITED = {
 
 @pytest.fixture
 def names() -> dict[str, Any]:
-    """What the lines use."""
+    """Return the names that the lines use, with their values."""
     graph = fe.Graph()
     total = graph.variable(np.float32(1), name="total")
     loss = fe.square(total.value(), name="loss")

@@ -1,4 +1,4 @@
-"""What all kinds of sessions have in common."""
+"""Behaviour that all kinds of sessions have in common."""
 
 from __future__ import annotations
 

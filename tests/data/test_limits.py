@@ -1,4 +1,4 @@
-"""What a function of a pipeline may take is what the session may: its memory, its time, its containers."""
+"""Limits of functions in a pipeline, which are the session's: its memory, its time, its containers."""
 
 from __future__ import annotations
 

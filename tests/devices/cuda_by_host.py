@@ -1,4 +1,4 @@
-"""What lets sessions on the stand-in for CuPy run our CUDA C: g++ in the place of NVRTC."""
+"""A setup in which sessions on the stand-in for CuPy run our CUDA C: g++ in the place of NVRTC."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class LateCublas(Cublas):
         self._fake = fake
 
     def told(self) -> list[str]:
-        """What has been called, with what matters of the arguments."""
+        """Return the calls made so far, each with the arguments that matter."""
         told = self._library.fake_told
         told.restype = ctypes.c_char_p
         return str(told().decode()).split()

@@ -1,4 +1,4 @@
-"""What `devices/cuda_device.py` uses of CuPy, over a simulated GPU that makes no wait by itself.
+"""The parts of CuPy that `devices/cuda_device.py` uses, over a simulated GPU that never waits by itself.
 
 Every wait is one that the device under test has asked a stream for. All accesses are checked by the simulated
 GPU's vector clocks, so a wait that it forgets is a finding, whatever order was drawn.
@@ -239,7 +239,7 @@ class FakeCupy:
         return lender.__dlpack__(stream=self.gpu._stream + 1)  # type: ignore[no-any-return]
 
     def place(self, address: int) -> _Place:
-        """What an address of the card's memory points at; a finding if nothing lives there."""
+        """Return the place in memory that a card's address points at; raise if no block lives there."""
         for reference, block in self.gpu._blocks.values():
             known = reference()
             if known is None or not block.is_live:
@@ -269,7 +269,7 @@ def memory_of(array: StrictArray) -> CardMemory:
 
 
 class _Place(NamedTuple):
-    """What an address points at: the memory, its array of known values, and how far behind its beginning."""
+    """The target of an address: its memory, its array of known values, and its offset from the beginning."""
 
     chunk: Any
     known: Any
@@ -361,7 +361,7 @@ class CardArray(StrictArray):
 
     @property
     def data(self) -> Any:
-        """What keeps its memory."""
+        """The object that keeps the array's memory alive."""
         return memory_of(self)
 
     def set(self, pinned: Any, stream: Any) -> None:

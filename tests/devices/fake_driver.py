@@ -43,6 +43,6 @@ class FakeDriver:
         return int(self._fake.fake_count(what.encode()))
 
     def left(self) -> dict[str, int]:
-        """What was made and not given back."""
+        """Return the number of objects, by kind, that were created and not freed."""
         kinds = ("streams", "events", "memory", "pinned", "contexts")
         return {kind: number for kind in kinds if (number := self.count(kind))}

@@ -15,7 +15,7 @@ FLOATS: Final = np.linspace(-1, 1, 6, dtype=np.float32)
 
 @dataclass
 class GpuGraph:
-    """What is run of a graph: `setup` once, then `fetches` with each of the feeds."""
+    """The runs of a graph: `setup` once, then `fetches` with each of the feeds."""
 
     graph: fe.Graph
     fetches: Sequence[Any]
@@ -191,7 +191,7 @@ GRAPHS: Final[dict[str, Callable[[], GpuGraph]]] = {
 
 
 async def values_of(session: fe.Session, made: GpuGraph) -> list[list[Any]]:
-    """What each run gives, in a new session."""
+    """Return the fetched values of each run, in a new session."""
     if list(made.setup) == ["initialize"]:
         await session.initialize()
     elif made.setup:
@@ -200,7 +200,7 @@ async def values_of(session: fe.Session, made: GpuGraph) -> list[list[Any]]:
 
 
 async def of_the_cpu(name: str) -> list[list[Any]]:
-    """What the runs of a graph give on the CPU."""
+    """Return the values that the runs of a graph give on the CPU."""
     made = GRAPHS[name]()
     async with fe.Session(made.graph) as session:
         return await values_of(session, made)

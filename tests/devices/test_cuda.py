@@ -1,4 +1,4 @@
-"""What is said of GPUs: on machines without a driver, and with a driver of the test's own making."""
+"""Reports on GPUs: on machines without a driver, and with a driver of the test's own making."""
 
 from __future__ import annotations
 

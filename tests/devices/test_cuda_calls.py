@@ -1,4 +1,4 @@
-"""What is around kernels on a card: entered once for a row of them, and left before anything else runs."""
+"""The card's context around kernels: entered once for a row of them, left before anything else runs."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ async def cancelled_after(turns: int, session: fe.Session, made: GpuGraph) -> bo
 
 
 async def test_cancelled_at_any_moment_leaves_nothing_in_use() -> None:
-    """What a step had in flight is not given out again before it is done, and the next step runs."""
+    """Memory in flight in a cancelled step is not reused before its work is done, and the next step runs."""
     cancelled = 0
     for moment in range(MOMENTS):
         drawn = random.Random(moment)
@@ -154,7 +154,7 @@ async def test_work_that_fails_late_names_nodes(debugs: bool) -> None:
 
 
 async def test_each_wait_of_the_runtime_is_found_when_it_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the host takes without having waited for it, wherever in a step."""
+    """Every read by the host without the wait that it needs is found, wherever in a step that is."""
     waited, left_out = 0, -1
 
     async def wait(*args: Any, **keywords: Any) -> None:

@@ -1,4 +1,4 @@
-"""What steers is computed in host memory, what crosses crosses once, and no event loop stands still."""
+"""Steering values are computed in host memory, tensors cross once, and no event loop stands still."""
 
 from __future__ import annotations
 

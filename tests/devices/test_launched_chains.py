@@ -25,7 +25,7 @@ COLD, HOT = 1_000_000, 0
 async def played(
     graph: fe.Graph, fetches: Any, feeds: Any, monkeypatch: pytest.MonkeyPatch, runs: int, **config: Any
 ) -> tuple[Any, list[str]]:
-    """What a step gives, and the launches of the second one, when plans become hot after so many runs."""
+    """Return a step's values, and the second step's launches, if plans become hot after so many runs."""
     monkeypatch.setattr(tiers, "HOT_RUNS", runs)
     async with opened(graph, 5, **config) as (session, gpu):
         await session.initialize()

@@ -161,7 +161,7 @@ async def test_fetched_values_stay_on_the_card_and_never_change(seed: int) -> No
 
 
 class Lent:
-    """What CuPy's arrays have for DLPack."""
+    """A lender with the part of CuPy's arrays that DLPack needs."""
 
     def __init__(self, array: StrictArray) -> None:
         self._array = array

@@ -1,4 +1,4 @@
-"""Who waits for whom, against a model that knows every access and every way from one to another."""
+"""Waits between streams, against a model that knows every access and every path between two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaves a card for another task goes from pinned memory to the socket: nobody copies it between."""
+"""Tensors that leave a card for another task go from pinned memory to the socket, without a copy between."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ async def test_what_is_fetched_or_stays_in_the_process_is_copied_out_of_pinned_m
 
 
 def test_pinned_memory_is_kept_until_the_card_has_written_it() -> None:
-    """Who wanted a copy may be cancelled before it is there; the memory must not be given to another then."""
+    """Pinned memory stays taken until the card has written it, even if the waiter is cancelled before."""
     fake = FakeCupy(4)
     device = CudaDevice(NAME, fake)
     with device.computing():

@@ -1,4 +1,4 @@
-"""What placement expects of a card before anything has run there."""
+"""Rates that placement expects of a card before anything has run there."""
 
 from __future__ import annotations
 

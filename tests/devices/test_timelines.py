@@ -1,4 +1,4 @@
-"""What a device with streams did in a step, and when: kernels on the compute stream, copies on theirs."""
+"""Work of a device with streams in a step, with times: kernels on the compute stream, copies on theirs."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def shoot(browser: str, names: list[str], out: Path) -> Iterator[str]:
 
 
 def searched(page: Any) -> Iterator[str]:
-    """What is wrong with a search in a page that was opened from a folder."""
+    """Yield a fault if the search fails in a page that was opened from a folder."""
     page.goto((SITE / "index.html").as_uri() + "?q=make_callable")
     try:
         page.locator(".md-search-result__item a").first.wait_for(state="attached", timeout=10_000)

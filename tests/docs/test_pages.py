@@ -1,4 +1,4 @@
-"""What pages promise: figures that were measured, a picture of what happens, short lines of changes."""
+"""Promises of the pages: figures that were measured, a picture of the transcript, short lines of changes."""
 
 from __future__ import annotations
 

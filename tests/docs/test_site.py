@@ -49,7 +49,7 @@ pytestmark = pytest.mark.skipif(not is_built(), reason="site/ is not built, or o
 
 
 class Addresses(HTMLParser):
-    """What a page loads, and the styles that stand in it."""
+    """A parser that collects the addresses that a page loads, and the styles in it."""
 
     def __init__(self) -> None:
         super().__init__()

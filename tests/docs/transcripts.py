@@ -63,7 +63,7 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Said:
-    """What a command has printed, standard error included, and its exit status."""
+    """The output of a command, standard error included, and its exit status."""
 
     text: str
     status: int
@@ -96,7 +96,7 @@ def exchanges(text: str, *, on_terminal: bool = False) -> list[Exchange]:
 
 
 def pattern(printed: Sequence[str]) -> re.Pattern[str]:
-    """What matches a text that these lines show."""
+    """Return the pattern that matches a text which these lines show."""
     parts = []
     for line in printed:
         if line.strip() == "...":
@@ -140,7 +140,7 @@ def play(commands: Sequence[str], folder: Path) -> list[Said]:
 
 
 def watch(command: str, folder: Path) -> Said:
-    """What a terminal of 80 columns shows when a command has ended, which runs in a copy of the examples."""
+    """Run a command in a copy of the examples; return its output on a terminal of 80 columns."""
     _copy_examples(folder)
     main_end, terminal = os.openpty()
     size = struct.pack("HHHH", 50, COLUMNS, 0, 0)

@@ -40,7 +40,7 @@ STOPS_SECONDS = (0.2, 1.0, 3.5, 5.0)
 
 @dataclass
 class Report:
-    """What was done and found."""
+    """The counts of a run under faults: kills, stops, recoveries, and results that differ."""
 
     kills: Counter[str] = field(default_factory=Counter)
     stops: int = 0

@@ -81,7 +81,7 @@ PROGRAMS = _blocks(_blocks(_blocks(None)))
 
 
 def evaluated(block: Block, given: np.float32, variables: list[np.float32]) -> np.float32:
-    """What a block gives; its effects are on `variables`."""
+    """Return the value of a block, and apply its effects to `variables`."""
     values = [given]
     for statement in block.statements:
         values.append(_value(statement, values, variables))

@@ -1,4 +1,4 @@
-"""What is read of a function's body, and how its nodes are called where they come to stand."""
+"""Facts that are read from a function's body, and the names that its nodes get in the caller."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ BOTH = pytest.mark.parametrize("config", [OPENED, CALLED], ids=["opened", "calle
 
 
 def opened(graph: fe.Graph, *fetches: str, feeds: tuple[str, ...] = ()) -> NodeGraph:
-    """What the pass makes of a graph."""
+    """Return the graph after the pass that opens calls."""
     context = PassContext(
         feeds=tuple(OutputPort(name, 0) for name in feeds),
         fetches=tuple(OutputPort(name, 0) for name in fetches),

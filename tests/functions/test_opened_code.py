@@ -1,4 +1,4 @@
-"""What stands in the place of a call that is opened: all of it, and no edge more than the call has."""
+"""The nodes that replace an opened call: all of its body, and no edge more than the call has."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def public() -> Iterator[str]:
 
 
 def shown() -> set[str]:
-    """What the pages that are written by hand have."""
+    """Return the names that the hand-written pages show."""
     pages = (page.read_text() for page in sorted(PAGES.glob("*.md")) if page.name != PAGE)
     return {name for page in pages for name in re.findall(r"^::: (\S+)$", page, re.MULTILINE)}
 

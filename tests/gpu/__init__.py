@@ -1,1 +1,1 @@
-"""What is tried and measured on a card: `python -m tests.gpu --out FOLDER`."""
+"""Tests and measurements on a GPU: `python -m tests.gpu --out FOLDER`."""

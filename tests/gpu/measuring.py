@@ -1,4 +1,4 @@
-"""What launches, copies and products take on the card."""
+"""Measurements of launches, copies and products on the card."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def why_left_out() -> str:
 
 
 def sanitizing(tool: Sequence[str] = (TOOL,), program: Sequence[str] = ()) -> ResultTable:
-    """What each check finds in every family of kernels, small, in a process of its own.
+    """Run each check on every family of kernels, small, in its own process, and tabulate the findings.
 
     tool, program   in whose places others are tried
     """

@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass
 class ResultTable:
-    """What a part has found. `failures` are sentences; none means that all that is asked is kept."""
+    """The findings of a part. `failures` are sentences; none means that all requirements are met."""
 
     title: str
     headings: tuple[str, ...]

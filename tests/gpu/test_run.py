@@ -1,4 +1,4 @@
-"""What runs on a card, played on a card of the tests' own; and on a real one where there is one."""
+"""The program for a card, played on a card of the tests' own; and on a real one if there is one."""
 
 from __future__ import annotations
 

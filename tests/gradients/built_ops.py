@@ -23,7 +23,7 @@ _ROW: Final = np.array([2], np.int32)
 
 @dataclass(frozen=True)
 class Built:
-    """What is differentiated, by what, and what must have run before."""
+    """The tensors to differentiate, and the tensor to differentiate them by."""
 
     ys: list[fe.Tensor]
     by: fe.Tensor

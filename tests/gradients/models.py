@@ -148,7 +148,7 @@ def weights_like(value: Any) -> Array:
 
 
 def summary(gradient: Array) -> dict[str, Any]:
-    """What is kept of a gradient."""
+    """Return the summary that is kept of a gradient: its shape, its largest magnitude, some elements."""
     flat = gradient.ravel()
     places = np.linspace(0, flat.size - 1, min(KEPT, flat.size)).astype(int)
     return {

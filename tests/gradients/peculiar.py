@@ -1,4 +1,4 @@
-"""What the comparison of derivatives with differences has to know of single ops, and why."""
+"""Peculiarities of single ops in the comparison of derivatives with differences, and the reasons."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class TrainingGraph:
         return found
 
     def _variable(self, update: Any) -> str:
-        """What an update is of: where a slot gets the rows, the variable that is assigned to beside it."""
+        """Return the variable that an update changes; where a slot gets the rows, the one assigned beside."""
         scope = update.name.rpartition("/")[0]
         beside = [n for n in self.later if n.op == "AssignSub" and n.name.rpartition("/")[0] == scope]
         return _tensor((beside[0] if scope and beside else update).input[0])
@@ -164,7 +164,7 @@ def rebuilt(definition: Any, loss: str) -> fe.Graph:
 
 
 def _rewired(parts: TrainingGraph, new: Mapping[str, str]) -> list[Any]:
-    """What was made of gradients, of the new ones; without what looked at others than those."""
+    """Return the nodes made of gradients, fed by the new ones; drop those that read other old nodes."""
     lost = set(parts.made)
     kept = []
     for node in _in_order(parts.later):

@@ -33,7 +33,7 @@ _NEAR_ZERO: Final = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a case that was played in some ways.
+    """The outcome of a case that was played in some ways.
 
     why           empty where it passed in all of them
     has_numbers   whether an expected value is not near zero
@@ -55,7 +55,7 @@ def program(shared: Path) -> Any:
 
 
 def addresses(shared: Path) -> list[tuple[str, str | None]]:
-    """Where the cases are."""
+    """Return the addresses of the cases."""
     found: list[tuple[str, str | None]] = list(
         program(shared).iter_cases([str(shared / "gradients" / "open")])
     )

@@ -21,7 +21,7 @@ _NEW: Final[Any] = float64.number
 
 
 def retyped(graph: bytes, wanted: Iterable[str]) -> bytes:
-    """What the wanted nodes need, with float64 wherever that had float32 and may have another type."""
+    """Return the nodes that the wanted ones need, float32 widened to float64 wherever the type may change."""
     message = parse_graph_def(graph)
     needed = _needed(list(message.node), wanted)
     for place in reversed(range(len(message.node))):

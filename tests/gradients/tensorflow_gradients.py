@@ -1,4 +1,4 @@
-"""What TensorFlow 1.15 computes on graphs that are given to it: run by its Python, a process for many jobs.
+"""The values that TensorFlow 1.15 computes on given graphs: run by its Python, a process for many jobs.
 
     PYTHON tests/gradients/tensorflow_gradients.py FOLDER
 

@@ -1,4 +1,4 @@
-"""What TensorFlow 1.15 computes of the programs of `control_programs`: run by its Python.
+"""The results that TensorFlow 1.15 gives for the programs of `control_programs`: run by its Python.
 
     PYTHON tests/gradients/tensorflow_programs.py FILE [SEED ...]
 

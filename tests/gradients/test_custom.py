@@ -67,7 +67,7 @@ def test_a_function_says_its_gradient() -> None:
 
 
 def test_it_does_so_in_a_loop() -> None:
-    """What the gradient function uses of an iteration is brought from that iteration."""
+    """The values that the gradient function uses of an iteration are brought from that iteration."""
     graph = fe.Graph()
     x = graph.placeholder("float64", [], name="x")
     _, y = while_loop(

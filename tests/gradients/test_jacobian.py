@@ -123,7 +123,7 @@ def test_several_of_which_one_is_not_connected() -> None:
 
 
 def test_rows_that_are_slices() -> None:
-    """What was gathered has a gradient of few rows; in a Jacobian they are made whole."""
+    """A gradient of gathered values has few rows; in a Jacobian they are made dense."""
     graph = fe.Graph()
     x = graph.placeholder("float32", [3])
     y = graph.ops.GatherV2(x, [2, 0, 2], 0)

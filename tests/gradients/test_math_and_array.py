@@ -1,4 +1,4 @@
-"""What gradients of arithmetic and of rows do where samples and differences do not look.
+"""Gradients of arithmetic and of rows in cases that samples and differences do not cover.
 
 Zeros among factors, ties, rows written twice, slices that stay slices, and ops whose records cannot tell.
 """

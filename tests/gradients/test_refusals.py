@@ -1,4 +1,4 @@
-"""What is given for a gradient and does not fit is refused where it is asked for, and named."""
+"""Values that do not fit as gradients: each is refused, by name, where the gradient is requested."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def picking(graph: fe.Graph, x: fe.Tensor) -> fe.Tensor:
 
 
 def test_rows_of_a_constant() -> None:
-    """What is gathered of a constant of the loop has a gradient of a few rows in each iteration."""
+    """Rows gathered from a constant of the loop have a gradient of a few rows in each iteration."""
     slopes = []
     for every in (1, 4):
         graph = fe.Graph()

@@ -207,7 +207,7 @@ def test_an_op_that_nobody_knows_beside_the_way(swapped: bool) -> None:
 
 
 def test_an_op_that_nobody_knows_has_no_type() -> None:
-    """Where a derivative needs it, the error says which op that is."""
+    """If a derivative needs the type, the error says which op that is."""
     graph = fe.Graph.from_graph_def(UNKNOWN)
     with pytest.raises(fe.errors.InvalidArgumentError, match="'odd:0' has no type: op NobodyKnowsThis"):
         fe.gradients(graph.tensor("product:0"), graph.tensor("x:0"))

@@ -18,7 +18,7 @@ from flowengine.graphs.conversion import convert
 
 
 def value(tensor: Any) -> Any:
-    """What a tensor is in a step."""
+    """Return the value of a tensor in a step."""
     with fe.blocking.Session(tensor.graph) as session:
         return session.run(tensor)
 

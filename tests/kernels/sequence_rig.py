@@ -38,7 +38,7 @@ ENOUGH = 3
 
 
 class Log:
-    """What has run, in order, and what is alive."""
+    """A log of the steps that ran, in order, and of the values that are alive."""
 
     def __init__(self) -> None:
         self.ran: list[str] = []
@@ -166,7 +166,7 @@ class Joined:
 
 
 class Halfway(Suspended):
-    """What a toy joint has made so far, and of which steps."""
+    """The state of a suspended toy joint: the values made so far, and the steps that made them."""
 
     def __init__(self) -> None:
         self.made: dict[int, Array] = {}
@@ -213,7 +213,7 @@ class Rig:
         self.units = self.sequence._units
 
     def alone(self, values: Sequence[Any]) -> list[Any]:
-        """What the steps give one after another."""
+        """Return the values that the steps give one after another."""
         known = list(values)
         for step in self.steps:
             assert isinstance(step.function, Silent)
@@ -240,7 +240,7 @@ class Rig:
                     assert when[self.names[self.giver[number]]] < when[name]
 
     def check_drops(self) -> None:
-        """What nobody takes any more is gone; to be called before each kernel.
+        """Check that no value outlives its last taker; to be called before each kernel.
 
         But the arguments of the one that runs, which are looked at only when the next one does.
         """

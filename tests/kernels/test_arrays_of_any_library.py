@@ -166,7 +166,7 @@ def _annotations(tree: ast.AST) -> set[int]:
 
 
 def _misused(node: ast.AST) -> Iterator[str]:
-    """What `np` is asked for that is neither a dtype nor a constant, with the line."""
+    """Yield each use of `np` that is neither a dtype nor a constant, with its line."""
     annotations = _annotations(node)
     allowed: set[int] = set()
     for part in ast.walk(node):

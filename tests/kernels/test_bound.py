@@ -14,7 +14,7 @@ from flowengine.kernels.bound import with_keywords
 
 
 def told(x: int, y: int = 2, *, a: int, b: int = 5, **more: int) -> Any:
-    """What it was called with."""
+    """Return the arguments of the call."""
     return x, y, a, b, more
 
 

@@ -182,8 +182,7 @@ def test_a_usual_example_is_walked_through(found: Any) -> None:
 
 @given(USUAL, st.data())
 def test_damaged_examples_are_never_guessed_at(found: Any, data: st.DataObject) -> None:
-    """Where the quick ways give an answer, it is that of the thorough one, or that one cannot read the text
-    because of a key that is not UTF-8."""
+    """An answer of the quick parsers is the thorough one's, unless that one meets a key that is not UTF-8."""
     text = bytearray(serialized(found))
     for _ in range(data.draw(st.integers(1, 3))):
         text[data.draw(st.integers(0, len(text) - 1))] = data.draw(st.integers(0, 255))

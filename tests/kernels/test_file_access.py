@@ -71,7 +71,7 @@ def words_drawn(graph: fe.Graph, path: str) -> Any:
 
 
 def elements_of(dataset: Callable[[fe.Graph, str], Any]) -> Build:
-    """What takes the one element of a dataset of files."""
+    """Return a function that builds a node for the one element of a dataset of files."""
 
     def build(graph: fe.Graph, path: str) -> Any:
         said: dict[str, Any] = {"output_types": ["string"], "output_shapes": [[]]}

@@ -27,7 +27,7 @@ def run(
     given: dict[str, Any] | None = None,
     **kernel: Any,
 ) -> Any:
-    """What a node of an op of one's own gives, with this function as its kernel."""
+    """Return the outputs of a node of a custom op, with this function as its kernel."""
     ops = fe.OpRegistry(parent=registry())
     definition = ops.register(fe.OpDef.parse(signature, attrs))
     kernels = fe.KernelRegistry(parent=load_all())

@@ -14,7 +14,7 @@ from flowengine.kernels.registry import KernelRegistry
 
 
 def run(root: Path, code: str, *arguments: str) -> str:
-    """What a fresh interpreter prints."""
+    """Return the output of a fresh interpreter."""
     command = [sys.executable, "-W", "error", "-c", code, *arguments]
     return subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
 

@@ -1,4 +1,4 @@
-"""What graphs print, where, and how often."""
+"""The texts that graphs print, where they print them, and how often."""
 
 from __future__ import annotations
 

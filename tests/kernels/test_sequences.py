@@ -236,7 +236,7 @@ def test_an_error_is_of_the_step_that_raised_it(place: int, runs: int) -> None:
 
 
 def test_an_error_that_a_joint_meets_is_told_by_the_kernel() -> None:
-    """What nothing could tell before: a joint gives up, and its members say whose error it is."""
+    """A joint gives up on an error that nothing could foresee, and its members say whose error it is."""
     rig = Rig(2, CHAIN)
     for seed in range(ENOUGH):
         rig.check(vector(seed), vector(9))

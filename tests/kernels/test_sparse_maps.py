@@ -47,7 +47,7 @@ async def test_what_is_added_is_taken_once() -> None:
 
 
 async def test_what_is_kept_is_not_the_feed() -> None:
-    """Who fed it may write there again."""
+    """The caller may write to the fed arrays afterwards."""
     graph = fe.Graph()
     ops = graph.ops
     fed = [graph.placeholder(*each) for each in (("int64", [None, 2]), ("float32", [None]), ("int64", [2]))]

@@ -36,7 +36,7 @@ class Drawn:
 def outcome(
     xp: Any, bring: Callable[[Any], Any], function: Callable[..., Any], inputs: Any, attrs: Any
 ) -> list[Any] | str:
-    """What a kernel gives, or what it says when it refuses; numbers and lists are of host memory."""
+    """Return a kernel's outputs, or the text of its refusal; numbers and lists are in host memory."""
 
     def taken(value: Any) -> Any:
         if isinstance(value, tuple):

@@ -38,7 +38,7 @@ async def test_a_later_step_uses_what_an_earlier_one_kept(graph: fe.Graph) -> No
 
 @pytest.mark.parametrize("op", ["GetSessionHandle", "GetSessionHandleV2"])
 async def test_what_is_kept_is_not_the_feed(op: str) -> None:
-    """Who fed it may write there again."""
+    """The caller may write to the fed array afterwards."""
     g = fe.Graph()
     x = g.placeholder("float32", [2], name="x")
     kept = getattr(g.ops, op)(x, name="keep")

@@ -40,7 +40,7 @@ def greedy(boxes: Any, scores: Any, limit: int, ratio: Any, threshold: float) ->
 
 
 def on_device(kernel: Any, boxes: Any, scores: Any, *rest: Any) -> list[int]:
-    """What a kernel chooses of a device's boxes."""
+    """Return the indices that a kernel chooses from a device's boxes."""
     xp = StrictModule()
     found = xp.moved_out(kernel(xp, xp.moved_in(boxes), xp.moved_in(scores), *rest))
     assert found.dtype == np.int32

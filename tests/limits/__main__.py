@@ -1,4 +1,4 @@
-"""What limits are worth: `make limits`, or `python -m tests.limits [NAME...] [--rounds 3]`.
+"""Measurements of the limits: `make limits`, or `python -m tests.limits [NAME...] [--rounds 3]`.
 
 Each attack runs in a process of its own, under a bound on memory and a timeout, beside a ticker of the host
 that wants its turn every 10 ms. Three numbers come out, of all rounds the worst: resident memory at its peak

@@ -44,7 +44,7 @@ def _chosen(coverage: Coverage, mutant: Mutant) -> tuple[list[str], float]:
 
 
 def _check(clone: Path, coverage: Coverage, drawn: list[Mutant]) -> None:
-    """What judges must pass without a change; SystemExit where it does not."""
+    """Check that a mutant's tests pass without a change; raise SystemExit if they do not."""
     for mutant in drawn:
         tests, longest = _chosen(coverage, mutant)
         if tests:

@@ -12,7 +12,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 def git(*arguments: str) -> str:
-    """What git says in the checkout."""
+    """Return git's output in the checkout."""
     return subprocess.run(
         ["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True
     ).stdout.strip()

@@ -61,7 +61,7 @@ class _Progress:
         items[:] = [item for _, item in sorted(found, key=lambda each: each[0])]
 
     def _place(self, nodeid: str) -> int | None:
-        """Where a test stands that is named, or its function, or its file."""
+        """Return the place of a test in the list, found by its name, its function or its file; or None."""
         names = (nodeid, nodeid.partition("[")[0], nodeid.partition("::")[0])
         return next((self._places[name] for name in names if name in self._places), None)
 
@@ -153,7 +153,7 @@ def _wait(child: int, progress: int, seconds: float) -> tuple[Verdict, str]:
 
 
 def _said(progress: int) -> bytes:
-    """What is in the pipe; nothing where that is nothing."""
+    """Return the bytes that wait in the pipe; empty if there are none."""
     with contextlib.suppress(BlockingIOError):
         return os.read(progress, 1 << 16)
     return b""

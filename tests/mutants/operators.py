@@ -29,7 +29,7 @@ def _parsed(code: str, like: Any) -> Any:
 
 
 def _last_name(node: Any) -> str:
-    """What is called in `a.b.name(...)`, `await name(...)`; empty where it is no call."""
+    """Return the name called in `a.b.name(...)`, `await name(...)`; empty if the node is no call."""
     children = getattr(node, "children", [])
     if children and children[0].type == "keyword" and children[0].value == "await":
         children = children[1:]

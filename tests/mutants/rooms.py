@@ -1,4 +1,4 @@
-"""What is changed and what judges it: each room's sources, and the tests that are asked about it."""
+"""Rooms and their judges: the sources to change in each room, and the tests that may notice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of each mutant of a draw: a line of JSON for each, kept in a file, and the score of all."""
+"""Fates of the mutants of a draw: a line of JSON for each, kept in a file, and the score of all."""
 
 from __future__ import annotations
 

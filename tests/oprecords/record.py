@@ -1,4 +1,4 @@
-"""What a record of an op says, and how its samples become nodes of a graph.
+"""Records of ops, and how their samples become nodes of a graph.
 
 A record drives every test of `test_records.py`, so that an op's kernel, shape function and GraphDef form
 are tested by writing down a few inputs and what NumPy says of them:

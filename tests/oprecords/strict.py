@@ -106,7 +106,7 @@ class StrictRun:
 def findings(
     record: OpRecord, new_module: Callable[[], StrictModule] = StrictModule, types_max: int | None = None
 ) -> list[str]:
-    """What of a record does not hold on strict arrays.
+    """Return a sentence for each finding about a record on strict arrays.
 
     new_module   makes the array module of each sample
     types_max    so many of its types at most

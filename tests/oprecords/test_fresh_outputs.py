@@ -1,4 +1,4 @@
-"""What a kernel says is new memory is new: what runs behind it writes there."""
+"""Promises of new memory that kernels keep: later nodes may write to such an output."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class CardRun:
         self._inputs = [tuple(value) if isinstance(value, list) else value for value in built.inputs]
 
     def outputs(self) -> tuple[Any, ...]:
-        """What it gives, in host memory; raises what it refuses."""
+        """Return the kernel's outputs in host memory; raise the error with which it refuses."""
         device = self._device
         context = KernelContext(
             resources=ResourceManager(), step_container=StepContainer(), device=GPU, hardware=device

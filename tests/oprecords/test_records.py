@@ -55,7 +55,7 @@ def _build_all(record: OpRecord, types: Mapping[str, str], form: str) -> tuple[f
 
 
 async def _play(graph: fe.Graph, nodes: Sequence[Built], *, compiled: bool) -> list[list[Any]]:
-    """What each node gives, or makes of its variables."""
+    """Return the outputs of each node, or the values that it leaves in its variables."""
     results = []
     async with fe.Session(graph, config=fe.Config(compile_hot_plans=compiled)) as session:
         for built in nodes:

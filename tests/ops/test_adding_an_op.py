@@ -116,7 +116,7 @@ def copy(root: Path, tmp_path: Path) -> Path:
 
 
 def _python(copy: Path, *arguments: str) -> str:
-    """What Python prints in the copy, whose packages come before those of the checkout."""
+    """Return the output of Python in the copy, whose packages come before those of the checkout."""
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=copy,

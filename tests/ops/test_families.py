@@ -79,6 +79,6 @@ def test_every_op_has_one_home_and_one_record() -> None:
 
 
 def test_ops_lie_in_families(root: Path) -> None:
-    """What several families share lies beside them, and defines nothing."""
+    """Modules that several families share lie beside them, and define no op."""
     shared = (root / "flowengine" / "ops").glob("*.py")
     assert [path.name for path in shared if "\ndefine(" in path.read_text(encoding="utf-8")] == []

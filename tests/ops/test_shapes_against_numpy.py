@@ -20,7 +20,7 @@ shapes = st.lists(sides, max_size=4)
 
 
 def blurred(data: st.DataObject, shape: list[int]) -> list[int | None] | None:
-    """What might be known of a shape: all, some dimensions, the rank, nothing."""
+    """Draw how much of a shape is known: all of it, some dimensions, the rank, or nothing."""
     if data.draw(st.integers(0, 9)) == 0:
         return None
     return [d if data.draw(st.booleans()) else None for d in shape]

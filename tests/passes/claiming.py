@@ -26,7 +26,7 @@ def claimed(
 
 
 def asking(request: PassContext, large: Collection[str] = ()) -> ClaimContext:
-    """What one claim may ask, where so many nodes are large."""
+    """Return the context in which one claim asks, with these nodes as the large ones."""
     context = claim_context(HotContext(request, frozenset(large)))
     assert context is not None
     return context

@@ -114,7 +114,7 @@ def test_a_piece_keeps_to_the_limits_but_for_conditionals(block: Block, limits: 
 
 @given(blocks(), limits)
 def test_no_piece_is_shorter_than_it_must_be(block: Block, limits: BodyLimits) -> None:
-    """What begins a piece would have been too much for the one before it, or that ends with a conditional."""
+    """The first unit of a piece would have been too much for the one before, unless a conditional ends it."""
     pieces = cut(block.units, block.costs, limits)
     for piece, following in itertools.pairwise(pieces):
         took = sum(block.costs.get(unit.name, 0.0) for unit in piece)

@@ -120,7 +120,7 @@ def test_what_is_fed_is_no_constant() -> None:
 
 
 def test_of_a_node_of_which_any_output_is_fed_nothing_is_folded() -> None:
-    """Who takes a fed output takes the feed, however many other outputs there are."""
+    """Nodes that read a fed output read the feed, however many other outputs there are."""
     g = Graph()
     first, second = g.ops.Split(g.constant(0), g.constant([1, 2]), num_split=2, name="split")
     ends = [g.ops.Neg(each, name=f"end{slot}") for slot, each in enumerate((first, second))]

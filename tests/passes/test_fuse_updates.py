@@ -26,7 +26,7 @@ ROWS, COLUMNS, BATCH = 1030, 2048, 8
 
 
 class Step:
-    """What `tf.gradients` and an optimizer make of a dense layer's weights; the images are fed."""
+    """The graph that `tf.gradients` and an optimizer make of a dense layer's weights; the images are fed."""
 
     def __init__(self, *, reads_itself: bool = False, both_updates: bool = False) -> None:
         self.graph = g = fe.Graph()

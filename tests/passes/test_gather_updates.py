@@ -229,7 +229,7 @@ def test_variables_lie_together_until_somebody_reads_one() -> None:
     state = State(training)
 
     def step() -> list[int]:
-        """Where the variables are after another step."""
+        """Return the addresses of the variables after another step."""
         program.run(state.variables, state.numbers, gradients(0))
         return [variable.read().ctypes.data for variable in state.variables if variable.value_shape]
 

@@ -1,4 +1,4 @@
-"""What generated code writes instead of a call gives what the call gives, bit for bit."""
+"""Generated code in the place of a call, which gives the call's result bit for bit."""
 
 from __future__ import annotations
 

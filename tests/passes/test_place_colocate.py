@@ -1,4 +1,4 @@
-"""What must be on one device is found, whatever way it hangs together."""
+"""Nodes that must be on one device, found however they are connected."""
 
 from __future__ import annotations
 

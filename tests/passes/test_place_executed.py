@@ -81,7 +81,7 @@ def offers_of(devices: int) -> list[Offer]:
 
 
 class Truth:
-    """What things really take."""
+    """The times that executions really take."""
 
     def __init__(self, graph: NodeGraph, offers: Sequence[Offer], seed: int) -> None:
         rng = random.Random(seed)
@@ -166,7 +166,7 @@ class Simulated:
 
 
 def settled(step: Simulated, real: Problem, truth: Truth) -> tuple[float, float]:
-    """What the first step and a later one really take: a device of unknown speed is tried once."""
+    """Return the real makespans of a first step and a later one; a device of unknown speed is tried once."""
     model = CostModel()
     first = search(step.problem())
     assert first is not None
@@ -249,7 +249,7 @@ class Rule:
 
 
 class Chosen:
-    """What placement chooses, from the costs known so far."""
+    """A placer that chooses devices from the costs known so far."""
 
     def __init__(
         self, graph: NodeGraph, offers: Sequence[Offer], costs: CostModel, trial: int | None

@@ -135,7 +135,7 @@ def test_a_long_chain_needs_no_recursion() -> None:
 
 @given(graphs())
 def test_one_look_at_each_node_keeps_what_a_walk_keeps(case: GraphCase) -> None:
-    """Where each node is behind what it takes; anywhere else the look gives up."""
+    """One pass finds the nodes that a walk finds if each follows its inputs; otherwise it gives up."""
     names = list(case.graph.nodes)
     for name in (names[0], names[len(names) // 2], names[-1]):
 

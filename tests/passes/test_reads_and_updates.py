@@ -1,5 +1,7 @@
-"""What a resource variable means, whichever steps are one: a read sees every write that it waits for, and
-keeps its value."""
+"""Semantics of a resource variable, whichever steps are joined into one.
+
+A read sees every write that it waits for, and keeps its value.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ def built(phases: Any) -> tuple[fe.Graph, list[list[Any]]]:
 
 
 async def played(phases: Any, steps: list[list[int]], hot: bool) -> list[list[Any]]:
-    """What each step's reads are, held until the last step is over."""
+    """Return the reads of each step, held until the last step is over."""
     graph, reads = built(phases)
     fetches = [read for phase in reads for _, read in phase]
     found = []
@@ -99,7 +101,7 @@ async def test_the_steps_of_a_phase_are_one() -> None:
 
 
 async def errors_of_reads(hot: bool) -> list[str]:
-    """What a read says of a variable that is gone, and of one that has come back with other elements."""
+    """Return the errors of reading a variable that is gone, and one that is back with another dtype."""
     graph = fe.Graph()
     variable = graph.variable(np.ones(3, np.float32), name="v")
     read = fe.identity(variable.read() * 2.0, name="y")

@@ -41,7 +41,7 @@ def before_each(graph: NodeGraph) -> dict[str, set[str]]:
 
 
 def layer(g: fe.Graph, x: Any, upstream: Any, name: str) -> tuple[Any, Any]:
-    """What `tf.gradients` and an optimizer make of a dense layer: (its input's gradient, the update)."""
+    """Build a dense layer as `tf.gradients` and an optimizer do: (its input's gradient, the update)."""
     ops = g.ops
     weights = ops.VariableV2(shape=[4, 4], dtype="float32", name=f"{name}/weights")
     # By reference, as a hot plan has it behind `late_reads`.

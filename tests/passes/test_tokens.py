@@ -1,4 +1,4 @@
-"""Who waits for what: groups of equal token sets against what each node does, on random graphs."""
+"""Groups of nodes with equal token sets, against the inputs that each node waits for, on random graphs."""
 
 from __future__ import annotations
 

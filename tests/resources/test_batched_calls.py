@@ -66,7 +66,7 @@ def rows(*values: int) -> list[Any]:
 
 
 async def together(made: OneFunction, requests: Sequence[Sequence[int]], pause: float = 0.0) -> list[Any]:
-    """What each request gets, an error where it gets one; a pause between the beginnings of two."""
+    """Return the result or error of each request; a pause separates the beginnings of two."""
     found: list[Any] = [None] * len(requests)
 
     async def ask(place: int) -> None:

@@ -115,7 +115,7 @@ async def test_the_tasks_of_an_iterator_have_ended_when_it_is_destroyed(make: An
 
 
 def _deleter(graph: fe.Graph) -> Any:
-    """What a deleting node takes and does not look at."""
+    """Return a deleter, which a deleting node takes and ignores."""
     return graph.ops.AnonymousIteratorV2(**_NUMBERS)[1]
 
 

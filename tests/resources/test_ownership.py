@@ -1,4 +1,4 @@
-"""What a queue, barrier or table holds is its own, and a refused change leaves it as it was."""
+"""Ownership: queues, barriers and tables own their contents, and a refused change leaves them as before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was removed while a step still has it: who waits is told, and so is who comes later."""
+"""Removed resources that a step still holds: steps that wait get an error, and so do later ones."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def test_gradients_add_up_and_default_to_zeros() -> None:
 
 @pytest.mark.parametrize("shape", [(), (2,)])
 def test_a_sum_that_was_read_stays_what_it_was(shape: tuple[int, ...]) -> None:
-    """Where elements are not cleared, a gradient may come after somebody has read the sum of those before."""
+    """If elements are not cleared, a gradient may come after a read of the sum of those before."""
     forward = TensorArray(dtypes.float32, 1, element_shape=TensorShape(shape), clear_after_read=False)
     forward.write(0, np.float32(0) if not shape else _floats(0, 0))
     gradient = forward.make_gradient("g")

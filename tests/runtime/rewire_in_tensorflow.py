@@ -1,4 +1,4 @@
-"""What TensorFlow answers to loops with one edge led elsewhere: writes `rewirings.json`.
+"""The answers of TensorFlow to loops with one edge led elsewhere: writes `rewirings.json`.
 
     python tests/runtime/rewire_in_tensorflow.py < graph-and-rewirings.json > tests/runtime/rewirings.json
 

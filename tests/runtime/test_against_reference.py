@@ -46,7 +46,7 @@ def same_bits(got: Any, want: Any) -> bool:
 
 
 def expected(case: GraphCase) -> list[list[Any]]:
-    """What the reference says that each run gives."""
+    """Return the values that the reference gives for each run."""
     resources = ResourceManager()
     evaluate(case.graph, [], {}, case.setup, resources=resources)
     return [
@@ -127,7 +127,7 @@ def test_overwriting_feeds_and_fetches_changes_nothing_else(tier: str, case: Gra
 @TIERS
 @given(graphs())
 def test_results_that_stay_alive_do_not_change(tier: str, case: GraphCase) -> None:
-    """What one step returned is the same after later steps wrote the variables."""
+    """The values that one step returned are the same after later steps wrote the variables."""
 
     async def main() -> None:
         async with opened(case.graph, tier) as session:

@@ -154,7 +154,7 @@ async def test_a_step_with_work_on_threads_can_be_cancelled_at_every_checkpoint(
 
 @given(graphs(runs=1), st.integers(0, 4))
 def test_random_graphs_give_the_same_after_a_cancelled_step(case: GraphCase, checkpoints: int) -> None:
-    """What has no effects is not changed by having been cancelled."""
+    """Cancelling a step changes nothing but by its effects, which the setup undoes before the next step."""
 
     async def main() -> None:
         fetches, feeds = case.runs[0]

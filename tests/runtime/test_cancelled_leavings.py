@@ -1,4 +1,4 @@
-"""What a cancelled step leaves: drawn programs of effects, drawn moments, both tiers.
+"""Leavings of a cancelled step: drawn programs of effects, drawn moments, both tiers.
 
 A program is some lanes that know nothing of each other. A lane is a chain of effects on a variable and two
 queues of its own, each after the one before: straight ones, loops of them, conditionals, and waits for a

@@ -1,4 +1,4 @@
-"""What leaves a device with streams of its own is awaited: the event loop goes on meanwhile."""
+"""Values that leave a device with streams of its own are awaited: the event loop goes on meanwhile."""
 
 from __future__ import annotations
 

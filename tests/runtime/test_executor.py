@@ -1,4 +1,4 @@
-"""Where items run: inline slices, worker threads, trio tasks; parking, failure and cancellation there."""
+"""Places where items run: inline slices, worker threads, trio tasks; parking, failure, cancellation there."""
 
 from __future__ import annotations
 

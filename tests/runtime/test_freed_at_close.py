@@ -1,4 +1,4 @@
-"""What a session held is freed when it is closed and let go of, by reference counting alone."""
+"""Objects of a session, which are freed by reference counting alone once it is closed and let go of."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_frame_names_may_be_anything(name: bytes) -> None:
 
 @given(hostile_bytes, hostile_bytes)
 def test_names_of_resources_are_taken_as_they_are_or_refused(container: bytes, name: bytes) -> None:
-    """What TensorFlow forbids is forbidden: see `ContainerInfo` there."""
+    """Names that TensorFlow forbids are forbidden: see `ContainerInfo` there."""
     g = fe.Graph()
     ops = g.ops
     variable = ops.VariableV2(dtype="int32", shape=[], container=container, shared_name=name, name="v")

@@ -1,4 +1,4 @@
-"""Who has a step's executor and where items run: the tables alone, without trio and without threads."""
+"""Ownership of a step's executor, and places of items: the tables alone, without trio and threads."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_what_cannot_happen_says_so(state: int, event: str) -> None:
 
 
 def test_every_state_knows_what_comes_and_what_it_is_told() -> None:
-    """What comes from outside may come at any time."""
+    """Events from outside may come at any time."""
     every = set(range(len(lanes.STATE_NAMES)))
     for event in ("arrive", "hand in", "recall", "close"):
         assert set(lanes._TABLE[event]) == every
@@ -208,7 +208,7 @@ def test_who_has_the_executor_does_at_once_what_it_may() -> None:
 
 
 class Facts:
-    """What is known when a kernel with large inputs is ready."""
+    """The facts that are known when a kernel with large inputs is ready."""
 
     def __init__(self, **known: Any) -> None:
         self.known: dict[str, Any] = {

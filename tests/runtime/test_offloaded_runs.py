@@ -353,7 +353,7 @@ def stretched(variable: Variable, *uses: int) -> tuple[Stretch, Any]:
 
 
 class _Uses(dict[int, tuple[tuple[int, int], ...]]):
-    """What items do with variables, of items that cannot be hashed."""
+    """A table of the uses that items make of variables, for items that cannot be hashed."""
 
     def get(self, item: Any, default: Any = None) -> Any:
         return super().get(id(item), default)

@@ -1,4 +1,4 @@
-"""What a session holds in all: steps, variables, queues, tables and plans, counted and bounded together."""
+"""Memory of a session in all: steps, variables, queues, tables and plans, counted and bounded together."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ async def test_an_assignment_beyond_it_leaves_the_variable_as_it_was() -> None:
 
 
 async def test_a_write_that_needs_a_copy_beyond_it_leaves_the_variable_as_it_was() -> None:
-    """What was read keeps its value, so that a write of one row takes the memory of all."""
+    """A value that was read stays as it is, so a write of one row takes the memory of all rows."""
     g = fe.Graph()
     handle = g.ops.VarHandleOp(dtype="float32", shape=[200_000], shared_name="v", name="v")
     x = g.placeholder("float32", [200_000], name="x")

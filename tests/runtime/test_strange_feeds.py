@@ -13,7 +13,7 @@ from flowengine.runtime.planning.values import FeedSpec
 
 
 class Raising:
-    """What NumPy is to make an array of, and cannot."""
+    """An object of which NumPy is to make an array, and cannot."""
 
     def __init__(self, error: BaseException) -> None:
         self._error = error

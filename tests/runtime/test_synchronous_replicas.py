@@ -58,7 +58,7 @@ def _sample(replica: int, step: int) -> tuple[Any, Any]:
 
 
 def _seconds(replica: int) -> float:
-    """What a replica takes for a gradient: no sums of these are equal, so nothing comes at one moment."""
+    """Return the seconds a replica takes for a gradient: no two sums are equal, so no two come at once."""
     return math.sqrt((2, 11, 23, 47, 83)[replica])
 
 

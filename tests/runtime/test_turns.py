@@ -35,7 +35,7 @@ seeds = st.integers(0, 1 << 30)
 
 
 class Passes(trio.abc.Instrument):
-    """What is done in each pass, and that it is no more than one slice and the kernel that outlasts it."""
+    """A record of the seconds of work in each pass: at most one slice and the kernel that outlasts it."""
 
     def __init__(self) -> None:
         self.number = 0

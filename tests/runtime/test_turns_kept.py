@@ -1,4 +1,4 @@
-"""What the turns of a run leave alone: Ctrl-C waits until the line is whole, and nobody's step is kept."""
+"""Guarantees of a run's turns: Ctrl-C waits until the line is whole, and no step is kept alive."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_the_line_is_never_changed_by_halves(use: Callable[[Turns], object]) -> 
 
 
 class Step:
-    """What is called when it is its turn."""
+    """A step that counts how often its turn comes."""
 
     def __init__(self) -> None:
         self.ticket = Ticket()

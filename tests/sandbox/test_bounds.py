@@ -1,4 +1,4 @@
-"""What a graph takes ends a step inside before it ends the process: feeds, fetches, and what kernels need."""
+"""Bounds that end a step in a sandbox before the process: on feeds, fetches and memory of kernels."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ async def _error_of(
     seconds: float = 60.0,
     ask: Callable[[fe.Session], Awaitable[Any]] = _step,
 ) -> OpError:
-    """What is asked of a session in this process ends with. `goes_on`: see that the next step is right."""
+    """Return the error that a call of the session ends with. `goes_on`: see that the next step is right."""
     indented = textwrap.indent(textwrap.dedent(body).strip(), "    " if program is _LOCKED else "")
     async with fe.Session(_graph(), config=_config(seconds=seconds)) as session:
         with monkeypatch.context() as patch:

@@ -40,14 +40,14 @@ def _process(session: fe.Session) -> BoxProcess:
 
 
 def _used(session: fe.Session) -> int:
-    """What lies in memory that the process has and has not given back."""
+    """Return the bytes of shared memory that the process has and has not given back."""
     passage = _process(session).passage
     assert passage is not None
     return passage.used_bytes
 
 
 def _open_files() -> set[str]:
-    """What this process has open, as the system names it."""
+    """Return the files that this process has open, as the system names them."""
     found = set()
     for each in Path("/proc/self/fd").iterdir():
         with suppress(OSError):  # the folder's own is closed by then

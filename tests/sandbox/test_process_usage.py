@@ -1,4 +1,4 @@
-"""What the kernel tells of a process, and what it refuses to it: one that takes memory when it is told."""
+"""Usage of a process as the kernel reports it, and its refusals: the process takes memory on demand."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ needs_box = pytest.mark.skipif(
 
 
 class _Starts:
-    """What is started: in the foreground by sessions, beside them for the next."""
+    """A record of the processes that start: in the foreground by sessions, and beside them for the next."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, making: Callable[..., Any] = start) -> None:
         self.made: list[BoxProcess] = []

@@ -1,4 +1,4 @@
-"""What else a stranger's graph may try: odd files, races, text that looks like code, ids of others."""
+"""Further attempts of a stranger's graph: odd files, races, text that looks like code, ids of others."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _bytes(graph: fe.Graph) -> fe.GraphBytes:
 
 
 async def _refused(session: fe.Session, name: str) -> OpError:
-    """What a step ends with; the next one is right, in the same process."""
+    """Return the error that a step ends with; the next step must be right, in the same process."""
     first = session.incarnation
     with pytest.raises(OpError) as raised:
         await session.run(name)

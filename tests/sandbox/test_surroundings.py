@@ -1,4 +1,4 @@
-"""What a process in a box has of its surroundings, told by an op that a module of its own brings along."""
+"""Surroundings that a process in a box has, reported by an op that a module of its own brings along."""
 
 from __future__ import annotations
 

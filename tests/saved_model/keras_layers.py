@@ -172,7 +172,7 @@ def preprocessing(keras: Any) -> Iterator[tuple[str, Callable[[], Any], list[Any
 
 
 def random_images(L: Any) -> Iterator[tuple[str, Callable[[], Any], list[Any]]]:
-    """What is random while training hands its input on when it is used."""
+    """Yield layers that are random while training, and hand their input on when they are used."""
     for kind, arguments in RANDOM_IMAGES.items():
         yield kind, partial(getattr(L, kind), *arguments), [images(2, 8, 8, 3)]
 

@@ -137,7 +137,7 @@ def as_fed(value: Any) -> Any:
 
 
 def compared(got: dict[str, Any], wanted: dict[str, Any], relative: float) -> str:
-    """What differs, or nothing."""
+    """Return the first difference as a sentence, or nothing."""
     if got.keys() != wanted.keys():
         return f"outputs {sorted(got)} instead of {sorted(wanted)}"
     for key, other in wanted.items():

@@ -36,7 +36,7 @@ Patch = pytest.MonkeyPatch
 
 
 def _step_numbers_return(patch: Patch) -> None:
-    """What is late for a step of before is taken for the present one."""
+    """Plant a bug: messages of an earlier step that come late are taken for the present step's."""
     patch.setattr(StepNumbers, "new", lambda self: 1 << 40)
     patch.setattr(EndedSteps, "add", lambda self, step: None)
 

@@ -126,7 +126,7 @@ async def soak(steps: int, seed: int, folder: Path, tls: bool = False) -> bool:
 async def _without_collector(
     runs: Soak, steps: int, cluster: LocalCluster, folder: Path
 ) -> dict[str, dict[str, int]]:
-    """What the collector finds in each process after steps without it."""
+    """Return the garbage that the collector finds in each process after steps without it."""
     watched.turn_off()
     for process in cluster.processes.values():
         process.send_signal(signal.SIGUSR1)

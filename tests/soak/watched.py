@@ -18,7 +18,7 @@ from tests.garbage import is_ours
 
 
 def turn_off() -> None:
-    """What is garbage now is nobody's business: it goes before the collector is turned off."""
+    """Turn the collector off, after it has freed the garbage that there is now."""
     gc.collect()
     gc.disable()
 

@@ -43,7 +43,7 @@ OWN: list[str | DrawnOp] = ["Halve", DrawnOp("Between", attrs={"weight": st.samp
 
 
 def steps(case: GraphCase) -> list[Any]:
-    """What the engine gives: bytes, so that NaN is itself."""
+    """Return the values that the engine gives as bytes, so that NaN equals itself."""
 
     async def run() -> list[Any]:
         async with fe.Session(case.graph, kernels=KERNELS) as session:

@@ -1,4 +1,4 @@
-"""What `flowengine.testing` offers, and what it needs."""
+"""Names that `flowengine.testing` offers, and packages that they need."""
 
 from __future__ import annotations
 

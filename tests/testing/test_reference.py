@@ -87,7 +87,7 @@ def test_only_the_taken_branch_has_effects_and_dead_values_cannot_be_fetched(g: 
 
 
 def test_a_target_runs_in_every_iteration(g: fe.Graph) -> None:
-    """What is in a loop for its effect alone runs though nobody asks for its value."""
+    """A node in a loop that has only an effect runs, though no fetch asks for its value."""
     ops = g.ops
     v = ops.VariableV2(dtype="int32", shape=[], name="v")
 

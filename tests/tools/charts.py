@@ -38,7 +38,7 @@ def _ticks(low: float, high: float, log: bool) -> list[float]:
 
 
 class _ChartAxis:
-    """Where values of one axis are drawn."""
+    """An axis of a chart, which maps a value to its coordinate."""
 
     def __init__(self, values: Sequence[float], start: float, end: float, *, log: bool, zero: bool) -> None:
         low, high = min(values), max(values)

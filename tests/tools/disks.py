@@ -55,7 +55,7 @@ class _File:
         self.durable = len(self.writes) if synced else 0
 
     def contents(self) -> Iterator[bytes]:
-        """What may be left: the unsynced writes kept, dropped, cut off, or the first one lost as zeros."""
+        """Yield each possible content: unsynced writes kept, dropped, cut off, or the first one as zeros."""
         safe, loose = self.writes[: self.durable], self.writes[self.durable :]
         yield b"".join(self.writes)
         if loose:
@@ -97,7 +97,7 @@ class Disk:
         _apply(self._names, change)
 
     def after_a_crash(self) -> Iterator[dict[str, bytes]]:
-        """What may be found: of the unsynced changes of names any prefix, all but one or two, or one alone.
+        """Yield possible states: of unsynced name changes any prefix, all but one or two, or one alone.
 
         Files have all of their unsynced content, or each may have lost some.
         """

@@ -45,7 +45,7 @@ def feed(connection: Connection, data: bytes | memoryview, *, now: float = 0.0, 
 
 
 def output(connection: Connection, *, bytes_max: int = 1 << 30) -> bytes:
-    """What a connection wants to send, taken as sent."""
+    """Return the bytes that a connection wants to send, taken as sent."""
     taken = bytearray()
     while len(taken) < bytes_max:
         buffers = connection.data_to_send()
@@ -102,7 +102,7 @@ class ConnectionLink:
         self.listener.take_events()
 
     def events(self) -> tuple[list[Event], list[Event]]:
-        """What both sides reported since the last time: the dialler's, the listener's."""
+        """Return the events of both sides since the last call: the dialler's, the listener's."""
         return self.dialler.take_events(), self.listener.take_events()
 
 

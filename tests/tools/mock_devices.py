@@ -161,7 +161,7 @@ class _Within(KernelRegistry):
 
 
 class _Queue:
-    """What waits for a device, and the task that lets one after another have it."""
+    """A queue of work that waits for a device, and the task that serves it one after another."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[int, int, float, trio.Event]] = []

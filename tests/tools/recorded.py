@@ -41,7 +41,7 @@ MEMBER_MARK: Final = "::"
 
 @dataclass(frozen=True, slots=True)
 class ExpectedFetch:
-    """What one fetch returned when it was recorded.
+    """The value that one fetch returned when it was recorded.
 
     compare     "exact", "close" (with `rtol`, `atol`) or "shape"
     magnitude   compare absolute values, for results that are defined up to their sign
@@ -238,7 +238,7 @@ def open_case(address: str, io_root: str = "") -> RecordedCase:
 
 @cache
 def _tar_index(path: str) -> Mapping[str, tuple[int, int]]:
-    """Where each member's bytes lie: reading a tar's table once is what keeps random access cheap."""
+    """Return each member's (offset, size): a tar's table is read once, to keep random access cheap."""
     with tarfile.open(path) as archive:
         return {m.name: (m.offset_data, m.size) for m in archive}
 

@@ -33,7 +33,7 @@ _MISSING: Final = re.compile(r"(?:Op type not registered|No OpKernel was registe
 
 @dataclass(frozen=True, slots=True)
 class ReplayOutcome:
-    """What one run did: `values`, or the class and text of its error."""
+    """The outcome of one run: `values`, or the class and text of its error."""
 
     values: Sequence[Any] = ()
     error_class: str | None = None

@@ -121,7 +121,7 @@ class BackupReplicas:
 
 @dataclass(frozen=True, slots=True)
 class BackupResult:
-    """What came of it: the seconds of each step, and how far the parameters went for each step."""
+    """The result of a training: the seconds of each step, and how far the parameters went for each step."""
 
     seconds: list[float]
     moved: float

@@ -190,7 +190,7 @@ async def test_a_graph_that_nothing_can_be_added_to_is_refused(
 async def test_a_table_that_nodes_restore_is_not_filled_anew(
     is_local: bool, opening: Callable[[str], Open], tmp_path: Path
 ) -> None:
-    """What a graph lists as "table_initializer" runs before a restore."""
+    """Nodes that a graph lists as "table_initializer" run before a restore."""
     graph = fe.Graph()
     ops = graph.ops
     total = graph.variable(np.float32(0), name="total")

@@ -17,7 +17,7 @@ from flowengine.core.errors import InvalidArgumentError, OutOfRangeError
 
 
 async def drained(graph: fe.Graph, fetches: Any, **options: Any) -> list[Any]:
-    """What the steps give until the input is at its end."""
+    """Return the values of all steps until the input is at its end."""
     results: list[Any] = []
     async with fe.Session(graph, **options) as session, fe.train.QueueRunners(session):
         while True:

@@ -1,4 +1,4 @@
-"""What a loop shows of itself: when, how fast, how long; and what it costs a step."""
+"""Progress that a loop shows: when, how fast, how long; and its cost for a step."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ def test_a_misspelt_name_is_refused_before_a_step(which: int, tmp_path: Path) ->
 
 @pytest.mark.parametrize("which", range(4))
 def test_a_name_that_no_evaluation_gives_is_refused_when_it_has_run(which: int, tmp_path: Path) -> None:
-    """What a function returns shows when it has returned."""
+    """The names that a function returns are known only when it has returned."""
 
     async def evaluate(session: fe.Session) -> dict[str, float]:
         return {"accuracy": 1.0}

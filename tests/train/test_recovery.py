@@ -36,7 +36,7 @@ def model() -> fe.Graph:
 
 
 class Position:
-    """Where an input stands."""
+    """An input that saves and restores its place."""
 
     def __init__(self) -> None:
         self.place = 0

@@ -1,4 +1,4 @@
-"""Where an interrupted run is put back to, and when interruptions in a row end it."""
+"""States to which an interrupted run is put back, and interruptions in a row that end it."""
 
 from __future__ import annotations
 

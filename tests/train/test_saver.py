@@ -260,7 +260,7 @@ async def test_a_run_that_is_continued_goes_on_removing(tmp_path: Path) -> None:
 
 
 async def test_a_run_that_goes_back_keeps_its_own_list(tmp_path: Path) -> None:
-    """What is kept is known better than by the state file, which names the latest only where all are kept."""
+    """The saver knows the kept checkpoints; the state file names only the latest if all are kept."""
     async with await trained(0) as session:
         saver = fe.train.Saver(max_to_keep=0)
         saved = [await saver.save(session, tmp_path / "m", global_step=number) for number in range(3)]
@@ -418,7 +418,7 @@ async def test_variables_on_several_devices(tmp_path: Path) -> None:
 
 
 async def test_what_is_left_is_removed_once_and_when_asked_for(tmp_path: Path) -> None:
-    """What comes later may be another process's that is saving just now."""
+    """A temporary file that comes later may belong to another process that is saving just now."""
     saver = fe.train.Saver()
     async with await trained(1) as session:
         await saver.save(session, tmp_path / "m")

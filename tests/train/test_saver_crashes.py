@@ -154,7 +154,7 @@ def test_a_run_that_is_killed_goes_on(moments: int, sync: str, root: Path, tmp_p
 
 
 def restored_before(folder: Path, reported: int, first: int) -> int:
-    """What the first save of a new process may be: one step after what it found."""
+    """Check the first save of a new process, one step after the one that it found; return its step."""
     assert reported + 1 <= first <= reported + 2
     assert restored(folder) >= first
     return first

@@ -111,7 +111,7 @@ _ACTIONS = st.lists(
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(_ACTIONS)
 def test_a_run_of_drawn_actions(tmp_path_factory: pytest.TempPathFactory, actions: list[Any]) -> None:
-    """What is saved is what the variables were; the two newest stay; what the graph has gained counts."""
+    """Saved values are those of the variables; the two newest checkpoints stay; added variables count."""
 
     async def main() -> None:
         folder = tmp_path_factory.mktemp("machine")

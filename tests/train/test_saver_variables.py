@@ -1,4 +1,4 @@
-"""What a saver saves of a graph whose variables were made by `graph.variable`."""
+"""Checkpoints of a graph whose variables were made by `graph.variable`."""
 
 from __future__ import annotations
 

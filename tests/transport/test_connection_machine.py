@@ -37,7 +37,7 @@ def tensor(size: int, mark: int) -> Any:
 
 
 class Side:
-    """What the model knows of one side."""
+    """The model's knowledge of one side."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection

@@ -1,4 +1,4 @@
-"""What peers cost: turns of the loop, chunks, memory and descriptors that stay flat."""
+"""The costs of peers: turns of the loop, chunks, memory and descriptors, which stay flat."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ async def test_who_has_much_at_hand_lets_others_run(piece: int) -> None:
 
 @pytest.mark.parametrize("is_within_machine", [False, True])
 async def test_chunks_are_longer_within_a_machine(is_within_machine: bool) -> None:
-    """Where the stream says so; and none is longer than a receiver takes."""
+    """Chunks are longer if the stream says that it is within a machine, and never over a receiver's limit."""
     near_stream, far_stream = stream_pair()
     flood = Flood(near_stream, piece=1 << 30, is_within_machine=is_within_machine)
     near = listening_peer(flood)

@@ -1,4 +1,4 @@
-"""What type checkers say of `graph.ops`: read by mypy and pyright, never run.
+"""Uses of `graph.ops` for type checkers: read by mypy and pyright, never run.
 
 A line that is wrong has a comment that lets it pass; both report such a comment where nothing is wrong.
 """

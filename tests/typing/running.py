@@ -1,4 +1,4 @@
-"""What type checkers say of the values of steps: read by mypy and pyright, never run."""
+"""Uses of the values of steps for type checkers: read by mypy and pyright, never run."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ class DatasetBatches(BatchSource):
 
 
 def source_of(data: Any, inputs: Any, options: BatchOptions, what: str) -> BatchSource:
-    """Return what gives the batches.
+    """Return the source of the batches.
 
     data     {placeholder or name: array}; or a dataset whose elements are batches, an array, or a tuple or
              list of arrays, whose placeholders `inputs` names in this order

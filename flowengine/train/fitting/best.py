@@ -73,7 +73,7 @@ class BestEpoch:
         return f"'{self.name}' has not been better than {reference} for {self._waited} epochs"
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what a checkpoint keeps of it."""
+        """Return its state for a checkpoint."""
         return {"name": self.name, "sign": self._sign}
 
     def load_state_dict(self, state: Mapping[str, Any], epochs: Iterable[tuple[float, int]]) -> None:

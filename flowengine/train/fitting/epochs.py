@@ -41,7 +41,7 @@ class FedBatches:
     feeds: Mapping[Any, Any] = field(default_factory=dict)
 
     def of_epoch(self, epoch: int) -> dict[Any, Any]:
-        """Return what all batches of an epoch feed."""
+        """Return the feeds that all batches of an epoch share."""
         return {key: value(epoch) if callable(value) else value for key, value in self.feeds.items()}
 
 
@@ -201,7 +201,7 @@ class Epochs(Hook):
     # -- checkpoints --------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what a checkpoint keeps of it."""
+        """Return its state for a checkpoint."""
         return {
             "numbers": {name: list(values) for name, values in self.history.numbers.items()},
             "seconds": list(self.history.seconds),

@@ -40,7 +40,7 @@ class KeepOptions:
         return self.patience is not None if self.restore_best is None else self.restore_best
 
     def best_epoch(self, measures: Measures, *, has_validation: bool) -> BestEpoch | None:
-        """Return what finds the best epoch; None if nothing asks for it.
+        """Return the search for the best epoch; None if nothing asks for it.
 
         Raises InvalidArgumentError for a monitor that no epoch measures, and one whose best is not known.
         """
@@ -84,7 +84,10 @@ class KeepOptions:
         )
 
     def keeper(self, stack: ExitStack, best: BestEpoch | None) -> EpochKeeper | None:
-        """Return what saves epochs; None if none is to be saved. A temporary folder ends with the stack."""
+        """Return the keeper of epochs' checkpoints; None if none is to be saved.
+
+        A temporary folder ends with the stack.
+        """
         if self.directory is not None:
             saver = Saver(max_to_keep=1, keep_best=int(best is not None), best=self.best or "lowest")
             metric = None if best is None else WATCHED

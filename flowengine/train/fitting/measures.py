@@ -95,7 +95,7 @@ class Measures:
 
 
 def targets_of(step: Any) -> list[Any]:
-    """Return what a step runs; InvalidArgumentError for a function."""
+    """Return the targets of a step. Raises InvalidArgumentError for a function."""
     targets = list(step) if isinstance(step, list | tuple) else [step]
     for each in targets:
         if callable(each) and not isinstance(each, Operation):

@@ -88,7 +88,7 @@ class LoopState:
         return {name.removesuffix(":0") or "value": value for name, value in found.items()} | self.metrics
 
     def settles(self, name: str, hook: str) -> bool:
-        """Return what `expects` returns; True if a function makes the steps, which may return it later."""
+        """Return the result of `expects`; True if a function makes the steps, which may return it later."""
         return self.fetched is None or self.expects(name, hook)
 
     def expects(self, name: str, hook: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a comparison's rounds say: ratios, and whether the rule for a change is kept.
+"""Ratios that the rounds of a comparison give, and the verdict whether they keep the rule for a change.
 
 A round has seconds of OLD, of NEW and of OLD again, the control, each the median of its turns. A figure is
 the median over the rounds of NEW's seconds by OLD's in the same round, and the control's figure the same of
@@ -28,7 +28,7 @@ Round = Mapping[str, Mapping[str, float]]
 
 
 def seconds_of_turns(turns: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """What a side took in a round: by each clock the median of its turns."""
+    """Return the seconds of a side in a round: for each clock, the median of its turns."""
     columns = zip(*turns, strict=True)
     return {clock: median(column) for clock, column in zip(CLOCKS, columns, strict=True)}
 

@@ -1,4 +1,4 @@
-"""What is compared: each subject can be opened for any tree, and then has its turn again and again.
+"""Subjects of the comparison: each can be opened for any tree and then measured again and again.
 
 Graphs are built once, by this checkout, and written as files; a tree only reads and runs them. The code that
 runs in the processes is this checkout's too (`engine_flowengine.py`, `cluster_peer.py`) and uses nothing of

@@ -23,7 +23,7 @@ def _parts(b: Bench, n: int) -> tuple[Any, Any]:
 
 
 def _stitched(b: Bench, n: int) -> tuple[Any, ...]:
-    """Where the rows of two parts go, and the parts."""
+    """Return the destination indices of the rows of two parts, and the parts."""
     places = b.random.permutation(n // 4).astype(np.int32)
     half = len(places) // 2
     parts = [b.floats(half, 4), b.floats(len(places) - half, 4)]

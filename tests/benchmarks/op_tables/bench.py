@@ -88,7 +88,7 @@ def kept(make: Callable[[Bench, int], tuple[Any, ...]], use: Callable[..., Any])
 
 
 def called(op: str, **attrs: Any) -> Callable[..., Any]:
-    """What makes a node of an op, of its inputs."""
+    """Return a function that makes a node of an op from a bench and the node's inputs."""
     return lambda bench, *inputs: getattr(bench.ops, op)(*inputs, **attrs)
 
 

@@ -52,7 +52,7 @@ class FakeCall:
 
 
 class FakeCalls:
-    """What keeps `TaskCalls`, as far as a step uses it. `first` is called with a part while it is begun."""
+    """A stand-in for `TaskCalls`, as far as a step uses it. Calls `first` with each part as that begins."""
 
     def __init__(self, *, ends_at_once: bool = True, first: Callable[[FakeCall], None] | None = None) -> None:
         self.members = self

@@ -1,4 +1,4 @@
-"""What a master asks of every task of its cluster: the own one without a message, each other one once."""
+"""A master's requests to all tasks of its cluster: its own without a message, each other one once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is over is told to the tasks that took part: with the next message, or by itself after a second."""
+"""Notices of ended steps, plans and sessions to tasks that took part: with a message, or after a second."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HERE, THERE, ELSEWHERE = (f"/job:worker/task:{number}" for number in range(3))
 
 
 class Told:
-    """What a master's notices reach: its own task, and two others, of which each may be gone."""
+    """The tasks that a master's notices reach: its own and two others, of which each may be gone."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, str, Any]] = []

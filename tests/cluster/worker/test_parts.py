@@ -49,7 +49,7 @@ class FakeLinks:
 
 
 class Ends:
-    """What a worker says of parts that end."""
+    """The results that a worker reports for parts that end."""
 
     def __init__(self) -> None:
         self.found: list[tuple[m.Done | None, list[Any], BaseException | None]] = []
@@ -81,7 +81,7 @@ def graph(fetch: str) -> fe.Graph:
 
 
 def message(handle: int, fetch: str, *, partner: bool = False) -> m.RegisterGraph:
-    """What registers `graph`."""
+    """Return the message that registers `graph`."""
     feeds = ["x:0"] if fetch == "y:0" else []
     return m.RegisterGraph(
         session=1,
@@ -295,7 +295,7 @@ async def test_partners_meet_before_a_step_and_again_when_they_were_lost() -> No
 
 
 async def test_no_step_begins_while_another_still_meets_its_partners() -> None:
-    """What would be sent meanwhile has nowhere to go. A partner that is lost while it is met is met again."""
+    """A step first meets its partners, as it could not send before; a partner lost meanwhile is met again."""
     async with worker("y:0", partner=True) as (task, links):
         task.task_lost(THERE)
         links.may_meet = trio.Event()

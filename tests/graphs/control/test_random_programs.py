@@ -40,7 +40,7 @@ TASKS = ("/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1")
 
 
 class State(NamedTuple):
-    """What a loop carries: the values once more, as a structure of structures."""
+    """The values that a loop carries a second time, as a structure of structures."""
 
     first: Any
     others: list[dict[str, Any]]

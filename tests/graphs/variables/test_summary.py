@@ -62,7 +62,7 @@ def test_a_graph_without_variables_says_so() -> None:
 
 
 def test_a_graph_def_has_no_lists() -> None:
-    """What is read from a GraphDef has its variables by their nodes; nobody knows which are trained."""
+    """A graph read from a GraphDef has its variables by their nodes; which ones are trained is unknown."""
     graph = fe.Graph()
     graph.variable(np.zeros([2, 3], np.float32), name="a/w")
     graph.ops.VariableV2(shape=[5], dtype="float64", name="a/v")

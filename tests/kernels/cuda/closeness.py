@@ -39,7 +39,7 @@ def numpy_type(name: str) -> Any:
 
 
 def widened(value: Floats) -> Floats:
-    """What the CPU's kernels compute of a narrow type."""
+    """Return an array of a narrow type as float32, in which the CPU's kernels compute; others as they are."""
     return value.astype(np.float32) if value.dtype.name in NARROW else value
 
 

@@ -44,7 +44,7 @@ class FakeCudnn(Cudnn):
         self.forget()
 
     def told(self) -> list[str]:
-        """What was computed, planned and set since it was last forgotten."""
+        """Return the computations, plans and settings noted since the notes were last cleared."""
         return str(self.fake.fake_told().decode()).split()
 
     def forget(self) -> None:

@@ -61,7 +61,7 @@ class HostLauncher:
         )
 
     def refused(self) -> Any:
-        """What was refused since the last look, as an error; None for nothing."""
+        """Return the refusal since the last look, as an error; None if there was none."""
         found = functions.refusal(self.error_record.tolist())
         self.error_record[...] = 0
         return found

@@ -19,7 +19,7 @@ BARRIERS = len(_BARRIER.findall(sources.source(*FAMILIES)))
 
 
 def results(folder: Path, left_out: int | None) -> list[Floats]:
-    """What kernels that fold give, in both orders of their threads, without one of the barriers."""
+    """Return the results of kernels that reduce, in both orders of their threads, without one barrier."""
 
     def changed(text: str) -> str:
         if left_out is None:

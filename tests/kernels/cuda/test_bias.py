@@ -35,7 +35,7 @@ def launcher(tmp_path_factory: pytest.TempPathFactory) -> HostLauncher:
 
 
 def on_cpu(op: str, *inputs: Floats, **attrs: Any) -> Floats:
-    """What the CPU's kernel of a node gives."""
+    """Return the output of the CPU's kernel for a node of an op."""
     graph = fe.Graph()
     made = getattr(graph.ops, op)(*(graph.placeholder(x.dtype.name, x.shape) for x in inputs), **attrs)
     node = graph.nodes[made.node_name]

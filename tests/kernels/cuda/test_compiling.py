@@ -69,7 +69,7 @@ def test_a_family_that_there_is_not() -> None:
 
 
 def names_of_kernels(text: str) -> set[str]:
-    """What a source has kernels of, once it was preprocessed."""
+    """Return the names of the kernels that a source defines once it is preprocessed."""
     assert COMPILER is not None
     command = [COMPILER, "-E", "-P", "-xc++", "-"]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)

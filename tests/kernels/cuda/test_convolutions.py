@@ -54,7 +54,7 @@ class HostMemory:
 
 
 class Refusing:
-    """What is asked where cuDNN computes nothing."""
+    """A fallback for operations that cuDNN does not compute, which notes each that is asked of it."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []

@@ -1,4 +1,4 @@
-"""What TensorFlow makes of `picture.jpg` and `grey.jpg`: run with a Python that has it.
+"""The images that TensorFlow decodes from `picture.jpg` and `grey.jpg`: run with a Python that has it.
 
     /path/to/python tests/kernels/jpeg/record.py
 

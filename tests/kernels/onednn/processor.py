@@ -1,4 +1,4 @@
-"""What oneDNN is expected to have on this processor, told without asking oneDNN."""
+"""The features that oneDNN is expected to have on this processor, found without asking oneDNN."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def numbers(seed: int, *shape: int) -> Any:
 
 
 def constant(array: Array) -> Any:
-    """What a graph's constant would be."""
+    """Return the array as a graph's constant would be."""
     return np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape)
 
 
@@ -81,7 +81,7 @@ class Rig:
         ]
 
     def alone(self, values: Sequence[Any]) -> list[Any]:
-        """What the nodes give one by one."""
+        """Return the outputs of the nodes, computed one by one."""
         known = list(values)
         for step in self._alone:
             made = step.function(*step.arguments(known))

@@ -1,4 +1,4 @@
-"""What follows a convolution is computed with it, and gives what the nodes one by one would give."""
+"""Nodes behind a convolution, which are computed with it to the values that they have one by one."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_nan_stays(clip: str) -> None:
 
 @clips
 def test_relu_gives_all_as_numpy_does_but_minus_infinity(clip: str) -> None:
-    """What is stated as tolerance: NaN for -inf, which the node by itself makes 0."""
+    """The only difference is the stated tolerance: NaN for -inf, of which the node by itself makes 0."""
     graph, feeds = _net(last=clip)
     edges = [-np.inf, np.inf, np.nan, -3e38, 3e38, -0.0, 0.0, -1e-38, 1e-38, -1e-45, 1e-45, 3e-39, 1.5]
     six = np.float32(6)

@@ -1,4 +1,4 @@
-"""What oneDNN computes is what NumPy computes, over shapes, layouts, strides, dilations and paddings."""
+"""Agreement of oneDNN with NumPy, over shapes, layouts, strides, dilations and paddings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What layers that are computed as one program look at, each time: sizes, order, numbers that are none."""
+"""Checks at each call of layers that are computed as one program: sizes, order, elements that are NaN."""
 
 from __future__ import annotations
 

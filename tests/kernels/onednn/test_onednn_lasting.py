@@ -249,7 +249,7 @@ def test_operands_of_other_shapes_are_read_anew() -> None:
 
 
 def test_filters_that_are_asked_for_are_not_looked_at() -> None:
-    """What a piece is told of filters leaves the count of calls, and what is kept, as they are."""
+    """A piece made from given filters leaves the count of calls, and the filters kept, as they are."""
     layer = Layer()
     for _ in range(ENOUGH):
         filters: Any = layer.variable.read()

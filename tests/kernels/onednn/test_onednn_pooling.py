@@ -1,4 +1,4 @@
-"""Where maxima are is handed on where the libraries agree on it, and only there."""
+"""Places of maxima, which are handed on where the libraries agree on them, and only there."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_places_are_given_where_both_libraries_find_the_same(case: tuple[Pooling
 @settings(max_examples=150, deadline=None)
 @given(poolings(), st.lists(values, max_size=6))
 def test_a_gradient_may_be_gated_before_it_is_placed(case: tuple[Pooling, Any], odd: list[float]) -> None:
-    """What has been pooled need not be what a Relu gave, nor the gradient be finite."""
+    """The pooled values need not come from a Relu, nor need the gradient be finite."""
     pooling, x = case
     forward = max_with_places(pooling, x.shape)
     assert forward is not None

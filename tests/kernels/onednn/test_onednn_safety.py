@@ -31,7 +31,7 @@ value = np.linspace(0, 1, 2 * 14 * 14 * 8, dtype=np.float32).reshape(2, 14, 14, 
 
 
 def run(root: Path, code: str, **variables: str) -> str:
-    """What a fresh interpreter prints."""
+    """Return the output of a fresh interpreter."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("GOMP_", "OMP_"))}
     command = [sys.executable, "-c", code]
     done = subprocess.run(

@@ -42,7 +42,7 @@ def near(got: Any, wanted: Any) -> None:
 
 @pytest.fixture
 def forget() -> Iterator[None]:
-    """What is prepared in a test is prepared for it alone."""
+    """Forget prepared programs before and after a test, so that each test prepares its own."""
     prepared: Any = (convolution.forward, convolution.input_gradient, convolution.filter_gradient)
     for each in prepared:
         each.cache_clear()

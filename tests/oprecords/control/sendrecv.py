@@ -1,4 +1,4 @@
-"""What carries tensors between the parts of a graph that was cut."""
+"""Ops that carry tensors between the parts of a partitioned graph; they have no records."""
 
 from __future__ import annotations
 

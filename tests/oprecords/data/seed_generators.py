@@ -1,4 +1,4 @@
-"""What datasets share."""
+"""Ops that datasets share; they have no records."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def _sampled(source: Any, y: float, x: float, method: bytes) -> Any:
 
 
 def _crops_of(image: Any, boxes: Any, which: Any, grads: Any, method: bytes) -> float:
-    """What the gradient is of: the crops, weighed by `grads`."""
+    """Return the sum of the crops weighted by `grads`, which the gradient is of."""
     crops = _crop(image, boxes, which, grads.shape[1:3], method=method, extrapolation_value=0.0)
     return float((crops * grads).sum())
 

@@ -16,7 +16,7 @@ _PICTURE = np.arange(24.0).reshape(1, 4, 3, 2) * 3 % 17
 
 
 def _places(size: int, out: int, align_corners: bool, half_pixel_centers: bool) -> Any:
-    """Where in the input each element of the output lies, along one dimension."""
+    """Return the positions in the input of the output's elements, along one dimension."""
     scale = (size - 1) / (out - 1) if align_corners and out > 1 else size / out
     index = np.arange(out)
     return (index + 0.5) * scale - 0.5 if half_pixel_centers else index * scale

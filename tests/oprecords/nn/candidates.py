@@ -40,7 +40,7 @@ _WEIGHTS = {"unigrams": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]}
 
 
 def _drawn(sampled: Any, true_expected: Any, sampled_expected: Any, **attrs: Any) -> Sample:
-    """What TensorFlow draws with these seeds, of the true classes 0 and 3."""
+    """Make a sample of TensorFlow's draw with these seeds, for the true classes 0 and 3."""
     expected = tuple(
         np.array(v, np.float64) for v in (sampled, np.reshape(true_expected, (2, 1)), sampled_expected)
     )

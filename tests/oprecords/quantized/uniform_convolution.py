@@ -31,7 +31,7 @@ _HYBRID: Final[dict[str, Any]] = {
 
 
 def _numbers(lhs: list[int], rhs: list[int], output: list[int]) -> bytes:
-    """Where batch, features and spatial ones are; of a kernel: output features, input features and these."""
+    """Serialize the places of batch, features and spatial dimensions; of a kernel, output features first."""
     return UniformQuantizedConvolutionDimensionNumbersAttr(
         input_batch_dimension=lhs[0],
         input_feature_dimension=lhs[1],

@@ -1,4 +1,4 @@
-"""Where an iterator stands, written and read as the ops do that save and restore it."""
+"""The state of an iterator, written and read as the ops do that save and restore it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def state_written(state: Any) -> VariantData:
 
 
 def state_read(value: VariantData, dataset: DatasetValue) -> Any:
-    """What was written, its datasets made with what a dataset may use."""
+    """Return the saved iterator, its datasets rebuilt with all that a dataset may use."""
     origin = dataset.origin
     context = KernelContext(
         resources=origin.resources,

@@ -28,7 +28,7 @@ KINDS: Final[dict[str, Any]] = {"output_types": ["int64"], "output_shapes": [[]]
 
 
 async def _elements(content: bytes, epochs: int = 1) -> list[int]:
-    """What a session of its own finds in the dataset of a graph."""
+    """Return the elements that a session of its own finds in the dataset of a serialized graph."""
     graph = fe.Graph()
     made = graph.ops.DatasetFromGraph(graph.constant(content))
     repeated = graph.ops.RepeatDataset(made, np.int64(epochs), **KINDS)

@@ -1,4 +1,4 @@
-"""Who asks several datasets, or ends before they do, closes them; and what such datasets refuse.
+"""Datasets that read several others, or end before them: they close those, and refuse bad arguments.
 
 A dataset closed early is one whose files are shut and whose tasks that work ahead are ended: nobody else does
 it before the whole run ends.

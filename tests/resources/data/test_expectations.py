@@ -1,4 +1,4 @@
-"""What is expected of elements, of sparse tensors and of functions that make datasets."""
+"""Expectations of elements, of sparse tensors and of functions that make datasets."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class _FaultyIterator(DataIterator):
 
 
 async def _given(made: DatasetValue, most: int) -> list[Any]:
-    """What comes of so many calls, and of no more after the end; None for an error."""
+    """Return the results of so many calls, and of none after the end; None stands for an error."""
     found: list[Any] = []
     async with iteration() as run:
         asked = made.iterator(run)
@@ -218,7 +218,7 @@ def test_elements_of_which_nothing_is_said_are_looked_at(shapes: list[TensorShap
 
 
 class Factory:
-    """Returns what it is given, raises the errors before, one each time, and counts how often it is asked."""
+    """A function that raises the errors first, one a call, then returns the results, and counts its calls."""
 
     def __init__(self, results: tuple[Any, ...], errors: Sequence[Exception] = ()) -> None:
         self.results = results

@@ -116,7 +116,7 @@ async def test_a_generator_of_random_seeds_gives_the_order_of_tensorflow() -> No
 
 
 async def test_datasets_share_a_cache() -> None:
-    """What one of them has filled is what the other gives, whatever that is made of."""
+    """A cache that one dataset has filled feeds the other, whatever the other is made of."""
     graph = fe.Graph()
     cache, deleter = graph.ops.AnonymousMemoryCache()
     first, second = (

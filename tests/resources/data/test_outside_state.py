@@ -1,4 +1,4 @@
-"""What functions keep outside of a pipeline: told, passed over or refused when its place is saved."""
+"""State that functions keep outside of a pipeline: reported, ignored or refused when its place is saved."""
 
 from __future__ import annotations
 

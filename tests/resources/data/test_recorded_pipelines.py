@@ -37,7 +37,7 @@ def shown(value: Any) -> list[Any]:
 
 
 async def elements_of(session: fe.Session, case: dict[str, Any]) -> list[Any]:
-    """What a pipeline gives, in the form in which TensorFlow's elements were written down."""
+    """Return the elements of a pipeline, in the form in which TensorFlow's elements were recorded."""
     found: list[Any] = []
     await session.run([], targets=[case["init"]])
     while len(found) < 60:

@@ -188,7 +188,7 @@ async def test_nothing_is_saved_where_writing_is_forbidden(tmp_path: Path) -> No
 
 
 async def test_a_large_dataset_is_not_kept_in_memory_until_its_end(tmp_path: Path) -> None:
-    """What is larger than a piece is written as it comes; small elements wait for each other."""
+    """Elements larger than a piece are written as they come; small elements wait for each other."""
     writer = SavedWriter(SYSTEM, str(tmp_path), (fe.dtypes.int64,), "")
 
     def written_so_far() -> int:

@@ -1,4 +1,4 @@
-"""What says where an iterator stands, and what does not."""
+"""Values that hold the state of an iterator, and values that do not."""
 
 from __future__ import annotations
 

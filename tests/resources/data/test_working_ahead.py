@@ -1,4 +1,4 @@
-"""What works ahead: how much it makes, where it does that, and what it leaves when nobody wants more."""
+"""Iterators that work ahead: how much they make, where, and the work left when nobody wants more."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def repeated_text(number: fe.Tensor) -> fe.Tensor:
 
 
 def ahead_of(elements: fe.data.Elements) -> AheadIterator:
-    """What is asked by the front of an iterator."""
+    """Return the iterator that the front of a pipeline's iterator reads from."""
     front: Any = elements._iterator._front
     found = front.input
     assert isinstance(found, AheadIterator)

@@ -1,4 +1,4 @@
-"""Who has the baton: a run except while it waits for I/O, or one caller."""
+"""The baton: a run holds it except while it waits for I/O, or else one caller does."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from tests.runtime.loops.written import Frame, both, has_no_value, loops_written
 
 
 async def test_a_loop_of_which_a_part_may_be_dead_stays_with_the_state_machine() -> None:
-    """Where only `x` comes from a branch that is not taken, the loop still counts."""
+    """If only `x` comes from a branch that is not taken, the loop still counts."""
     g = fe.Graph()
     ops = g.ops
     x = g.placeholder("float32", [], name="x")
@@ -83,7 +83,7 @@ async def test_a_round_that_carries_nothing_is_the_last_for_what_it_carries(form
 
 
 async def test_sides_of_two_predicates_are_joined_as_they_come() -> None:
-    """Where neither is alive there is no result; an `if` of one predicate would take the other side."""
+    """If neither side is alive there is no result; an `if` of one predicate would take the other side."""
     g = fe.Graph()
     ops = g.ops
     x, y = (g.placeholder("float32", [], name=name) for name in ("x", "y"))
@@ -97,7 +97,7 @@ async def test_sides_of_two_predicates_are_joined_as_they_come() -> None:
 
 
 async def test_an_effect_of_a_loop_happens_though_its_counter_never_came() -> None:
-    """What is on top of a loop runs in the first round wherever its own inputs are alive."""
+    """A node that takes only loop invariants runs in the first iteration if its own inputs are alive."""
     g = fe.Graph()
     ops = g.ops
     p = g.placeholder("bool", [], name="p")

@@ -12,7 +12,7 @@ from tests.runtime.loops.written import Frame, both, has_no_value, loops_written
 
 
 def two_ways_in(g: fe.Graph, name: str, x: Any, y: Any, pred: Any, numbers: list[Any]) -> Any:
-    """What leaves a loop whose value comes in as x or as y, as a predicate says.
+    """Build a loop whose value enters as x or as y, as a predicate says, and return its exit.
 
     numbers   where counting begins, where it ends, and one
     """
@@ -60,7 +60,7 @@ async def test_a_loop_around_one_that_is_left_alone_is_left_alone() -> None:
 
 
 async def test_a_carried_reference_shows_what_its_variable_is_then() -> None:
-    """What goes around is the variable itself: an update of the round is seen in the next."""
+    """The loop carries the variable itself: an update in one iteration is seen in the next."""
     g = fe.Graph()
     ops = g.ops
     n = g.placeholder("int32", [], name="n")
@@ -190,7 +190,7 @@ async def test_a_loop_that_asks_by_which_way_a_value_came_is_left_alone() -> Non
 
 
 async def test_a_loop_of_which_a_variable_waits_before_it_goes_on_is_left_alone() -> None:
-    """What it waits for may be dead: then the variable leaves no more, though the loop goes on."""
+    """Its control input may be dead: then the variable leaves no more, though the loop goes on."""
     g = fe.Graph()
     ops = g.ops
     n, p = g.placeholder("int32", [], name="n"), g.placeholder("bool", [], name="p")

@@ -133,7 +133,7 @@ async def test_nested_loops_and_long_bodies_yield(form: str, monkeypatch: pytest
 
 
 async def test_a_loop_that_grows_heavy_goes_back_to_worker_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is fed stays as small as it was: only the loop itself shows that it has become slow."""
+    """The feeds stay as small as they were: only the loop itself shows that it has become slow."""
     monkeypatch.setattr(tiers, "HOT_RUNS", 2)
     g = fe.Graph()
     ops = g.ops

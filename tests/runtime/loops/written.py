@@ -12,7 +12,7 @@ from flowengine.testing.control import while_loop
 
 
 async def both(graph: fe.Graph, fetches: list[str], feeds: dict[str, Any]) -> list[Any]:
-    """What the compiled tier gives, which is what the interpreter gives."""
+    """Return the values of the compiled tier, which must equal the interpreter's."""
     results: list[list[Any]] = []
     for compiled in (True, False):
         async with fe.Session(graph, config=fe.Config(compile_hot_plans=compiled)) as session:

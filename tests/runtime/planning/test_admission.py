@@ -83,7 +83,7 @@ async def test_waiting_counts_against_the_timeout_and_may_be_cancelled(autojump_
 async def test_a_turn_that_comes_when_the_time_is_over_is_given_back(
     mock_clock: trio.testing.MockClock,
 ) -> None:
-    """Who was woken is not cancelled any more, however late it is when it goes on."""
+    """A task that was woken is no longer cancelled, however late it is when it goes on."""
     door = StepAdmission(1, None)
     await door.enter(None)
     async with trio.open_nursery() as nursery:

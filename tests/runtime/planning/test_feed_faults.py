@@ -1,4 +1,4 @@
-"""What an error says of a value that cannot be fed."""
+"""Errors about values that cannot be fed."""
 
 from __future__ import annotations
 

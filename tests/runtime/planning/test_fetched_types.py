@@ -1,4 +1,4 @@
-"""What is fetched has the type that its node says, or an error tells so; and is the caller's own."""
+"""Fetched values: each has the type that its node declares, or raises an error; and is the caller's own."""
 
 from __future__ import annotations
 

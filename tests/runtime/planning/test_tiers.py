@@ -224,7 +224,7 @@ async def test_a_long_compiled_loop_yields_and_can_be_cancelled() -> None:
 
 
 async def test_a_region_leaves_room_for_what_waits() -> None:
-    """What an asynchronous node is waiting for may come from the same step."""
+    """A value that an asynchronous node waits for may come from the same step."""
     graph = fe.Graph()
     x = graph.placeholder("float32", [], name="x")
     queue = graph.ops.FIFOQueueV2(component_types=["float32"], shapes=[[]], name="queue")
@@ -273,7 +273,7 @@ async def test_a_hot_plan_is_compiled_and_much_larger_feeds_are_interpreted_agai
 async def test_a_long_first_run_makes_hot_unless_something_in_it_was_heavy(
     monkeypatch: pytest.MonkeyPatch, is_heavy: bool
 ) -> None:
-    """What is heavy prepares itself in its first run, which says little of the others."""
+    """A heavy kernel prepares itself in its first run, whose time says little of the other nodes."""
     monkeypatch.setattr(tiers, "HOT_RUNS", 4)
     graph = fe.Graph()
     x = graph.placeholder("float32", [2], name="x")
@@ -380,7 +380,7 @@ async def test_slow_regions_are_made_smaller(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_a_slow_kernel_of_small_inputs_is_noted() -> None:
-    """Where regions are cut depends on what kernels take, however little they are given."""
+    """Cuts between regions depend on the times of kernels, however small their inputs are."""
     times = ItemTimes(0)
     times.saw(10.0)
     assert times.microseconds == 0

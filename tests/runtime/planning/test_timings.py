@@ -1,4 +1,4 @@
-"""What plans learn of times: one record makes one form, whatever ran before in the process."""
+"""Timings that plans learn: one record makes one form, whatever ran before in the process."""
 
 from __future__ import annotations
 

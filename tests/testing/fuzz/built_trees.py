@@ -82,7 +82,7 @@ def _deserialised(g: Graph, handle: Any) -> Any:
 
 
 def _asked(g: Graph, op: str) -> object:
-    """What an op says of an ensemble with a tree in it."""
+    """Return the outputs of an op for an ensemble with a tree in it."""
     handle, made = _ensemble(g)
     with g.control_dependencies([made]):
         grown = _grown(g, handle)
@@ -91,7 +91,7 @@ def _asked(g: Graph, op: str) -> object:
 
 
 def _predicted(g: Graph, op: str, *known: Any) -> object:
-    """What an op makes of four examples and an ensemble that was restored."""
+    """Return the outputs of an op for four examples and an ensemble that was restored."""
     handle, made = _ensemble(g)
     with g.control_dependencies([made]):
         restored = _deserialised(g, handle)

@@ -126,7 +126,7 @@ class _Draw:
         return str(node.name)
 
     def _object(self, argument: ArgDef, definition: OpDef) -> str | None:
-        """What is behind a handle whose name, or whose op's name, says it; None where neither does."""
+        """Make the object behind a handle whose name, or op's name, says which; None if neither does."""
         op = definition.name
         if "dataset" in argument.name and argument.type == dtypes.variant:
             numbers = [self._numbers(dtypes.int64, (), (each,)) for each in (0, 6, 1)]

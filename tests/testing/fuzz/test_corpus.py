@@ -1,4 +1,4 @@
-"""What damaged inputs once found: each ends as it should, now and later."""
+"""Damaged inputs that once exposed a bug: each ends as it should, now and later."""
 
 from __future__ import annotations
 

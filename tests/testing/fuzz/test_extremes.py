@@ -1,4 +1,4 @@
-"""What steers a kernel at its extremes: no op takes all memory or never ends, whatever it is given."""
+"""Steering values at their extremes: no op takes all memory or never ends, whatever it is given."""
 
 from __future__ import annotations
 

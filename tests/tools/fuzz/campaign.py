@@ -36,7 +36,7 @@ _REFUSED: Final = frozenset(
 
 @dataclass
 class CampaignTally:
-    """What a campaign has come to.
+    """The totals of a campaign so far.
 
     at         the next seed
     outcomes   {"value" or the class of an error: how often}
@@ -105,7 +105,7 @@ class Child:
         self._lines.put(None)
 
     def told(self, hang_seconds: float) -> Iterator[dict[str, Any]]:
-        """What it says until it ends; TimeoutError where it says nothing for too long, once it has begun."""
+        """Yield the child's messages until it ends; raise TimeoutError if it says nothing for too long."""
         patience = self._START_SECONDS
         while True:
             line = self._next(patience)
@@ -130,7 +130,7 @@ class Child:
         raise TimeoutError
 
     def _cpu_seconds(self) -> float:
-        """What its threads have taken of the processors; 0 where the system does not tell, or it is gone."""
+        """Return the processor seconds of its threads; 0 if the system does not tell, or it is gone."""
         try:
             text = Path(f"/proc/{self._process.pid}/stat").read_text()
         except OSError:
@@ -245,7 +245,7 @@ def _write(state: Path, tally: CampaignTally) -> None:
 
 
 def finding_of(kind: str, data: bytes, folder: Path, hang_seconds: float = HANG_SECONDS) -> str | None:
-    """What an input brings about in a child of its own; None where that is as it should be."""
+    """Return the finding of an input, played in its own child process; None if it ends as it should."""
     path = folder / "candidate.bin"
     path.write_bytes(data)
     child = Child([kind, "--file", str(path)], folder)

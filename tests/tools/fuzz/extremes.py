@@ -1,4 +1,4 @@
-"""What steers a kernel, at its extremes: each constant, attribute and shape of a graph, one after the other.
+"""Steering values of a kernel at their extremes: each constant, attribute and shape of a graph in turn.
 
     for what, graph in extremes(data):
         ...                                  # ("axis[0] = 2147483647", the GraphDef with that)

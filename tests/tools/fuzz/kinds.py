@@ -1,4 +1,4 @@
-"""What can be damaged: how a seed's input is made, and how it is played."""
+"""Kinds of inputs that can be damaged: how a seed's input is made, and how it is played."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def _played(data: bytes, config: Config, seconds: float, fetches: list[str] | No
 
 
 def _wait_for_threads() -> None:
-    """What a step left to a thread goes on when its time is over: it is not to count as another input's."""
+    """Wait for threads of a step that go on after its time, so that they do not count as another input's."""
     working = True
     while working:
         before = time.process_time()
@@ -184,7 +184,7 @@ def _outcome(function: Callable[..., str], *arguments: Any) -> str:
 
 
 def play(kind: str, data: bytes, *, seconds: float = STEP_SECONDS) -> str:
-    """What becomes of an input: "value", or the name of the class of an error of ours; others are raised.
+    """Return the outcome of an input: "value", or the name of our error's class; raise other errors.
 
     seconds   the time that a step has: by the wall, so that one on a busy machine may need more
     """

@@ -35,7 +35,7 @@ class Finding:
 
 
 class Access(NamedTuple):
-    """Who accessed some memory, as the which piece of work of its stream."""
+    """An access to some memory: the name of the work, its stream, and its position in that stream."""
 
     stream: int
     position: int

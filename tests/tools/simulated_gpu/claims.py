@@ -1,4 +1,4 @@
-"""What a simulated GPU takes over beside single nodes: chains of elementwise nodes, each as one launch.
+"""Claims of a simulated GPU beside single nodes: chains of elementwise nodes, each as one launch.
 
 Members are the nodes that CUDA C has an expression for (`kernels/cuda/functions.py`) and that refuse nothing.
 Their kernels are called one after another within the launch, with arrays as strict as outside, so the bits
@@ -82,7 +82,7 @@ class SimulatedChains:
         return found is not None and not found.refusal
 
     def launching(self, device: Device, steps: Sequence[LaunchedStep]) -> Callable[..., Any]:
-        """What computes the steps as one launch; see `ChainLauncher`."""
+        """Return a function that computes the steps as one launch; see `ChainLauncher`."""
         return _SimulatedChain(device.xp, steps).launch
 
 

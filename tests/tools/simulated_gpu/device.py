@@ -199,7 +199,7 @@ class SimulatedGpu:
 
     @contextmanager
     def on(self, stream: int) -> Iterator[None]:
-        """What is computed meanwhile is launched on another stream."""
+        """Launch the work that is computed meanwhile on another stream."""
         before, self._stream = self._stream, stream
         try:
             yield
@@ -219,7 +219,7 @@ class SimulatedGpu:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was found since the last `check`."""
+        """The findings since the last `check`."""
         return tuple(self._accesses.findings)
 
     def check(self) -> None:
@@ -416,7 +416,7 @@ class SimulatedGpu:
         return known[1] if known is not None and known[0]() is root else None
 
     def _late(self, array: Array) -> Array:
-        """Where an array lies in the device's memory; what is of the host, as it is now."""
+        """Return a device array over the device's memory, or a copy of a host array as it is now."""
         block = self._block_of(array)
         if block is None:
             return array.copy()
@@ -427,7 +427,7 @@ class SimulatedGpu:
 def simulated_gpus(
     seed: int = 0, capacity_bytes: int | None = None
 ) -> Callable[[str, int | None], SimulatedGpu]:
-    """What makes simulated GPUs of a registry: each draws its own order from the seed and its name."""
+    """Return a function that makes a registry's simulated GPUs, whose order the seed and name determine."""
 
     def make(name: str, memory_limit: int | None) -> SimulatedGpu:
         index = int(name.rpartition(":")[2])

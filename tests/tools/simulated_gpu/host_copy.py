@@ -22,7 +22,7 @@ class HostCopy:
         self._check = check
 
     def value(self) -> Value:
-        """What is in host memory now, rank 0 as a scalar; a finding if nobody has waited for the event."""
+        """Return the present host value, rank 0 as a scalar; a finding if nobody has awaited the event."""
         self._check.host_reads(self._written)
         return self._data.copy()[()]
 

@@ -28,7 +28,7 @@ class LateCall(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What findings and failures call it."""
+        """The name of the call in findings and failures."""
         return getattr(self.function, "__name__", str(self.function))
 
     @property
@@ -37,7 +37,7 @@ class LateCall(NamedTuple):
         return [*arrays_in(list(self.values)), *arrays_in(list(self.named.values()))]
 
     def result(self) -> Any:
-        """What it gives, scalars as arrays."""
+        """Return the result of the call, scalars as arrays."""
         return as_arrays(self.function(*self.values, **self.named))
 
     def replaced(self, new: Callable[[Array], Array]) -> LateCall:
@@ -47,7 +47,7 @@ class LateCall(NamedTuple):
 
 
 class CallRunner(Protocol):
-    """What the module hands its calls to: the device."""
+    """The device to which the module hands its calls."""
 
     def call(self, call: LateCall) -> Any:
         """Make a call now for its shapes, and launch it; NumPy's result, in arrays of known memory."""
@@ -97,7 +97,7 @@ class GpuModule(StrictModule):
 
 
 def offset_in(root: Array, array: Array) -> int:
-    """Where an array begins, in bytes from the beginning of the one that owns its memory."""
+    """Return the offset of an array, in bytes, from the beginning of the one that owns its memory."""
     there: int = array.__array_interface__["data"][0]
     here: int = root.__array_interface__["data"][0]
     return there - here

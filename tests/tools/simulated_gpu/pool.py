@@ -80,7 +80,7 @@ class MemoryPool:
 
     @property
     def bytes_cached(self) -> int:
-        """What came back and nobody has."""
+        """The bytes of memory that was given back and is not in use."""
         return sum(chunk.data.nbytes for chunks in self._idle.values() for chunk in chunks)
 
     def trim(self) -> None:

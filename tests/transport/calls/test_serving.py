@@ -14,7 +14,7 @@ from tests.tools.links import ConnectionLink
 
 
 class Giving:
-    """What is given up answers there and then."""
+    """A call that answers at once when it is given up."""
 
     def __init__(self, answer: Callable[[Any, BaseException | None], None], given_up: list[Giving]) -> None:
         self.answer, self.given_up = answer, given_up
@@ -49,7 +49,7 @@ def test_calls_that_end_as_they_are_given_up_are_all_given_up() -> None:
 
 
 def test_a_call_is_given_up_that_was_begun_while_the_connection_ended() -> None:
-    """What begins to answer may send something, and so find the link broken."""
+    """A handler that begins an answer may send something, and so find the link broken."""
     link = ConnectionLink()
     link.open()
     given_up: list[Giving] = []

@@ -1,4 +1,4 @@
-"""What tests of lent pages have in common: sockets that are joined, and a system without pipes."""
+"""Helpers that tests of lent pages share: connected sockets, and a system without pipes."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ def test_a_pull_of_a_step_that_has_failed_there_is_none_that_waits() -> None:
 
 
 async def test_a_step_is_not_at_rest_while_more_credit_would_send() -> None:
-    """What was sent and received is counted only where nothing happens by itself any more."""
+    """Tensors sent and received are counted only once nothing more happens by itself."""
     async with tasks(Limits(credit_bytes=4000)) as (pair, _):
         a, b = pair.begin()
         a.send(key("pushed"), np.ones(1000, np.uint8), False)

@@ -45,7 +45,7 @@ steps = st.integers(1, STEPS)
 
 
 class FakePeer:
-    """What an exchange needs of a peer: a connection and who is there. Bytes move when a rule says so."""
+    """A stand-in for the peer of an exchange: a connection and identity. Bytes move when a rule says so."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection

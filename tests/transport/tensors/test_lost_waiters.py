@@ -1,4 +1,4 @@
-"""Who waits at a step's table is failed for what is lost, and for nothing else."""
+"""Waiters at a step's table, which fail for a task that is lost, and for nothing else."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def is_from_a(key: RendezvousKey) -> bool:
 def test_a_lost_task_fails_those_who_wait_for_it(
     expected: list[str], awaited: list[str], held: list[str], ends: bool
 ) -> None:
-    """Where the first that fails ends the step, the others fail with it, each once."""
+    """If the first waiter that fails ends the step, the others fail with it, each once."""
     table = LocalRendezvous()
     told: dict[tuple[str, int], list[Exception | None]] = {}
 

@@ -1,4 +1,4 @@
-"""Who may speak: keys, versions, clusters, incarnations; and that nothing is handled before."""
+"""Handshakes: keys, versions, clusters, incarnations decide who may speak; nothing is handled before."""
 
 from __future__ import annotations
 
@@ -427,7 +427,7 @@ def test_the_table_of_states_is_whole() -> None:
 
 
 def test_a_proof_holds_on_its_own_channel_only() -> None:
-    """Who stands between two connections under TLS cannot hand the proof of one on to the other."""
+    """A man in the middle of two connections under TLS cannot hand the proof of one on to the other."""
 
     def handshake(side: Side, channel: bytes) -> Handshake:
         limits = Limits().announced()

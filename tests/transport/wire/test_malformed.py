@@ -133,7 +133,7 @@ def test_messages_out_of_turn(index: int) -> None:
 
 
 def test_a_call_of_which_only_the_beginning_is_here_cannot_be_cancelled() -> None:
-    """Who gives up one that is on its way says that the rest does not come, and no more."""
+    """A caller that gives up a call on its way says that the rest does not come, and no more."""
     link = ConnectionLink()
     link.open()
     link.dialler.calls.request("run", None, Payload([np.zeros(1 << 20, np.uint8)]))

@@ -1,4 +1,4 @@
-"""What is to be sent: whatever is queued and however it is cut, it leaves whole and in the promised order."""
+"""Messages to send: however they are queued and cut, they leave whole and in the promised order."""
 
 from __future__ import annotations
 

@@ -355,7 +355,7 @@ ARGUMENTS: list[Any] = [
 
 
 def cut_into(link: ConnectionLink, source: Connection, target: Connection, cuts: list[int]) -> list[e.Event]:
-    """What comes of all that one side has to send, in pieces."""
+    """Return the events of all that one side has to send, delivered in pieces."""
     found: list[e.Event] = []
     turn = 0
     while data := b"".join(map(bytes, source.data_to_send())):
