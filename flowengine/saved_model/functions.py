@@ -199,7 +199,7 @@ class ModelFunction:
 
 
 def _numbered(returned: Any) -> Iterator[tuple[str, Any]]:
-    """What a function returns that is no dictionary, under TensorFlow's names for outputs."""
+    """Name the results of a function that returns no dictionary, under TensorFlow's names for outputs."""
     values = returned if isinstance(returned, tuple | list) else (returned,)
     for number, value in enumerate(values):
         yield f"output_{number}", value
