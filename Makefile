@@ -3,6 +3,7 @@
 #   make demo     train, evaluate and use a small classifier of handwritten digits from the command line
 #   make demo-cluster   the same over a parameter server and two workers, as processes of this machine; TLS=1 under TLS
 #   make test     the whole test suite            make lint      ruff, mypy, the floors
+#   make test-everywhere   demo and a part of the tests from places that are no developer's; PLACES='load one-core', WHOLE=1
 #   make test-numpy   what oneDNN has a part in, with NumPy alone
 #   make docs     the documentation, in site/      make bench     benchmarks
 #   make docs-shots   pictures of all its pages, looked over for what is cut off; needs Chromium
@@ -47,6 +48,9 @@ ARGS ?=
 WORKERS ?= 2
 # Simulated clusters of make nightly, damaged inputs of make fuzz: how many, or from:to.
 SEEDS ?= 1000
+# Places of make test-everywhere, all if none is named; WHOLE=1 runs the whole suite in three of them.
+PLACES ?=
+WHOLE ?=
 # A Python that has TensorFlow, for make bench to run the same graphs in both: make bench TENSORFLOW=/path/to/python
 TENSORFLOW ?=
 
@@ -56,7 +60,7 @@ environment: $(TEST)/ready
 print-test-python:
 	@echo "$(TEST)/bin/python"
 
-.PHONY: help demo demo-cluster test test-numpy lint generate docs docs-shots examples examples-servers bench nightly faults limits soak fuzz mutants clean
+.PHONY: help demo demo-cluster test test-everywhere test-numpy lint generate docs docs-shots examples examples-servers bench nightly faults limits soak fuzz mutants clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -92,6 +96,10 @@ demo-cluster: $(DEMO)/ready
 # The whole suite in two processes, a file in one of them, the slow ones first; a part, which ARGS names, in this one.
 test: $(TEST)/ready
 	$(TEST)/bin/python -m pytest $(or $(ARGS),-n $(WORKERS) --dist loadfile --no-loadscope-reorder)
+
+# From a read-only checkout, as an ordinary user, without a home, ...: .ci/everywhere has the list.
+test-everywhere:
+	WHOLE="$(WHOLE)" PYTHON="$(PYTHON)" bash .ci/everywhere $(PLACES)
 
 # What computes with oneDNN's kernels where they are there, with NumPy alone: see docs/testing.md.
 test-numpy: $(TEST)/ready

@@ -9,6 +9,8 @@ import trio.testing
 
 import flowengine as fe
 
+pytestmark = pytest.mark.everywhere
+
 
 def scalar(name: str, value: float) -> str:
     tensor = f"tensor {{ dtype: DT_FLOAT tensor_shape {{}} float_val: {value} }}"

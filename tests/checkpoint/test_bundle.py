@@ -20,6 +20,8 @@ from flowengine.core import dtypes
 from flowengine.core.errors import DataLossError, InvalidArgumentError, NotFoundError
 from tests.tools.disks import Recorder, disks_after
 
+pytestmark = pytest.mark.everywhere
+
 WRITTEN = Path(__file__).with_name("written_by_tensorflow")
 NUMERIC = tuple(d for d in dtypes.ALL if d.size)
 

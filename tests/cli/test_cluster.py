@@ -14,7 +14,7 @@ import pytest
 import flowengine as fe
 from flowengine.cli.main import main
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.everywhere]
 
 _PROGRAM = """
 import os, trio, numpy as np

@@ -15,6 +15,8 @@ from flowengine.cli import failure
 from flowengine.cli.main import main
 from flowengine.cli.steps import percentiles
 
+pytestmark = pytest.mark.everywhere
+
 Output = pytest.CaptureFixture[str]
 
 

@@ -17,6 +17,8 @@ import flowengine as fe
 from flowengine.cli import failure
 from flowengine.cli.main import main
 
+pytestmark = pytest.mark.everywhere
+
 Output = pytest.CaptureFixture[str]
 RECORDED = Path(__file__).parents[1] / "saved_model" / "recorded"
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import socket
 import subprocess
 import sys
 import threading
 from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pytest
+from packaging.requirements import Requirement
 
 import flowengine as fe
 from flowengine.core.errors import OpError
@@ -21,9 +24,10 @@ from flowengine.sandbox import confine
 from flowengine.testing.control import while_loop
 from tests.kernels.test_file_access import READING
 
-pytestmark = pytest.mark.skipif(
-    bool(confine.missing()), reason=f"this machine has no whole box: {confine.missing()}"
-)
+pytestmark = [
+    pytest.mark.everywhere,
+    pytest.mark.skipif(bool(confine.missing()), reason=f"this machine has no whole box: {confine.missing()}"),
+]
 
 _NOBODY: Final = 65534
 _SECRET: Final = b"a secret of the host"
@@ -243,6 +247,43 @@ def _python_of(as_another: dict[str, Any]) -> str | None:
     return None
 
 
+def _places_for_others(folder: Path) -> list[str]:
+    """Return folders to import the package and its dependencies from, as another user.
+
+    They are copied into `folder` where a folder above them is closed to others, as root's home is. Its name
+    must end in `-packages`: a sandbox opens no other folder of programs.
+    """
+    checkout = Path(fe.__file__).resolve().parents[1]
+    places = [checkout, *(Path(each) for each in sys.path if each.endswith("-packages"))]
+    if all(each.stat().st_mode & 0o001 for place in places for each in (place, *place.parents)):
+        return [str(place) for place in places]
+    for name in ("flowengine", "kernels", "transport"):
+        unpacked = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(checkout / name, folder / name, symlinks=True, ignore=unpacked)
+    for name in _needed("flowengine-dataflow"):
+        for file in metadata.distribution(name).files or ():
+            if ".." not in file.parts and "__pycache__" not in file.parts:
+                copy = folder / file
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file.locate(), copy)
+    for each in (folder, *folder.rglob("*")):
+        each.chmod(each.stat().st_mode | (0o055 if each.is_dir() else 0o044))
+    return [str(folder)]
+
+
+def _needed(distribution: str) -> set[str]:
+    """Return the names of what a distribution needs without its extras, directly and through others."""
+    found: set[str] = set()
+    left = [distribution]
+    while left:
+        for line in metadata.requires(left.pop()) or ():
+            needed = Requirement(line)
+            if needed.name not in found and (needed.marker is None or needed.marker.evaluate({"extra": ""})):
+                found.add(needed.name)
+                left.append(needed.name)
+    return found
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user; this is one already")
 def test_whole_sessions_of_an_ordinary_user(tmp_path: Path) -> None:
     root = tmp_path / "root"
@@ -256,9 +297,9 @@ def test_whole_sessions_of_an_ordinary_user(tmp_path: Path) -> None:
     python = _python_of(as_another)
     if python is None:
         pytest.skip("an ordinary user may run no Python of this version")
-    packages = [each for each in sys.path if each.endswith("-packages")]
+    places = _places_for_others(tmp_path / "site-packages")
     ran = subprocess.run(
-        [python, "-c", _AS_ANOTHER, str(root), str(Path(fe.__file__).resolve().parents[1]), *packages],
+        [python, "-c", _AS_ANOTHER, str(root), *places],
         capture_output=True,
         timeout=120,
         **as_another,

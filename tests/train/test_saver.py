@@ -16,6 +16,8 @@ from flowengine.checkpoint import BundleReader
 from flowengine.checkpoint.files import remove_checkpoint
 from flowengine.checkpoint.state import latest_checkpoint, read_state
 
+pytestmark = pytest.mark.everywhere
+
 
 def model() -> fe.Graph:
     """Two variables of either kind, a counter, and an update of all."""

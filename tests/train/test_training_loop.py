@@ -16,6 +16,8 @@ import trio
 import flowengine as fe
 from tests.train import loop_to_kill
 
+pytestmark = pytest.mark.everywhere
+
 
 def counting() -> tuple[fe.Graph, Any, fe.Operation]:
     """A graph whose step adds what is fed to a variable."""
