@@ -7,13 +7,14 @@ outputs = await signature(x=[[1.0, 2.0]])          # {"y": array}
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
-from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.proto import SignatureDef, TensorInfo, TensorProto
 from flowengine.ir.tensorproto import decode_tensor, shape_from_proto
@@ -164,7 +165,26 @@ class ModelSignature:
 
     def call(self, inputs: Mapping[str, Any], *, targets: Sequence[str] = (), options: Any = None) -> Any:
         """The same with inputs whose names are no identifiers, nodes to run besides, and `RunOptions`."""
-        return self._run(self.facts.fetches(), self.facts.feeds(inputs), targets=targets, options=options)
+        feeds = self.facts.feeds(inputs)
+        try:
+            running = self._run(self.facts.fetches(), feeds, targets=targets, options=options)
+        except OpError as error:
+            self._name_inputs(error)
+            raise
+        return self._awaited(running) if inspect.isawaitable(running) else running
+
+    async def _awaited(self, running: Awaitable[Any]) -> Any:
+        try:
+            return await running
+        except OpError as error:
+            self._name_inputs(error)
+            raise
+
+    def _name_inputs(self, error: OpError) -> None:
+        """Put the caller's names into an error that names the tensors that were fed."""
+        for name, each in self.inputs.items():
+            for tensor in each.tensors:
+                error.message = error.message.replace(f"'{tensor}'", f"input '{name}'")
 
 
 def signature_facts(name: str, definition: SignatureDef) -> SignatureFacts:

@@ -298,3 +298,31 @@ async def test_variables_that_were_left_behind_are_missed_at_once(
         await fe.saved_model.load(folder)
     assert str(missing) in caught.value.message
     assert read_saved_model(folder).checkpoint is None
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ([[1.0, 2.0, 3.0]], "of shape"),
+        ("text", "strings"),
+        ([[1.0, 2.0], [3.0]], "rows of different lengths"),
+    ],
+)
+async def test_an_input_that_does_not_fit_is_named_as_the_caller_does(
+    value: Any, told: str, unpacked: Callable[[str], Path]
+) -> None:
+    folder = unpacked("keras_dense")
+    async with await fe.saved_model.load(folder) as model:
+        ((name, tensor),) = model.signature.inputs.items()
+        with pytest.raises(InvalidArgumentError) as caught:
+            await model.signature(**{name: value})
+    assert f"for input '{name}'" in str(caught.value)
+    assert told in str(caught.value)
+    assert tensor.tensors[0] not in str(caught.value)
+
+
+def test_so_it_is_in_a_blocking_program(unpacked: Callable[[str], Path]) -> None:
+    with fe.blocking.load_saved_model(unpacked("keras_dense")) as model:
+        (name,) = model.signature.inputs
+        with pytest.raises(InvalidArgumentError, match=f"for input '{name}'"):
+            model.signature(**{name: "text"})
