@@ -42,7 +42,7 @@ from flowengine.runtime.partitions import PartitionedPlan, PartitionRunner
 from flowengine.runtime.planning.admission import StepAdmission
 from flowengine.runtime.planning.explaining import explained, explained_placement
 from flowengine.runtime.planning.fetches import as_values, unpack
-from flowengine.runtime.planning.measuring import Measuring
+from flowengine.runtime.planning.measuring import PlacementMeasurement
 from flowengine.runtime.planning.placing import Placer, SessionPlacer
 from flowengine.runtime.planning.preparing import PreparedPlan, own_values
 from flowengine.runtime.planning.requests import Requests
@@ -420,7 +420,7 @@ class Session(SessionVariables, SessionView):
             return explained_placement(self.graph, context, self._placer)
         kept = self._planning.kept_for(leaves, feeds, targets) if form else None
         tiers = (kept or self._planning.prepare(leaves, list(feeds), targets).prepared).plan
-        plan = tiers.plan if isinstance(tiers, Measuring) else tiers
+        plan = tiers.plan if isinstance(tiers, PlacementMeasurement) else tiers
         return explained(plan, self.graph, dot=dot, source=source, form=form)
 
     async def close(self) -> None:

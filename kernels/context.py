@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from flowengine.resources.function_calls import FunctionCaller
 
 
-class Crossing(Protocol):
+class StepTransfers(Protocol):
     """An interface that copies the values of a step into the memory of its device and out of it."""
 
     def to_device(self, node: str, value: Value, counted: str) -> Value:
@@ -123,7 +123,7 @@ class KernelContext:
         self.sync_checkpoints = sync_checkpoints
         self.python_calls = python_calls
         self.hardware = hardware
-        self.crossing: Crossing | None = None
+        self.crossing: StepTransfers | None = None
         self.memory: Account | None = None
         self.functions = functions
         self.kernels = kernels

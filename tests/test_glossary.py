@@ -28,18 +28,21 @@ PLAIN: Final = frozenset(
         # Ways to keep things together.
         *("array", "batch", "cache", "crowd", "data", "file", "hash", "list", "many", "map", "page"),
         *("pool", "record", "room", "row", "set"),
+        *("lru", "slot"),
         # Who does something with the noun beside it.
         *("caller", "manager", "owner", "receiver", "scheduler", "sender", "sink", "waiter"),
-        "writer",
+        *("builder", "finder", "inliner", "partitioner", "writer"),
         # What is said of a noun.
         *("config", "context", "count", "counter", "def", "default", "key", "kind", "limit", "line", "mark"),
         *("metadata", "name", "option", "reason", "setting", "side", "size", "spec"),
         *("statistic", "time", "value"),
+        *("bound", "cancellable", "opened", "pending", "only", "read"),
         # What happens to a noun, as a noun.
+        "measurement",
         *("allocation", "answer", "arrival", "cancellation", "close", "condition", "dequeue"),
-        *("enqueue", "environment", "failure", "gain", "goodbye", "invoke", "membership", "opening"),
-        *("overflow", "problem", "program", "reading", "reply", "round", "run", "schedule", "search"),
-        *("share", "statement", "sum", "take", "visit", "writing"),
+        *("enqueue", "environment", "failure", "gain", "goodbye", "invoke", "membership"),
+        *("overflow", "problem", "program", "reading", "reply", "round", "schedule", "search"),
+        *("share", "statement", "sum", "take", "visit"),
         # Which one of several.
         *(
             "cluster",
@@ -56,15 +59,28 @@ PLAIN: Final = frozenset(
             "standard",
         ),
         *("large", "local", "memory", "mutable", "not", "one", "open", "out", "outgoing", "output"),
-        *("outside", "priority", "random", "recent", "running", "shuffle", "small", "sparse"),
+        *("outside", "priority", "random", "running", "shuffle", "small", "sparse"),
         *("static", "unwritten", "usual", "within", "zero"),
         # Of decision forests.
         *("split", "tree"),
         # Of computers: protocols, checksums, bytes, locks.
-        *("branch", "byte", "certificate", "cpu", "crc", "cuda", "inproc", "lock", "model", "tcp", "tls"),
+        *(
+            "branch",
+            "byte",
+            "certificate",
+            "cpu",
+            "crc",
+            "cuda",
+            "inproc",
+            "lock",
+            "model",
+            "socket",
+            "tcp",
+            "tls",
+        ),
         "unreadable",
         # What TensorFlow calls the ways in which a dataset is made of another.
-        *("ahead", "and", "assert", "by", "called", "captured", "cardinality", "choose", "component"),
+        *("ahead", "and", "assert", "by", "cardinality", "choose", "component"),
         *(
             "concatenate",
             "counting",
@@ -75,7 +91,6 @@ PLAIN: Final = frozenset(
             "filter",
             "first",
             "flat",
-            "front",
             "generator",
             "global",
             "index",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,31 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 FACADES: Final = frozenset({"flowengine/anyio.py", "flowengine/asyncio.py", "flowengine/blocking.py"})
 #: Files written by `make generate`, and tables.
 GENERATED: Final = frozenset({"kernels/index.py", "flowengine/ops/index.py", "flowengine/gradients/index.py"})
+
+#: Participles that English has no ending for, as far as a class could be named so.
+IRREGULAR: Final = frozenset(
+    [
+        *("begun", "bent", "bound", "built", "came", "cut", "done", "drawn", "fed", "found", "given", "gone"),
+        *(
+            "held",
+            "kept",
+            "known",
+            "left",
+            "lent",
+            "lost",
+            "made",
+            "met",
+            "put",
+            "read",
+            "seen",
+            "sent",
+            "set",
+        ),
+        *("shown", "spent", "split", "taken", "told", "unknown", "worn", "written"),
+    ]
+)
+#: Words that end as participles do and are nouns.
+NOUNS: Final = frozenset({"Bookkeeping", "Ordering", "Pooling", "Training"})
 
 FILE_LINES: Final = 450
 FOLDER_FILES: Final = 26
@@ -76,3 +102,24 @@ def test_a_class_name_means_one_thing(trees: dict[str, ast.Module]) -> None:
                 if isinstance(node, ast.ClassDef):
                     places[node.name].add(name)
     assert {name for name, files in places.items() if len(files) > 1} == set()
+
+
+def is_participle(name: str) -> bool:
+    """Whether a class name is one word that says what happens, not what something is."""
+    name = name.lstrip("_")
+    if name in NOUNS or len(re.findall(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*", name)) > 1:
+        return False
+    return name.lower() in IRREGULAR or name.endswith(("ing", "ed"))
+
+
+def test_a_participle_alone_is_no_class_name(trees: dict[str, ast.Module]) -> None:
+    assert [is_participle(name) for name in ("_Folding", "Lent", "Packed")] == [True] * 3
+    assert [is_participle(name) for name in ("Pooling", "PackedConstants", "Gradient")] == [False] * 3
+    names = {
+        f"{name}:{node.name}": node.name
+        for name, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    assert {place for place, name in names.items() if is_participle(name)} == set()
+    assert set(names.values()) >= NOUNS, "a word listed that no class is named by"

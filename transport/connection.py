@@ -211,7 +211,7 @@ class Connection:
         self._reader.header_bytes_max = self.limits.header_bytes_max
         self._reader.is_trusted = True
         wire.address = f"{peer.identity.task} at {wire.address}"
-        wire.events.append(e.Opening(peer.identity))
+        wire.events.append(e.ConnectionOpened(peer.identity))
 
     # How it ends.
 

@@ -1,7 +1,7 @@
 """Dialling: a stream to an address, a connection on it, and a peer that drives it.
 
-A listener with too many strangers hangs up on some of them, genuine ones among them (see `lobby`). So whoever
-finds the connection closed before it was open dials again, a few times.
+A listener with too many strangers hangs up on some of them, genuine ones among them (see
+`unauthenticated_slots`). So whoever finds the connection closed before it was open dials again, a few times.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from flowengine.core.rendezvous import RendezvousKey
 from flowengine.transport.wire.identity import Identity
 
 
-class Opening(NamedTuple):
+class ConnectionOpened(NamedTuple):
     """The handshake is over; `peer` is who is there."""
 
     peer: Identity
@@ -111,7 +111,7 @@ class OutgoingCall:
 
 
 Event = (
-    Opening
+    ConnectionOpened
     | CallArrival
     | CallCancellation
     | CallAnswer
@@ -129,11 +129,11 @@ __all__ = [
     "CallAnswer",
     "CallArrival",
     "CallCancellation",
+    "ConnectionOpened",
     "CreditGain",
     "CreditOverflow",
     "Event",
     "Goodbye",
-    "Opening",
     "OutgoingCall",
     "StepFailure",
     "TensorArrival",

@@ -336,7 +336,7 @@ class Peer:
             self._caller.answered(event)
         elif isinstance(event, e.CallCancellation):
             self._serving.cancelled(event.call)
-        elif isinstance(event, e.Opening):
+        elif isinstance(event, e.ConnectionOpened):
             self._has_opened = True
             self._serving.opened(event.peer)
             if self._tensors is not None:

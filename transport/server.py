@@ -28,7 +28,7 @@ from flowengine.transport.streams.schemes import (
     listen_streams,
     wait_spoken,
 )
-from flowengine.transport.unauthenticated_slots import Lobby, LobbyPlace, origin_of
+from flowengine.transport.unauthenticated_slots import UnauthenticatedSlot, UnauthenticatedSlots, origin_of
 from flowengine.transport.wire.identity import Identity
 from flowengine.transport.wire.states import Side
 
@@ -57,8 +57,8 @@ class _Server:
         self._strangers_max = strangers_max
         self._connections = 0
         #: Who has said nothing costs little and has no claim to anything: an honest dialler speaks at once.
-        self._silent = Lobby(_SILENT_PER_STRANGER * strangers_max, young_seconds=0.0)
-        self._strangers = Lobby(strangers_max, young_seconds=_YOUNG_SECONDS)
+        self._silent = UnauthenticatedSlots(_SILENT_PER_STRANGER * strangers_max, young_seconds=0.0)
+        self._strangers = UnauthenticatedSlots(strangers_max, young_seconds=_YOUNG_SECONDS)
         #: How many wait for a place among the strangers.
         self._waiting = 0
 
@@ -109,7 +109,7 @@ class _Server:
             finally:
                 self._silent.leave(place)
 
-    async def _admitted(self, origin: str, scope: trio.CancelScope) -> LobbyPlace | None:
+    async def _admitted(self, origin: str, scope: trio.CancelScope) -> UnauthenticatedSlot | None:
         """A place among the strangers, perhaps once another has had his time; None where there is none."""
         while True:
             now = trio.current_time()
@@ -129,10 +129,10 @@ class _Server:
 class _Visit:
     """One connection's place among the strangers, given up when it has proved itself or is over."""
 
-    def __init__(self, strangers: Lobby, scope: trio.CancelScope) -> None:
+    def __init__(self, strangers: UnauthenticatedSlots, scope: trio.CancelScope) -> None:
         self._strangers = strangers
         self._scope = scope
-        self.place: LobbyPlace | None = None
+        self.place: UnauthenticatedSlot | None = None
 
     def started(self, peer: Peer | None) -> None:
         if self.place is not None:
@@ -158,7 +158,7 @@ async def serve(
     connections_max     peers at one time; who comes beyond it finds the connection closed
     strangers_max       of these, how many may still prove who they are, for 3 s at most; twice as many may
                         have said nothing yet. Beyond it the newest takes the place of the oldest of the
-                        address that has most (see `lobby`)
+                        address that has most (see `unauthenticated_slots`)
 
     InvalidArgumentError without a key, unless the listener's streams prove their peers themselves.
     """

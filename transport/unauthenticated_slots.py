@@ -1,9 +1,9 @@
 """Places for those who have yet to prove who they are: so many, shared among the addresses they come from.
 
-    lobby = Lobby(256, young_seconds=1.0)
-    place = lobby.enter("10.0.0.7", now, leave)      # None: no room
+    slots = UnauthenticatedSlots(256, young_seconds=1.0)
+    place = slots.enter("10.0.0.7", now, leave)      # None: no room
     ...
-    lobby.leave(place)
+    slots.leave(place)
 
 Where all places are taken, whoever comes gets that of the oldest of the address that has most of them, unless
 that one is young. One machine that opens connections without end takes them from itself, and from no other.
@@ -34,7 +34,7 @@ def origin_of(address: str) -> str:
     return str(ipaddress.ip_network((number, _PREFIX_BITS), strict=False))
 
 
-class LobbyPlace:
+class UnauthenticatedSlot:
     """One place, from when somebody took it until it is left or taken away."""
 
     __slots__ = ("origin", "since", "taken_away")
@@ -46,7 +46,7 @@ class LobbyPlace:
         self.taken_away = taken_away
 
 
-class Lobby:
+class UnauthenticatedSlots:
     """The places of one server. Times are seconds of any clock.
 
     most           how many there are
@@ -57,13 +57,13 @@ class Lobby:
         self._most = most
         self._young = young_seconds
         #: {origin: its places, the oldest first}
-        self._places: dict[str, dict[LobbyPlace, None]] = {}
+        self._places: dict[str, dict[UnauthenticatedSlot, None]] = {}
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
-    def enter(self, origin: str, now: float, taken_away: Callable[[], None]) -> LobbyPlace | None:
+    def enter(self, origin: str, now: float, taken_away: Callable[[], None]) -> UnauthenticatedSlot | None:
         """A place for somebody of this origin, perhaps another's; None where there is none to have now."""
         if self._count >= self._most:
             oldest = self._oldest_of_most()
@@ -71,12 +71,12 @@ class Lobby:
                 return None
             self.leave(oldest)
             oldest.taken_away()
-        place = LobbyPlace(origin, now, taken_away)
+        place = UnauthenticatedSlot(origin, now, taken_away)
         self._places.setdefault(origin, {})[place] = None
         self._count += 1
         return place
 
-    def leave(self, place: LobbyPlace) -> None:
+    def leave(self, place: UnauthenticatedSlot) -> None:
         """Somebody needs the place no more. One that was left, or taken away, is left already."""
         places = self._places.get(place.origin)
         if places is None or place not in places:
@@ -91,9 +91,9 @@ class Lobby:
         oldest = self._oldest_of_most()
         return None if oldest.origin == origin else oldest.since + self._young
 
-    def _oldest_of_most(self) -> LobbyPlace:
+    def _oldest_of_most(self) -> UnauthenticatedSlot:
         most = max(self._places.values(), key=len)
         return next(iter(most))
 
 
-__all__ = ["Lobby", "LobbyPlace", "origin_of"]
+__all__ = ["UnauthenticatedSlot", "UnauthenticatedSlots", "origin_of"]

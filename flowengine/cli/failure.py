@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from flowengine.core.errors import DeadlineExceededError, InvalidArgumentError, OpError
-from flowengine.ir.traits import Fed
+from flowengine.ir.traits import ExternalValue
 
 OK: Final = 0
 STEP_ERROR: Final = 1
@@ -52,7 +52,7 @@ def _was_not_fed(error: OpError) -> bool:
     from flowengine.ops.load import registry
 
     definition = registry().get(error.op_type)
-    return definition is not None and Fed in definition.traits and not definition.inputs
+    return definition is not None and ExternalValue in definition.traits and not definition.inputs
 
 
 def _op_error_text(error: OpError) -> str:

@@ -14,7 +14,7 @@ from flowengine.core.shapes import TensorShape
 from flowengine.ir.attrs import TensorAttr, exported_shape
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.ir.names import ARGUMENT, FUNCTION_CALL_OPS
-from flowengine.ir.traits import Constant, Fed, GivesVariable
+from flowengine.ir.traits import Constant, ExternalValue, GivesVariable
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
@@ -54,7 +54,7 @@ def defaults(graph: Graph) -> list[str]:
     """Describe the tensors that may be fed and have a value where they are not, with that value."""
     found = []
     for node in graph:
-        if not (node.has(Fed) and node.inputs):
+        if not (node.has(ExternalValue) and node.inputs):
             continue
         facts = facts_of_port(graph, OutputPort(node.name, 0))
         value = graph.constant_value(graph.tensor(str(node.inputs[0])))
@@ -67,7 +67,7 @@ def defaults(graph: Graph) -> list[str]:
 def shape_of(graph: Graph, port: OutputPort) -> TensorShape:
     """Return a tensor's known shape, of unknown rank if the node is opaque or its shapes contradict."""
     node = graph[port.node]
-    fed = node.trait(Fed)
+    fed = node.trait(ExternalValue)
     if fed is not None and not node.inputs:
         shape = node.attrs.get("shape")
         if not isinstance(shape, TensorShape) or shape.rank is None:

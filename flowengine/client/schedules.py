@@ -24,7 +24,7 @@ from flowengine.graphs.seeds import seeds_for
 from flowengine.graphs.tensor import Tensor
 
 
-class _Building:
+class _ScheduleTensors:
     """The numbers of one schedule as tensors of one type."""
 
     def __init__(self, learning_rate: Any, step: Any) -> None:
@@ -67,7 +67,7 @@ def exponential_decay(
     they are of two graphs, or none is of any.
     """
     with _graph(step).name_scope(name) as scope:
-        b = _Building(learning_rate, step)
+        b = _ScheduleTensors(learning_rate, step)
         power = b.ops.RealDiv(b.step, b.number(decay_steps))
         if staircase:
             power = b.ops.Floor(power)
@@ -89,7 +89,7 @@ def natural_exp_decay(
     they are of two graphs, or none is of any.
     """
     with _graph(step).name_scope(name) as scope:
-        b = _Building(learning_rate, step)
+        b = _ScheduleTensors(learning_rate, step)
         power = b.ops.RealDiv(b.step, b.number(decay_steps))
         if staircase:
             power = b.ops.Floor(power)
@@ -112,7 +112,7 @@ def inverse_time_decay(
     they are of two graphs, or none is of any.
     """
     with _graph(step).name_scope(name) as scope:
-        b = _Building(learning_rate, step)
+        b = _ScheduleTensors(learning_rate, step)
         quotient = b.ops.RealDiv(b.step, b.number(decay_steps))
         if staircase:
             quotient = b.ops.Floor(quotient)
@@ -138,7 +138,7 @@ def polynomial_decay(
     they are of two graphs, or none is of any.
     """
     with _graph(step).name_scope(name) as scope:
-        b = _Building(learning_rate, step)
+        b = _ScheduleTensors(learning_rate, step)
         ops, length, count, end = b.ops, b.number(decay_steps), b.step, b.number(end_learning_rate)
         if cycle:
             times = ops.Maximum(b.number(1), ops.Ceil(ops.RealDiv(count, length)))
@@ -163,7 +163,7 @@ def piecewise_constant(
             f"a piecewise constant has growing boundaries and one value more, not {boundaries} and {values}"
         )
     with _graph(step).name_scope(name):
-        b = _Building(0.0, step)
+        b = _ScheduleTensors(0.0, step)
         count = step if isinstance(step, Tensor) else b.step
         passed = b.ops.Greater(count, b.graph.constant(np.array(boundaries), count.dtype.base))
         index = b.ops.Sum(b.ops.Cast(passed, DstT="int32"), [0])
@@ -180,7 +180,7 @@ def cosine_decay(
     they are of two graphs, or none is of any.
     """
     with _graph(step).name_scope(name) as scope:
-        b = _Building(learning_rate, step)
+        b = _ScheduleTensors(learning_rate, step)
         length = b.number(decay_steps)
         done = b.ops.RealDiv(b.ops.Minimum(b.step, length), length)
         return _named(b.ops.Mul(b.rate, _above(b, _half_cosine(b, done), alpha), name=scope))
@@ -204,7 +204,7 @@ def cosine_decay_restarts(
     they are of two graphs, or none is of any.
     """
     with _graph(step).name_scope(name) as scope:
-        b = _Building(learning_rate, step)
+        b = _ScheduleTensors(learning_rate, step)
         ops, one = b.ops, b.number(1)
         done = ops.RealDiv(b.step, b.number(first_decay_steps))
         if t_mul == 1.0:
@@ -239,7 +239,7 @@ def linear_cosine_decay(
     """
     with _graph(step).name_scope(name) as scope:
         return _linear_cosine(
-            _Building(learning_rate, step), decay_steps, num_periods, alpha, beta, None, scope
+            _ScheduleTensors(learning_rate, step), decay_steps, num_periods, alpha, beta, None, scope
         )
 
 
@@ -262,7 +262,7 @@ def noisy_linear_cosine_decay(
     they are of two graphs, or none is of any.
     """
     with _graph(step).name_scope(name) as scope:
-        b = _Building(learning_rate, step)
+        b = _ScheduleTensors(learning_rate, step)
         ops, (first, second) = b.ops, seeds_for(b.graph, seed)
         spread = ops.Pow(ops.Add(b.number(1), b.step), b.number(variance_decay))
         deviation = ops.Sqrt(ops.RealDiv(b.number(initial_variance), spread))
@@ -274,7 +274,13 @@ def noisy_linear_cosine_decay(
 
 
 def _linear_cosine(
-    b: _Building, decay_steps: Any, periods: float, alpha: Any, beta: Any, noise: Tensor | None, scope: str
+    b: _ScheduleTensors,
+    decay_steps: Any,
+    periods: float,
+    alpha: Any,
+    beta: Any,
+    noise: Tensor | None,
+    scope: str,
 ) -> Tensor:
     ops, length = b.ops, b.number(decay_steps)
     count = ops.Minimum(b.step, length)
@@ -287,14 +293,14 @@ def _linear_cosine(
     return _named(ops.Mul(b.rate, height, name=scope))
 
 
-def _half_cosine(b: _Building, done: Tensor) -> Tensor:
+def _half_cosine(b: _ScheduleTensors, done: Tensor) -> Tensor:
     """(1 + cos(pi * done)) / 2"""
     cosine = b.ops.Cos(b.ops.Mul(b.number(math.pi), done))
     found: Tensor = b.ops.Mul(b.number(0.5), b.ops.Add(b.number(1), cosine))
     return found
 
 
-def _above(b: _Building, height: Tensor, alpha: Any) -> Tensor:
+def _above(b: _ScheduleTensors, height: Tensor, alpha: Any) -> Tensor:
     """(1 - alpha) * height + alpha"""
     low = b.number(alpha)
     found: Tensor = b.ops.Add(b.ops.Mul(b.ops.Sub(b.number(1), low), height), low)

@@ -6,7 +6,7 @@ from typing import Any
 
 import trio
 
-from flowengine.runtime.taskless import Running
+from flowengine.runtime.taskless import Cancellable
 from flowengine.runtime.turns import current_turns
 
 
@@ -29,7 +29,7 @@ class Completion:
         if task is not None:
             trio.lowlevel.reschedule(task)
 
-    async def wait(self, running: Running) -> Any:
+    async def wait(self, running: Cancellable) -> Any:
         """The result, or its error; cancelled, what runs is cancelled, and has ended when this raises."""
         if self._is_settled:
             # A host that runs one step after another still gets its turn.

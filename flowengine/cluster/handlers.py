@@ -212,7 +212,7 @@ class TaskService:
             _check_task(request)
         message = m.RunGraph.from_wire(request.arguments)
 
-        def done(found: m.Done | None, values: list[Any], error: BaseException | None) -> None:
+        def done(found: m.StepEnd | None, values: list[Any], error: BaseException | None) -> None:
             if found is m.WELL and not values:
                 answer(NOTHING, None)
             else:

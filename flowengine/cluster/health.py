@@ -17,7 +17,7 @@ from typing import Final
 
 import trio
 
-from flowengine.cluster.messages import Standing
+from flowengine.cluster.messages import PartStatus
 from flowengine.core.errors import OpError
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.limits import Limits
@@ -92,7 +92,7 @@ class Patience:
         return False
 
 
-async def first_in_vain(parts: int, ask: Callable[[int], Awaitable[Standing | None]]) -> list[int] | None:
+async def first_in_vain(parts: int, ask: Callable[[int], Awaitable[PartStatus | None]]) -> list[int] | None:
     """The place whose Recvs are to be given up, where a step waits for what nobody will send; else None.
 
     parts    how many tasks take part

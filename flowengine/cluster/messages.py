@@ -175,7 +175,7 @@ class Run(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Done(Message):
+class StepEnd(Message):
     """The end of a step, or of a task's part of it. It travels as None where there is nothing to say.
 
     error       {} or what `error_to_table` wrote
@@ -198,7 +198,7 @@ class Done(Message):
 
 
 #: How nearly every part ends.
-WELL: Final = Done()
+WELL: Final = StepEnd()
 
 
 @dataclass(frozen=True)
@@ -262,7 +262,7 @@ RUN_GRAPH_AGAIN: Final = CallTemplate(
 
 
 class RunGraph(NamedTuple):
-    """Run a task's partitions once, on those feeds beside it that they use. Answer: a `Done`.
+    """Run a task's partitions once, on those feeds beside it that they use. Answer: a `StepEnd`.
 
     ended    steps that are over everywhere, as first, last, first, last, ...
 
@@ -297,13 +297,13 @@ class RunGraph(NamedTuple):
 
 @dataclass(frozen=True)
 class ProbeStep(Message):
-    """Say how a task's part of a step stands. Answer: a `Standing`, or None while it does something."""
+    """Say how a task's part of a step stands. Answer: a `PartStatus`, or None while it does something."""
 
     step: int
 
 
 @dataclass(frozen=True)
-class Standing(Message):
+class PartStatus(Message):
     """A part of a step that waits for other tasks and does nothing else, or is over.
 
     sent, received    messages of the step to and from other tasks

@@ -36,7 +36,7 @@ from flowengine.core.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from flowengine.core.lru_cache import Recent
+from flowengine.core.lru_cache import LruCache
 from flowengine.ir.graph import NodeGraph
 from flowengine.runtime.failures import leaves_of
 from flowengine.runtime.planning.fetches import as_values, leaf_values, spread_feeds, unpack
@@ -69,7 +69,7 @@ class _Link:
         self.session = 0
         self.version = -1
         #: {what a request is filed under: its number there, and the call of a plain step}
-        self.prepared: Recent[Any, _RemoteRequest] = Recent(m.REQUESTS_MAX)
+        self.prepared: LruCache[Any, _RemoteRequest] = LruCache(m.REQUESTS_MAX)
         #: What the master need not keep any more; told with the next request that is prepared.
         self.dropped: list[int] = []
 
@@ -133,7 +133,7 @@ class RemoteSession:
         self._opener = trio.CancelScope()
         self._requests = Requests(graph)
         self._version = graph.version
-        self._read: Recent[Any, _NamedRequest] = Recent(m.REQUESTS_MAX)
+        self._read: LruCache[Any, _NamedRequest] = LruCache(m.REQUESTS_MAX)
         self._is_closed = False
 
     async def run(

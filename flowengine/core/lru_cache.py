@@ -1,6 +1,6 @@
 """A map that holds so many entries at most: who has not been asked for the longest goes first.
 
->>> kept = Recent(2)
+>>> kept = LruCache(2)
 >>> kept.put("a", 1), kept.put("b", 2), kept.get("a"), kept.put("c", 3)
 (None, None, 1, ('b', 2))
 """
@@ -15,7 +15,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Recent(Generic[K, V]):
+class LruCache(Generic[K, V]):
     """At most `size_max` entries; `get` and `put` make an entry the newest."""
 
     __slots__ = ("_entries", "_size_max")
@@ -56,4 +56,4 @@ class Recent(Generic[K, V]):
         return key in self._entries
 
 
-__all__ = ["Recent"]
+__all__ = ["LruCache"]

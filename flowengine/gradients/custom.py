@@ -42,7 +42,7 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
         made, backward = function(*arguments)
         results = list(made) if isinstance(made, list | tuple) else [made]
         name = f"{function.__name__}_gradient_{next(_numbers)}"
-        gradient(name, slices=True)(_Ending(backward, len(results), len(arguments)))
+        gradient(name, slices=True)(_ResultGradient(backward, len(results), len(arguments)))
         named = {"_gradient_op_type": name.encode()}
         handed_on = graph.create_op("IdentityN", [[*results, *arguments]], named)
         outputs = handed_on.outputs[: len(results)]
@@ -51,7 +51,7 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     return built
 
 
-class _Ending:
+class _ResultGradient:
     """The gradient of the node that hands on results and arguments: all goes to the arguments."""
 
     def __init__(self, backward: Callable[..., Any], results: int, arguments: int) -> None:

@@ -27,7 +27,7 @@ from flowengine.graphs.constructor import Ops, build_node
 from flowengine.graphs.control.methods import GraphControlFlow
 from flowengine.graphs.errors import ConstructionTypeError, at_construction, builds
 from flowengine.graphs.given import checked_nodes, graph_path, is_path
-from flowengine.graphs.importing import GraphReading
+from flowengine.graphs.importing import GraphReader
 from flowengine.graphs.node_changes import GraphNodes
 from flowengine.graphs.node_devices import decided
 from flowengine.graphs.scopes import Scopes
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from flowengine.ir.graphfile import LoadedGraph
 
 
-class Graph(GraphVariables, GraphControlFlow, GraphReading, GraphNodes):
+class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
     """A graph under construction.
 
     registry   the ops that it may use: this package's by default; for ops of your own make

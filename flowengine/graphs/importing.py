@@ -279,7 +279,7 @@ def _element(graph: Graph, names: Mapping[str, str], mapping: _MappedInputs, nam
     raise NotFoundError(f"return_elements: the imported graph has no '{name}'")
 
 
-class GraphReading:
+class GraphReader:
     """The methods of `Graph` that bring in nodes from elsewhere, and write what it has."""
 
     @builds
@@ -305,7 +305,7 @@ class GraphReading:
         InvalidArgumentError (a ValueError) with all faults of the graph, or where a name is taken, and then
         adds nothing.
         """
-        origin = cast("Graph", data) if isinstance(data, GraphReading) else None
+        origin = cast("Graph", data) if isinstance(data, GraphReader) else None
         return import_graph_def(cast("Graph", self), data, prefix, input_map, return_elements, origin=origin)
 
     @builds
@@ -340,4 +340,4 @@ class GraphReading:
         os.replace(aside, path)
 
 
-__all__ = ["GraphReading", "copy_nodes", "import_graph_def"]
+__all__ = ["GraphReader", "copy_nodes", "import_graph_def"]

@@ -15,7 +15,7 @@ from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 from flowengine.ir.attrs import AttrValue
 from flowengine.ir.names import MERGE_OPS, NEXT_ITERATION_OPS
 from flowengine.ir.opdef import OpDef
-from flowengine.ir.traits import Fed, Trait
+from flowengine.ir.traits import ExternalValue, Trait
 
 T = TypeVar("T", bound=Trait)
 
@@ -68,7 +68,7 @@ class Node:
     @property
     def is_placeholder(self) -> bool:
         """Whether it stands for a value from outside and does nothing else; one that has a default runs."""
-        return not self.inputs and self.has(Fed)
+        return not self.inputs and self.has(ExternalValue)
 
     def trait(self, kind: type[T]) -> T | None:
         """Return the trait of this class that the node's op has, or None. An opaque node has none."""

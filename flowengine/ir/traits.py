@@ -287,7 +287,7 @@ class Names(OfInputs, init=False):
     IS_DUTY = True
 
 
-class Fed(Trait):
+class ExternalValue(Trait):
     """It stands for a value from outside: what is fed, or an argument of a function.
 
     is_exact   whether an empty shape always means a number; in graphs of producers before 24 it could

@@ -24,7 +24,7 @@ from flowengine.ops.value_functions import (
     LOOKED_THROUGH,
     OF_OPEN_LENGTH,
     SEVERAL_OUTPUTS,
-    Unknown,
+    UnknownValue,
 )
 
 if TYPE_CHECKING:
@@ -132,9 +132,9 @@ class ConstantValues:
                 # -1 alone spells a shape of which nothing is known.
                 if int(array) == -1:
                     return UNKNOWN_SHAPE
-                raise Unknown
+                raise UnknownValue
             if array.ndim > 1:
-                raise Unknown
+                raise UnknownValue
             return TensorShape([None if d < 0 else int(d) for d in array])
         node = self._inference.nodes[port.node]
         op, inputs = node.op, node.inputs
@@ -166,7 +166,7 @@ class ConstantValues:
         ):
             # What was no vector before, such as rows beside each other, would spell another shape.
             return self._as_shape(inputs[0], depth)
-        raise Unknown
+        raise UnknownValue
 
     def _dimension(self, port: OutputPort, depth: int) -> int | None:
         """One dimension that a scalar spells."""
@@ -192,11 +192,11 @@ class ConstantValues:
     def _strided_slice(self, node: Node, depth: int) -> TensorShape:
         attrs = node.attrs
         if attrs["ellipsis_mask"] or attrs["new_axis_mask"] or attrs["shrink_axis_mask"]:
-            raise Unknown
+            raise UnknownValue
         bounds = [self._value(port, depth) for port in node.inputs[1:4]]
         whole = self._as_shape(node.inputs[0], depth)
         if any(bound is None for bound in bounds) or whole.dims is None:
-            raise Unknown
+            raise UnknownValue
         begin, end, stride = (int(to_array(bound)[0]) for bound in bounds)
         start = None if attrs["begin_mask"] & 1 else begin
         stop = None if attrs["end_mask"] & 1 else end

@@ -23,7 +23,7 @@ Attrs = Mapping[str, AttrValue]
 Evaluate = Callable[[Attrs, Sequence[Any]], Any]
 
 
-class Unknown(Exception):
+class UnknownValue(Exception):
     """The value cannot be told from the graph."""
 
 
@@ -32,7 +32,7 @@ CONTRADICTIONS: Final = (
     *(OpError, ArithmeticError, ValueError, TypeError, LookupError, AttributeError),
     *(MemoryError, RecursionError),
 )
-CANNOT_TELL: Final = (Unknown, *CONTRADICTIONS)
+CANNOT_TELL: Final = (UnknownValue, *CONTRADICTIONS)
 
 
 def _numpy(dtype: DType | None) -> Any:
@@ -63,13 +63,13 @@ FROM_SHAPE: Final[Mapping[str, Callable[[TensorShape, DType | None], Any | None]
 
 def _floor_div(_: Attrs, x: Sequence[Any]) -> Any:
     if not np.all(x[1]):
-        raise Unknown
+        raise UnknownValue
     return x[0] // x[1]
 
 
 def _truncate_div(_: Attrs, x: Sequence[Any]) -> Any:
     if not np.all(x[1]):
-        raise Unknown
+        raise UnknownValue
     if np.asarray(x[0]).dtype.kind not in "iu":
         return x[0] / x[1]
     quotient = np.abs(x[0]) // np.abs(x[1])
@@ -78,7 +78,7 @@ def _truncate_div(_: Attrs, x: Sequence[Any]) -> Any:
 
 def _floor_mod(_: Attrs, x: Sequence[Any]) -> Any:
     if not np.all(x[1]):
-        raise Unknown
+        raise UnknownValue
     return x[0] % x[1]
 
 
@@ -89,7 +89,7 @@ def _fill(_: Attrs, x: Sequence[Any]) -> Any:
 def _range(_: Attrs, x: Sequence[Any]) -> Any:
     start, limit, delta = (to_array(v).item() for v in x)
     if delta == 0:
-        raise Unknown
+        raise UnknownValue
     return np.arange(start, limit, delta, dtype=to_array(x[0]).dtype)
 
 
@@ -104,7 +104,7 @@ def _reduce(function: Callable[..., Any]) -> Evaluate:
 
 def _strided(attrs: Attrs, x: Sequence[Any]) -> Any:
     if attrs["ellipsis_mask"] or attrs["new_axis_mask"]:
-        raise Unknown
+        raise UnknownValue
     array = to_array(x[0])
     index: list[Any] = []
     for axis, (begin, end, stride) in enumerate(zip(*(to_array(v).tolist() for v in x[1:4]), strict=True)):
@@ -132,11 +132,11 @@ def _slice(_: Attrs, x: Sequence[Any]) -> Any:
 
 def _gather(attrs: Attrs, x: Sequence[Any]) -> Any:
     if attrs.get("batch_dims"):
-        raise Unknown
+        raise UnknownValue
     axis = int(to_array(x[2])) if len(x) > 2 else 0
     indices = to_array(x[1])
     if (indices < 0).any():
-        raise Unknown
+        raise UnknownValue
     return np.take(to_array(x[0]), indices, axis=axis)
 
 
@@ -148,7 +148,7 @@ def _squeeze(attrs: Attrs, x: Sequence[Any]) -> Any:
 def _cast(attrs: Attrs, x: Sequence[Any]) -> Any:
     source, target = attrs["SrcT"], attrs["DstT"]
     if not (target.is_integer or target.is_bool) or not (source.is_integer or source.is_bool):
-        raise Unknown
+        raise UnknownValue
     return to_array(x[0]).astype(attrs["DstT"].as_numpy_dtype)
 
 
@@ -174,7 +174,7 @@ def _concat_offset(_: Attrs, x: Sequence[Any]) -> Any:
 def _select(_: Attrs, x: Sequence[Any]) -> Any:
     condition, chosen = to_array(x[0]), to_array(x[1])
     if condition.ndim and condition.shape != chosen.shape:
-        raise Unknown
+        raise UnknownValue
     return np.where(condition, chosen, to_array(x[2]))
 
 
@@ -187,7 +187,7 @@ def _broadcast_gradient_args(_: Attrs, x: Sequence[Any]) -> Any:
     rank = max(len(a), len(b))
     a, b = [1] * (rank - len(a)) + a, [1] * (rank - len(b)) + b
     if any(p != q and 1 not in (p, q) for p, q in zip(a, b, strict=True)):
-        raise Unknown
+        raise UnknownValue
     return [np.array([i for i in range(rank) if own[i] == 1], dtype) for own in (a, b)]
 
 

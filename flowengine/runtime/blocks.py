@@ -22,7 +22,7 @@ from flowengine.runtime.lanes import ALONE_MICROSECONDS, HEAVY_MICROSECONDS
 from flowengine.runtime.list_body import ListBody, MemberOutside, open_block
 from flowengine.runtime.member_calls import MemberCalls
 from flowengine.runtime.memory import MemoryMeter
-from flowengine.runtime.offloaded_runs import LOOK_SECONDS, Stretch
+from flowengine.runtime.offloaded_runs import LOOK_SECONDS, OffloadedRun
 from flowengine.runtime.planning.functions import Done
 from flowengine.runtime.planning.items import Item, Kind
 from flowengine.runtime.planning.plan import Plan
@@ -88,7 +88,7 @@ class BlockRunner(MemberCalls):
     spent = False
     is_cancelled = False
     heavy_items = 0
-    stretch: Stretch | None = None
+    stretch: OffloadedRun | None = None
     outside: Outside | None = None
     postponed: Item | None = None
 

@@ -26,7 +26,7 @@ from flowengine.runtime.frames import IterationState
 from flowengine.runtime.lanes import Doing, Ownership
 from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.offload_policy import HeavyJobs, has_company
-from flowengine.runtime.offloaded_runs import LOOK_SECONDS, Stretch
+from flowengine.runtime.offloaded_runs import LOOK_SECONDS, OffloadedRun
 from flowengine.runtime.planning.items import Item, Kind, grouped
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.ready_loop import ReadyLoop
@@ -87,7 +87,7 @@ class Offload:
         self.jobs = HeavyJobs()
         self.departing: tuple[Item, IterationState, list[Any]] | None = None
         self.gives_way = False
-        self._stretch: Stretch | None = None
+        self._stretch: OffloadedRun | None = None
         #: Whether the plan is worth a stretch; None until that matters.
         self._is_worth_it: bool | None = None
         self._beside_others = BESIDE_OTHERS.get()
@@ -192,12 +192,12 @@ class Offload:
     def _may_depart(self, item: Item) -> bool:
         if self._meter is not None or item.mutates:
             return False
-        return (self._has_products() or self._beside_others) and item in self._plan.stretch_items.free
+        return (self._has_products() or self._beside_others) and item in self._plan.offloaded_items.free
 
     def _has_products(self) -> bool:
         """Whether the plan's products are worth a stretch, on the one thread that is for them."""
         if self._is_worth_it is None:
-            self._is_worth_it = self._plan.stretch_items.are_worth_it()
+            self._is_worth_it = self._plan.offloaded_items.are_worth_it()
         return self._is_worth_it
 
     def depart(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
@@ -214,7 +214,7 @@ class Offload:
             dismiss_team()
         loop = self._loop
         first, self.departing = self.departing, None
-        stretch = Stretch(self._plan.stretch_items, loop.state, self.ownership, pool.is_wanted)
+        stretch = OffloadedRun(self._plan.offloaded_items, loop.state, self.ownership, pool.is_wanted)
         self._stretch = loop.stretch = stretch
         self.ownership.hand_over()
         pool.submit(Job(self._run_stretch, first, {}, self._stretch_over, self._inbox))

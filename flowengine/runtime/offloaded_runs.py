@@ -29,7 +29,7 @@ from flowengine.core.errors import FailedPreconditionError
 from flowengine.resources.variable import Variable
 from flowengine.runtime.lanes import Ownership
 from flowengine.runtime.planning.items import Item
-from flowengine.runtime.planning.offloaded_run_items import READS, TAKES, StretchItems
+from flowengine.runtime.planning.offloaded_run_items import READS, TAKES, OffloadedItems
 from flowengine.runtime.state import ExecutorState
 from flowengine.runtime.token_propagation import ReadyEntry
 
@@ -41,7 +41,7 @@ LOOK_SECONDS: Final = 0.002
 _FIRST: Final = 1 << 41
 
 
-class Lent:
+class ReadOnlyVariable:
     """A variable as a region's code sees it that only reads it."""
 
     __slots__ = ("_value",)
@@ -53,7 +53,7 @@ class Lent:
         return self._value
 
 
-class Stretch:
+class OffloadedRun:
     """The variables and items that a compute thread holds while it has a step's executor.
 
     Made and ended on the event loop's thread.
@@ -64,7 +64,7 @@ class Stretch:
     __slots__ = ("_held", "_is_wanted", "_kept", "_lanes", "_lent", "_shared_from", "_state", "items")
 
     def __init__(
-        self, items: StretchItems, state: ExecutorState, lanes: Ownership, is_wanted: Callable[[], bool]
+        self, items: OffloadedItems, state: ExecutorState, lanes: Ownership, is_wanted: Callable[[], bool]
     ) -> None:
         """Reserves variables: `end` it once it has run.
 
@@ -137,7 +137,7 @@ class Stretch:
                 return False
             else:
                 lent = self._lent[value]
-                given[slot] = lent if use == READS else Lent(lent)
+                given[slot] = lent if use == READS else ReadOnlyVariable(lent)
         args[:] = given
         return True
 
@@ -158,4 +158,4 @@ class Stretch:
             variable.release()
 
 
-__all__ = ["LOOK_SECONDS", "Lent", "Stretch"]
+__all__ = ["LOOK_SECONDS", "OffloadedRun", "ReadOnlyVariable"]

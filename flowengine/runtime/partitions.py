@@ -43,7 +43,7 @@ from flowengine.runtime.step import StepRunner
 from flowengine.runtime.streams.counted_rendezvous import CountedRendezvous
 from flowengine.runtime.streams.device_loss import is_lost, loss_of
 from flowengine.runtime.streams.device_resources import DeviceResources
-from flowengine.runtime.streams.device_transfers import DeviceCrossing
+from flowengine.runtime.streams.device_transfers import DeviceTransfers
 
 #: Makes the rendezvous of one step.
 MakeRendezvous: TypeAlias = Callable[[], Rendezvous]
@@ -297,7 +297,7 @@ class _Step:
         self._plans: list[Plan] = []
         self._exchanges: list[Receives] = []
         #: {name of a device with memory of its own: what goes in and out there}
-        self._crossings: dict[str, DeviceCrossing] = {}
+        self._crossings: dict[str, DeviceTransfers] = {}
         for part in plan.parts:
             device = part.device
             is_host = device.shares_host_memory
@@ -309,7 +309,7 @@ class _Step:
             if not is_host:
                 count = None if self._counted is None else self._counted.count
                 launches = None if metadata is None else metadata.launches
-                context.crossing = self._crossings[device.name] = DeviceCrossing(
+                context.crossing = self._crossings[device.name] = DeviceTransfers(
                     device, uses_threads=runner.uses_threads, count=count, launches=launches
                 )
             meter = None

@@ -31,14 +31,14 @@ from flowengine.runtime.waiting import TurnCaller
 Ended = Callable[[list[Any], Sequence[TieredPlan], BaseException | None], None]
 
 
-class Running(Protocol):
+class Cancellable(Protocol):
     """Something that has begun and may be given up."""
 
     def cancel(self) -> None:
         """End it early; without effect on what is over."""
 
 
-class IdleStep(Running, Protocol):
+class IdleStep(Cancellable, Protocol):
     """A step that was made, to be begun."""
 
     def begin(self) -> None:
@@ -334,4 +334,4 @@ class TasklessSteps:
                 call()
 
 
-__all__ = ["Ended", "Running", "TasklessStep", "TasklessSteps", "needs_no_task"]
+__all__ = ["Cancellable", "Ended", "TasklessStep", "TasklessSteps", "needs_no_task"]

@@ -15,11 +15,11 @@ from typing import Final
 from flowengine.core.errors import PermissionDeniedError
 from flowengine.ir.graph import Node
 from flowengine.ir.trait_checks.outward import CallsPython, ReadsFiles, TouchesFiles, WritesFiles
-from flowengine.ir.traits import Checks, Fed, Impure, Names, Trait, Writes
+from flowengine.ir.traits import Checks, ExternalValue, Impure, Names, Trait, Writes
 from flowengine.kernels.registry import Holds, Kernel, KernelRegistry
 
 #: Duties towards the graph and its own state: they lead nowhere else. Permissions never do.
-_WITHIN: Final[tuple[type[Trait], ...]] = (Checks, Fed, Impure, Names, Writes)
+_WITHIN: Final[tuple[type[Trait], ...]] = (Checks, ExternalValue, Impure, Names, Writes)
 
 #: {duty: what is said of an op that has it}
 _WHY: Final[dict[type[Trait], str]] = {

@@ -73,7 +73,7 @@ class _Ruleset(ctypes.Structure):
     _fields_ = (("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scopes", ctypes.c_uint64))
 
 
-class _Beneath(ctypes.Structure):
+class _FolderRule(ctypes.Structure):
     """`struct landlock_path_beneath_attr`."""
 
     _pack_ = 1
@@ -170,7 +170,7 @@ def _allow(libc: Any, rules: int, path: str, rights: int) -> None:
     try:
         if not Path(f"/proc/self/fd/{where}").is_dir():
             rights &= _OF_A_FILE
-        rule = _Beneath(rights, where)
+        rule = _FolderRule(rights, where)
         _checked(libc.syscall(_ADD_RULE, rules, _PATH_BENEATH, ctypes.byref(rule), 0), f"allowing {path}")
     finally:
         os.close(where)

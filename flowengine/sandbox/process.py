@@ -27,7 +27,7 @@ from flowengine.core.errors import (
 )
 from flowengine.sandbox import messages as w
 from flowengine.sandbox.control_groups import MemoryGroup
-from flowengine.sandbox.process_usage import THREADS_MAX, Gauge, died_of
+from flowengine.sandbox.process_usage import THREADS_MAX, ProcessUsage, died_of
 from flowengine.sandbox.requests import BoxRequest
 from flowengine.sandbox.shared_values import Passage, copying, may_pass
 from flowengine.sandbox.start_orders import HANDSHAKE_SECONDS, NO_MEMORY
@@ -79,7 +79,7 @@ class BoxProcess:
         self._ended = trio.Event()
         #: Why this side has ended it; None where it did not.
         self._verdict: OpError | None = None
-        self._gauge = Gauge(process.pid)
+        self._gauge = ProcessUsage(process.pid)
         self._group = MemoryGroup.of(process.pid)
         self._was_full = False
         if passage is not None:

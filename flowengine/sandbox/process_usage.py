@@ -22,7 +22,7 @@ _SPARE_ADDRESSES: Final = 1 << 30
 _NEVER_WRITTEN: Final = 32 << 20
 
 
-class Gauge:
+class ProcessUsage:
     """Looks at one process, and fences its address space in. `close` it."""
 
     def __init__(self, pid: int) -> None:
@@ -161,4 +161,4 @@ def died_of(code: int | None) -> str:
     return f"by itself, with exit code {code}"
 
 
-__all__ = ["THREADS_MAX", "Gauge", "died_of"]
+__all__ = ["THREADS_MAX", "ProcessUsage", "died_of"]

@@ -25,7 +25,7 @@ from flowengine.core.errors import (
     OpError,
     UnavailableError,
 )
-from flowengine.core.lru_cache import Recent
+from flowengine.core.lru_cache import LruCache
 from flowengine.core.sandboxing import box_of
 from flowengine.core.text import printable
 from flowengine.graphs.opaque_graphs import GraphBytes, ModelFolder
@@ -80,8 +80,8 @@ class BoxSession:
         #: One step at a time opens, within a scope that `close` cancels.
         self._opening = trio.Lock()
         self._opener = trio.CancelScope()
-        self._asked: Recent[Any, AskedNames] = Recent(w.REQUESTS_MAX)
-        self._requests: Recent[Any, BoxRequest] = Recent(w.REQUESTS_MAX)
+        self._asked: LruCache[Any, AskedNames] = LruCache(w.REQUESTS_MAX)
+        self._requests: LruCache[Any, BoxRequest] = LruCache(w.REQUESTS_MAX)
         self._deaths: deque[float] = deque(maxlen=_DEATHS_MAX)
         self._is_closed = False
         self._signatures: dict[str, SignatureFacts] = {}
@@ -158,7 +158,7 @@ class BoxSession:
         seconds = self._box.seconds if timeout is None else min(timeout, self._box.seconds)
         process = await self._open()
         began = trio.current_time()
-        async with _Watched(self, process):
+        async with _RequestWatch(self, process):
             results, request = await self._call(process, asked, values, seconds)
             owned = request.values(results)
         if run_metadata is not None:
@@ -226,7 +226,7 @@ class BoxSession:
         else:
             data = [graph_tensor(graph)]
         self._requests.clear()
-        async with _Watched(self, process):
+        async with _RequestWatch(self, process):
             self._signatures = believed(await peer.call(w.OPEN, message.to_wire(), data))
             if is_new and self._box.init:
                 asked = w.BoxPrepare([], [], list(self._box.init), as_values=False)
@@ -275,7 +275,7 @@ class BoxSession:
         """Clear containers of the process; all of them if none is named. Its bounds are those of a step."""
         process = await self._open()
         assert process.peer is not None
-        async with _Watched(self, process):
+        async with _RequestWatch(self, process):
             await process.peer.call(w.RESET, w.BoxReset(list(containers)).to_wire())
 
     async def random_places(self, sequences: Sequence[str]) -> dict[str, str]:
@@ -298,7 +298,7 @@ class BoxSession:
             await _end(process)
 
 
-class _Watched:
+class _RequestWatch:
     """While something is asked of the process: the time that it takes is bounded, and its errors are shown.
 
     An error of a process that is gone says why it is, and the next thing asked has a new process.

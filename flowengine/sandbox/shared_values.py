@@ -42,7 +42,7 @@ def may_pass(value: Value) -> bool:
     return isinstance(value, np.ndarray) and value.nbytes > PASSED_MIN and not value.dtype.hasobject
 
 
-class Sending(NamedTuple):
+class OutgoingValues(NamedTuple):
     """Values that are about to be sent.
 
     beside   those that go with the message
@@ -55,12 +55,12 @@ class Sending(NamedTuple):
     copies: list[tuple[Array, Array]]
 
 
-class Receiving(NamedTuple):
+class IncomingValues(NamedTuple):
     """Values that have come.
 
     values    all of them; those of `copies` once they are copied
     offsets   the places that are free again then
-    copies    as in `Sending`
+    copies    as in `OutgoingValues`
     """
 
     values: list[Value]
@@ -120,7 +120,7 @@ class Passage:
         """The bytes that the other side has yet to read, or still uses."""
         return self._ranges.used_bytes
 
-    def sending(self, values: Sequence[Value], room: int) -> Sending:
+    def sending(self, values: Sequence[Value], room: int) -> OutgoingValues:
         """Find places for the large ones, of together at most `room` bytes. `copying` comes next."""
         beside: list[Value] = []
         places: list[list[int] | None] = []
@@ -136,9 +136,9 @@ class Passage:
                 room -= value.nbytes
                 places.append([offset, *value.shape])
                 copies.append((self._out.view(offset, value.shape, value.dtype), value))
-        return Sending(beside, places if copies else [], copies)
+        return OutgoingValues(beside, places if copies else [], copies)
 
-    def withdraw(self, sending: Sending) -> None:
+    def withdraw(self, sending: OutgoingValues) -> None:
         """It was not sent."""
         self.released(each[0] for each in sending.places if each is not None)
 
@@ -182,7 +182,9 @@ class Passage:
             raise RemoteProtocolError("the sandbox holds memory that it was not given") from None
         self._trim()
 
-    def receiving(self, places: Sequence[Any], beside: Iterable[Value], dtypes: Sequence[Any]) -> Receiving:
+    def receiving(
+        self, places: Sequence[Any], beside: Iterable[Value], dtypes: Sequence[Any]
+    ) -> IncomingValues:
         """Return the received values of these dtypes, and the copies to make before anything looks at them.
 
         `received` comes next. RemoteProtocolError for places that are none, or overlap.
@@ -196,7 +198,7 @@ class Passage:
                 values[index] = own = empty(there.shape, there.dtype)
                 copies.append((own, there))
                 offsets.append(place[0])
-        return Receiving(values, offsets, copies)
+        return IncomingValues(values, offsets, copies)
 
     def received(self, offsets: Iterable[int]) -> None:
         """Mark these places as free: their values were copied, or nobody wants them."""
@@ -262,4 +264,4 @@ def _check_apart(extents: Sequence[tuple[int, int]]) -> None:
         end = offset + size
 
 
-__all__ = ["PASSED_MIN", "Passage", "Receiving", "Sending", "copying", "idle_bytes", "may_pass"]
+__all__ = ["PASSED_MIN", "IncomingValues", "OutgoingValues", "Passage", "copying", "idle_bytes", "may_pass"]

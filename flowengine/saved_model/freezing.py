@@ -79,7 +79,7 @@ async def freeze(graph: Graph, session: Any, outputs: Iterable[Any]) -> Graph:
         assert isinstance(dtype, DType)
         fetches[name] = value_of(graph, name, dtype.base, readers)
     values: Mapping[str, Value] = await session.run(fetches) if fetches else {}
-    return _Freezing(opened, values).done(names)
+    return _GraphFreezer(opened, values).done(names)
 
 
 async def freeze_in(session: Any, graph: Graph, outputs: Iterable[Any]) -> Graph:
@@ -122,7 +122,7 @@ def _untied(nodes: Sequence[Node]) -> list[Node]:
     ]
 
 
-class _Freezing:
+class _GraphFreezer:
     """The tables of one freezing: which outputs have become values of what type."""
 
     def __init__(self, graph: Graph, values: Mapping[str, Value]) -> None:

@@ -79,11 +79,11 @@ class Model:
     def __init__(self, saved: SavedGraph, session: Any) -> None:
         self.saved = saved
         self.session = session
-        self.signatures: Mapping[str, ModelSignature] = _Named(
+        self.signatures: Mapping[str, ModelSignature] = _NamedEntries(
             "signature", {name: ModelSignature(each, session.run) for name, each in saved.signatures.items()}
         )
         self._readers = _Readers(saved)
-        self.variables: Mapping[str, ModelVariable] = _Named(
+        self.variables: Mapping[str, ModelVariable] = _NamedEntries(
             "variable",
             {name: ModelVariable(each, self._readers, session) for name, each in saved.variables.items()},
         )
@@ -116,7 +116,7 @@ class Model:
     def functions(self) -> Mapping[str, ModelFunction]:
         """{name: ModelFunction} of what TensorFlow 2 saved as functions; empty for other exports."""
         if self._functions is None:
-            self._functions = _Named("function", functions_of(self.saved, self.session.run))
+            self._functions = _NamedEntries("function", functions_of(self.saved, self.session.run))
         return self._functions
 
     def __call__(self, *values: Any, **inputs: Any) -> Any:
@@ -182,7 +182,7 @@ class BlockingModel(Model):
         def close(self) -> None: ...
 
 
-class _Named(dict[str, Any]):
+class _NamedEntries(dict[str, Any]):
     """A mapping whose error for a name that is not there says which there are."""
 
     def __init__(self, what: str, held: Mapping[str, Any]) -> None:

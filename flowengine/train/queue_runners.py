@@ -195,13 +195,13 @@ def start_queue_runners(session: Any, coordinator: Coordinator, source: Any = No
         each.start(coordinator)
 
 
-def _prepare(session: Any, source: Any) -> list[_Running]:
+def _prepare(session: Any, source: Any) -> list[_ActiveRunner]:
     """Runners ready to start, so that a name which the graph does not have is an error at once."""
     runners = source if isinstance(source, list | tuple) else queue_runners_of(source)
-    return [_Running(session, runner) for runner in runners]
+    return [_ActiveRunner(session, runner) for runner in runners]
 
 
-class _Running:
+class _ActiveRunner:
     """One runner at work in one session."""
 
     def __init__(self, session: Any, runner: QueueRunner) -> None:

@@ -53,7 +53,7 @@ Want: TypeAlias = Same | Like | Sizes | None
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
+class FixedMemory:
     """Memory that stays where it is as long as `owner` does."""
 
     address: int
@@ -61,7 +61,7 @@ class Fixed:
 
 
 #: Where an address comes from: the argument of this number, ~n for the n-th result, or memory that stays.
-Source: TypeAlias = int | Fixed
+Source: TypeAlias = int | FixedMemory
 
 
 #: A program and where each of the addresses that it is called with comes from.
@@ -112,7 +112,7 @@ class Turn(Protocol):
     def is_over(self) -> bool: ...
 
 
-class Suspended:
+class SuspendedJoint:
     """A joint's suspended call; a base for the state that it needs to go on."""
 
     __slots__ = ()
@@ -121,13 +121,13 @@ class Suspended:
 class Joint(Protocol):
     """Several pieces as one call."""
 
-    def run(self, known: list[Any], turn: Turn | None = None) -> bool | Suspended:
+    def run(self, known: list[Any], turn: Turn | None = None) -> bool | SuspendedJoint:
         """Take the values of numbers from `known` and put there what is made; False if that was not possible.
 
         Nothing is changed then, nor while it is suspended, which it may be where there is a turn.
         """
 
-    def go_on(self, known: list[Any], suspended: Any, turn: Turn | None) -> bool | Suspended:
+    def go_on(self, known: list[Any], suspended: Any, turn: Turn | None) -> bool | SuspendedJoint:
         """As `run`, after what that or this has returned, with the same values. On any thread."""
 
 
@@ -159,7 +159,7 @@ def piece_of(function: Any, arguments: Sequence[Any]) -> Piece | None:
 __all__ = [
     "FLOAT32",
     "Call",
-    "Fixed",
+    "FixedMemory",
     "Joining",
     "Joint",
     "Like",
@@ -169,7 +169,7 @@ __all__ = [
     "Same",
     "Sizes",
     "Source",
-    "Suspended",
+    "SuspendedJoint",
     "Turn",
     "Want",
     "is_plain",

@@ -19,7 +19,7 @@ from flowengine.core.errors import FailedPreconditionError
 from flowengine.core.rendezvous import Received, Rendezvous, RendezvousKey
 from flowengine.ir.graph import Node
 from flowengine.ir.marks import LEAVES_TASK
-from flowengine.kernels.context import Crossing, KernelContext
+from flowengine.kernels.context import KernelContext, StepTransfers
 from flowengine.kernels.registry import kernel
 
 #: ((frame name, iteration), ...) from the root in.
@@ -106,7 +106,7 @@ async def copy_to_host(tensor: Value, *, tensor_name: bytes, node: Node, ctx: Ke
     return await _crossing(ctx).to_host(node.name, tensor, _text(tensor_name), leaves=leaves)
 
 
-def _crossing(ctx: KernelContext) -> Crossing:
+def _crossing(ctx: KernelContext) -> StepTransfers:
     if ctx.crossing is None:
         raise FailedPreconditionError("this step's device shares the memory of its host: nothing is copied")
     return ctx.crossing

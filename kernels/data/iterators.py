@@ -35,7 +35,7 @@ from flowengine.resources.data.dataset import (
     scalar,
     shape_of,
 )
-from flowengine.resources.data.functional import Captured, reduced
+from flowengine.resources.data.functional import BoundFunction, reduced
 from flowengine.resources.data.iterator import IteratorResource
 from flowengine.resources.data.one_shot import OneShot
 from flowengine.resources.data.working_ahead import PARALLEL_TUNED
@@ -273,7 +273,7 @@ async def reduce_dataset(
         raise InvalidArgumentError("a dataset is reduced by a function, and this graph has none")
     found: DatasetValue = checked_dataset(input_dataset)
     iteration = Iteration(ctx.resources.services)
-    call = Captured(ctx.functions.function(f), other_arguments)
+    call = BoundFunction(ctx.functions.function(f), other_arguments)
     try:
         state = await reduced(found, iteration, call, initial_state)
     finally:

@@ -19,7 +19,7 @@ from flowengine.core.arrays import Array
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.blockwise import CLIP_MIN, LARGE
-from flowengine.kernels.common.pieces import Fixed, Piece, Want, piece_of, tells
+from flowengine.kernels.common.pieces import FixedMemory, Piece, Want, piece_of, tells
 from flowengine.kernels.numpy.channels import Blocks
 from flowengine.kernels.provider import located
 from flowengine.kernels.registry import kernel
@@ -190,7 +190,7 @@ def _of_block(step: ChainStep, known: SequenceOf[Any]) -> Any:
 Follower: TypeAlias = tuple[Node, int]
 
 
-class Absorbing(Protocol):
+class EpilogueKernel(Protocol):
     """A product's kernel that can compute what follows it as well."""
 
     def absorb(
@@ -257,7 +257,7 @@ class Contraction:
             elif want is not None and type(want) is not type(wants[number]):
                 return None
         calls = [
-            (program, tuple(s if isinstance(s, Fixed) or s < 0 else whole.sources[s] for s in sources))
+            (program, tuple(s if isinstance(s, FixedMemory) or s < 0 else whole.sources[s] for s in sources))
             for program, sources in found.calls
         ]
         return replace(found, calls=tuple(calls), wants=tuple(wants))

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final
 
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
-from flowengine.kernels.common.pieces import Joint, Like, Piece, Placed, Suspended, Turn, piece_of
+from flowengine.kernels.common.pieces import Joint, Like, Piece, Placed, SuspendedJoint, Turn, piece_of
 from flowengine.kernels.numpy.fused import PRODUCT_MICROSECONDS
 from flowengine.kernels.provider import located
 from flowengine.kernels.registry import kernel
@@ -89,7 +89,7 @@ class Progress:
         self.known = known
         self.units = units
         self.done = 0
-        self.suspended: Suspended | None = None
+        self.suspended: SuspendedJoint | None = None
 
 
 class Sequence:
@@ -168,12 +168,12 @@ class Sequence:
                 return progress
             joint = unit.joint
             if joint is None:
-                ended: bool | Suspended = False
+                ended: bool | SuspendedJoint = False
             elif suspended is None:
                 ended = joint.run(known, turn)
             else:
                 ended = joint.go_on(known, suspended, turn)
-            if isinstance(ended, Suspended):
+            if isinstance(ended, SuspendedJoint):
                 progress.suspended = ended
                 return progress
             if not ended:

@@ -16,15 +16,15 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.array_args import integers
-from flowengine.kernels.common.pieces import Fixed, Like, Piece, Same, Source, Want, is_plain
+from flowengine.kernels.common.pieces import FixedMemory, Like, Piece, Same, Source, Want, is_plain
 from flowengine.kernels.common.windows import spatial
 from flowengine.kernels.numpy.fused import Follower
 from flowengine.kernels.onednn.layers.absorbing import Taken, absorbed, fits, forms_of, operands_of
 from flowengine.kernels.onednn.layers.backward import FilterGradient, InputGradient
-from flowengine.kernels.onednn.layers.filters import Lasting, never_changes
+from flowengine.kernels.onednn.layers.filters import PackedVariable, never_changes
 from flowengine.kernels.onednn.layers.forward import ConvolutionForward
 from flowengine.kernels.onednn.layers.post_ops import ZERO
-from flowengine.kernels.onednn.layers.shapes import Sliding
+from flowengine.kernels.onednn.layers.shapes import WindowAttributes
 from flowengine.kernels.onednn.library import address, library
 from flowengine.kernels.onednn.programs.preparing import LAYER_ALONE_MICROSECONDS, prepared
 from flowengine.kernels.onednn.programs.program import dense_array
@@ -36,7 +36,7 @@ _PRODUCTS: Final = 70_000.0
 _DEPTHWISE_PRODUCTS: Final = 20_000.0
 
 
-def _work(sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...], *_: Any) -> float:
+def _work(sliding: WindowAttributes, x: tuple[int, ...], w: tuple[int, ...], *_: Any) -> float:
     pixels = math.prod(x) / max(1, math.prod(spatial(sliding.strides, sliding.first)))
     if sliding.depthwise:
         return pixels * math.prod(w[:2]) * w[-1] / _DEPTHWISE_PRODUCTS
@@ -51,7 +51,7 @@ filter_gradient: Final = prepared(FilterGradient, _work, LAYER_ALONE_MICROSECOND
 class Convolution:
     """The kernel of a convolution's node, which may compute what follows it as well."""
 
-    def __init__(self, sliding: Sliding, otherwise: Callable[..., Any]) -> None:
+    def __init__(self, sliding: WindowAttributes, otherwise: Callable[..., Any]) -> None:
         self._sliding = sliding
         self._otherwise = otherwise
 
@@ -64,11 +64,13 @@ class Convolution:
     def absorb(
         self, followers: Sequence[Follower], variables: Collection[int] = ()
     ) -> tuple[int, Callable[..., Any]] | None:
-        """See `fused.Absorbing`."""
+        """See `fused.EpilogueKernel`."""
         taken = absorbed(followers, self._sliding.first)
         if not taken:
             return None
-        return len(taken), Followed(self._sliding, taken, Lasting() if 1 in variables else None)
+        return len(taken), FusedConvolution(
+            self._sliding, taken, PackedVariable() if 1 in variables else None
+        )
 
     def piece(self, x: Array, filters: Array) -> Piece | None:
         """See `pieces`."""
@@ -78,10 +80,12 @@ class Convolution:
         return None if layer is None else layer.piece(x, filters, (), ())
 
 
-class Followed:
+class FusedConvolution:
     """A convolution and what follows it as one kernel; None is what it gives where they are not one."""
 
-    def __init__(self, sliding: Sliding, taken: Sequence[Taken], lasting: Lasting | None) -> None:
+    def __init__(
+        self, sliding: WindowAttributes, taken: Sequence[Taken], lasting: PackedVariable | None
+    ) -> None:
         self._sliding = sliding
         self._taken = taken
         self._lasting = lasting
@@ -151,10 +155,12 @@ class Followed:
             if not is_fixed and all(operand is ZERO or _is_among(operand, taken) for operand in given):
                 # What is added as it is comes in the order of the inputs; two may be one array, this time.
                 places = iter(range(first + 2, first + 2 + count))
-                sources += [Fixed(address(ZERO), ZERO) if each is ZERO else next(places) for each in given]
+                sources += [
+                    FixedMemory(address(ZERO), ZERO) if each is ZERO else next(places) for each in given
+                ]
                 wants += map(Like.of, taken)
             else:
-                sources += [Fixed(address(operand), operand) for operand in given]
+                sources += [FixedMemory(address(operand), operand) for operand in given]
                 wants += map(Same, taken)
                 made += [operand.tobytes() for operand in given if not is_fixed]
             first += count
@@ -189,7 +195,7 @@ def _input_cost(input_sizes: Array, filters: Array, gradient: Array) -> float:
 
 @serves("Conv2D", types=OF_FLOAT32, heavy=_forward_cost)
 def conv2d(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    return Convolution(Sliding.of(node), otherwise)
+    return Convolution(WindowAttributes.of(node), otherwise)
 
 
 class _GradientKernel:
@@ -228,10 +234,10 @@ class _GradientKernel:
 
 @serves("Conv2DBackpropInput", types=OF_FLOAT32, heavy=_input_cost)
 def conv2d_backprop_input(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    return input_gradient_kernel(Sliding.of(node), otherwise)
+    return input_gradient_kernel(WindowAttributes.of(node), otherwise)
 
 
-def input_gradient_kernel(sliding: Sliding, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+def input_gradient_kernel(sliding: WindowAttributes, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     """The kernel of an op that takes (sizes of the input, filters, gradient)."""
 
     def find(input_sizes: Array, filters: Array) -> InputGradient | None:
@@ -243,10 +249,10 @@ def input_gradient_kernel(sliding: Sliding, otherwise: Callable[..., Any]) -> Ca
 
 @serves("Conv2DBackpropFilter", types=OF_FLOAT32, heavy=_filter_cost)
 def conv2d_backprop_filter(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    return filter_gradient_kernel(Sliding.of(node), otherwise)
+    return filter_gradient_kernel(WindowAttributes.of(node), otherwise)
 
 
-def filter_gradient_kernel(sliding: Sliding, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+def filter_gradient_kernel(sliding: WindowAttributes, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     """The kernel of an op that takes (input, sizes of the filters, gradient)."""
 
     def find(x: Array, filter_sizes: Array) -> FilterGradient | None:

@@ -12,7 +12,7 @@ from flowengine.kernels.onednn.convolution import (
     filter_gradient_kernel,
     input_gradient_kernel,
 )
-from flowengine.kernels.onednn.layers.shapes import Sliding
+from flowengine.kernels.onednn.layers.shapes import WindowAttributes
 from flowengine.kernels.onednn.serving import FLOAT32, serves
 
 #: Multiplications and additions of one core in a microsecond.
@@ -29,14 +29,14 @@ def _gradient_cost(sizes: Array, other: Array, gradient: Array) -> float:
 
 @serves("DepthwiseConv2dNative", types=FLOAT32, heavy=_forward_cost)
 def depthwise(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    return Convolution(Sliding.of(node, depthwise=True), otherwise)
+    return Convolution(WindowAttributes.of(node, depthwise=True), otherwise)
 
 
 @serves("DepthwiseConv2dNativeBackpropInput", types=FLOAT32, heavy=_gradient_cost)
 def depthwise_backprop_input(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    return input_gradient_kernel(Sliding.of(node, depthwise=True), otherwise)
+    return input_gradient_kernel(WindowAttributes.of(node, depthwise=True), otherwise)
 
 
 @serves("DepthwiseConv2dNativeBackpropFilter", types=FLOAT32, heavy=_gradient_cost)
 def depthwise_backprop_filter(node: Node, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    return filter_gradient_kernel(Sliding.of(node, depthwise=True), otherwise)
+    return filter_gradient_kernel(WindowAttributes.of(node, depthwise=True), otherwise)

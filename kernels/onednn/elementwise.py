@@ -15,7 +15,7 @@ import numpy as np
 from flowengine.core.arrays import Array, to_array
 from flowengine.core.buffers import empty
 from flowengine.ir.graph import Node
-from flowengine.kernels.common.pieces import Fixed, Like, Piece, Source
+from flowengine.kernels.common.pieces import FixedMemory, Like, Piece, Source
 from flowengine.kernels.common.windows import is_channels_first
 from flowengine.kernels.onednn.library import address, library
 from flowengine.kernels.onednn.objects import Description, attributes, dense, strided
@@ -92,7 +92,7 @@ class Gate:
         self.program(*map(address, (features, *self.numbers, gradients, out)))
 
 
-class Gathering:
+class ContiguousCopy:
     """A view of this shape with these strides, in elements, made C-contiguous."""
 
     def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...], *, alone: bool) -> None:
@@ -106,9 +106,9 @@ class Gathering:
         return self._program, (view, out)
 
 
-def staying(array: Array) -> Fixed:
+def staying(array: Array) -> FixedMemory:
     """The memory of an array that is never replaced, see `pieces`."""
-    return Fixed(address(array), array)
+    return FixedMemory(address(array), array)
 
 
 class Sum:
@@ -140,7 +140,7 @@ class Sum:
 
 
 gate: Final = prepared(Gate, _work)
-gathering: Final = prepared(Gathering, lambda shape, strides: _work(math.prod(shape)))
+gathering: Final = prepared(ContiguousCopy, lambda shape, strides: _work(math.prod(shape)))
 sum_in_place: Final = prepared(Sum, _work)
 
 

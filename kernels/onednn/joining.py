@@ -22,7 +22,7 @@ from flowengine.kernels.onednn.serving import serves
 _ELEMENTS: Final = 5000.0
 
 
-class Joined:
+class JoinedTables:
     """Tables (R, C_i) joined along their second axis."""
 
     def __init__(self, rows: int, columns: tuple[int, ...], *, alone: bool) -> None:
@@ -35,7 +35,7 @@ def _join(tables: Sequence[Array]) -> None:
     join_rows(tables[:-1], tables[-1])
 
 
-joined: Final = prepared(Joined, lambda rows, columns: rows * sum(columns) / _ELEMENTS)
+joined: Final = prepared(JoinedTables, lambda rows, columns: rows * sum(columns) / _ELEMENTS)
 
 
 class Concat:

@@ -146,13 +146,13 @@ class GradientAtPlaces:
     def absorb(
         self, followers: Sequence[Follower], variables: Collection[int] = ()
     ) -> tuple[int, Callable[..., Any]] | None:
-        """See `fused.Absorbing`: the gradient of a Relu, and a sum with others, are computed in place."""
+        """See `fused.EpilogueKernel`: a Relu's gradient, and a sum with others, are computed in place."""
         if not followers:
             return None
         node, place = followers[0]
         if node.op == "ReluGrad" and place == 0:
-            return 1, (_GatedBefore if node.inputs[1] == self._input else _Gated)(self)
-        return (1, _Added(self, place)) if node.op == "AddN" else None
+            return 1, (_PreGatedGradient if node.inputs[1] == self._input else _GatedGradient)(self)
+        return (1, _SummedGradient(self, place)) if node.op == "AddN" else None
 
     def gated(self, x: Array, gradient: Array, places: Array, features: Array) -> Array | None:
         """The gradient behind a Relu that gave these features; None where two kernels have to compute it."""
@@ -177,7 +177,7 @@ class GradientAtPlaces:
         return made
 
 
-class _Gated:
+class _GatedGradient:
     def __init__(self, kernel: GradientAtPlaces) -> None:
         self._kernel = kernel
 
@@ -193,7 +193,7 @@ class _Gated:
         return replace(found, calls=(*found.calls, gating), wants=(*found.wants, Like.of(features)))
 
 
-class _GatedBefore:
+class _PreGatedGradient:
     """A kernel for the gradient of a pooled Relu, which is gated before it is placed."""
 
     def __init__(self, kernel: GradientAtPlaces) -> None:
@@ -211,7 +211,7 @@ class _GatedBefore:
         return Piece((layer.call(2, 1, 3, ~0),), wants, (Like(layer.shape, FLOAT32),), JointProgram)
 
 
-class _Added:
+class _SummedGradient:
     """The gradient and others of its shape, added up: its input is taken by several."""
 
     def __init__(self, kernel: GradientAtPlaces, place: int) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
 from flowengine.ir.graph import Node
-from flowengine.kernels.onednn.layers.filters import Aligned
+from flowengine.kernels.onednn.layers.filters import AlignedConstants
 from flowengine.kernels.onednn.library import LibraryError, address, library
 from flowengine.kernels.onednn.objects import Description, attributes, dense_strides, strided
 from flowengine.kernels.onednn.programs.constant_products import ROWS_MAX, constant_product
@@ -43,7 +43,7 @@ _SHORT: Final = 8
 _UNSEEN: Final = 4_096
 
 _float32: Final = np.dtype(np.float32)
-_constants: Final = Aligned()
+_constants: Final = AlignedConstants()
 
 
 def _side(matrix: Array, transposed: bool) -> tuple[Array, bool]:

@@ -128,7 +128,7 @@ def _best_of(gains: Array) -> int:
 
 
 @dataclass(slots=True)
-class _Found:
+class _SplitTable:
     """The splits that were found, one a node."""
 
     node_ids: list[int] = field(default_factory=list)
@@ -165,7 +165,7 @@ class _Sides:
 
 
 def _choose(
-    found: _Found,
+    found: _SplitTable,
     node: int,
     gradient: Array,
     hessian: Array,
@@ -229,7 +229,7 @@ def best_feature_split(
             f"of {numbers} sums {logits} are gradients: {logits} or {logits * logits} Hessians must be left"
         )
     buckets -= 1
-    found = _Found()
+    found = _SplitTable()
     if not width or buckets < 0:
         return found.outputs(logits)
     for node in _nodes(node_id_range, nodes):
@@ -319,14 +319,14 @@ def sparse_best_feature_split(
         raise InvalidArgumentError(
             f"node {int(indices[outside][0, 0])} is not in [{nodes.start}, {nodes.stop})"
         )
-    found = _Found()
+    found = _SplitTable()
     for rows in np.split(np.arange(len(indices)), np.flatnonzero(np.diff(indices[:, 0])) + 1):
         if rows.size:
             _sparse_node(found, indices[rows], values[rows], last_bucket, penalties)
     return found.outputs(1)
 
 
-def _sparse_node(found: _Found, indices: Array, values: Array, last_bucket: int, p: _Penalties) -> None:
+def _sparse_node(found: _SplitTable, indices: Array, values: Array, last_bucket: int, p: _Penalties) -> None:
     places, slots = np.unique(indices[:, 1:3], axis=0, return_inverse=True)
     sums = np.zeros((len(places), 2), np.float32)
     # The last value that stands for a place counts.
@@ -374,7 +374,7 @@ def best_gains_per_feature(
             raise InvalidArgumentError(f"sums (nodes, buckets, 2) are wanted, not {brackets(sums.shape)}")
         if sums.shape[1] != stats_summary_list[0].shape[1]:
             raise InvalidArgumentError("the features have different numbers of buckets")
-        found = _Found()
+        found = _SplitTable()
         for node in _nodes(node_id_range, sums.shape[0]):
             upto = np.cumsum(sums[node], axis=0, dtype=np.float32)
             total = upto[-1:] if len(upto) else np.zeros((1, 2), np.float32)

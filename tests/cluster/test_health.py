@@ -16,7 +16,7 @@ from flowengine.cluster.health import (
     limits_for,
     lost_task,
 )
-from flowengine.cluster.messages import Standing
+from flowengine.cluster.messages import PartStatus
 from flowengine.core.errors import UnavailableError
 from flowengine.transport.limits import Limits
 
@@ -57,9 +57,9 @@ async def test_given_up_is_what_stands_first_whoever_waits_there(
 ) -> None:
     order = places[::-1] if is_reversed else places
 
-    async def ask(index: int) -> Standing:
+    async def ask(index: int) -> PartStatus:
         await trio.lowlevel.checkpoint()
-        return Standing(sent=index, received=len(order) - 1 - index, first=order[index])
+        return PartStatus(sent=index, received=len(order) - 1 - index, first=order[index])
 
     assert await first_in_vain(len(order), ask) == first
 

@@ -59,7 +59,7 @@ def test_records_come_back(kind: type[m.Message], data: st.DataObject) -> None:
     record = kind(**values)
     wire = record.to_wire()
     if wire is None:
-        assert kind is m.Done, "a part that ended well is told of by nothing"
+        assert kind is m.StepEnd, "a part that ended well is told of by nothing"
         assert not values["error"]
         assert not values["metadata"]
         return
@@ -78,7 +78,7 @@ def test_each_field_is_checked_and_named(kind: type[m.Message]) -> None:
         for each in fields(kind)
     }
     assert kind.from_wire(good) == kind(**good)
-    for wrong in ([good], {1: 2}, *([] if kind is m.Done else [None])):
+    for wrong in ([good], {1: 2}, *([] if kind is m.StepEnd else [None])):
         with pytest.raises(InvalidArgumentError, match=f"{kind.__name__} is a map of fields"):
             kind.from_wire(wrong)
     for each in fields(kind):
@@ -90,8 +90,8 @@ def test_each_field_is_checked_and_named(kind: type[m.Message]) -> None:
 
 
 def test_a_part_that_ended_well_is_told_of_by_nothing() -> None:
-    assert m.Done().to_wire() is None
-    assert m.Done.from_wire(None) == m.Done() == m.WELL
+    assert m.StepEnd().to_wire() is None
+    assert m.StepEnd.from_wire(None) == m.StepEnd() == m.WELL
 
 
 @pytest.mark.parametrize("kind", RECORDS, ids=lambda kind: kind.__name__)

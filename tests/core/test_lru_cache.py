@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowengine.core import lru_cache
-from flowengine.core.lru_cache import Recent
+from flowengine.core.lru_cache import LruCache
 
 
 def test_the_example_is_true() -> None:
@@ -17,7 +17,7 @@ def test_the_example_is_true() -> None:
 
 @given(st.integers(1, 4), st.lists(st.tuples(st.sampled_from(["get", "put", "pop"]), st.integers(0, 6))))
 def test_it_is_a_list_in_the_order_of_use(size: int, actions: list[tuple[str, int]]) -> None:
-    kept: Recent[int, str] = Recent(size)
+    kept: LruCache[int, str] = LruCache(size)
     expected: list[int] = []
     for action, key in actions:
         known = key in expected

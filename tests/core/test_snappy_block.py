@@ -41,7 +41,8 @@ def test_each_kind_of_element(elements: bytes, content: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "block", [b"", b"\xff\xff\xff\xff\xff", b"\x02\x04a", b"\x06\x04ab\x01", b"\x06\x04ab\x01\x03", b"\x05\x04ab"]
+    "block",
+    [b"", b"\xff\xff\xff\xff\xff", b"\x02\x04a", b"\x06\x04ab\x01", b"\x06\x04ab\x01\x03", b"\x05\x04ab"],
 )
 def test_damage(block: bytes) -> None:
     with pytest.raises(ValueError, match=r"length|ends within|copy from|does not hold"):

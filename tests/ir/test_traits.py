@@ -19,7 +19,7 @@ from flowengine.ir.traits import (
     Constant,
     Droppable,
     Elementwise,
-    Fed,
+    ExternalValue,
     HandleOf,
     HandsOn,
     Impure,
@@ -186,7 +186,7 @@ def test_what_keeps_state_is_no_function_of_its_inputs(said: Trait) -> None:
         OpDef.parse("Mine(x: T) -> y: T", "stateful; T: type", said)
 
 
-@pytest.mark.parametrize("duty", [Fed(), Impure()])
+@pytest.mark.parametrize("duty", [ExternalValue(), Impure()])
 def test_what_is_a_duty_is_no_function_of_its_inputs(duty: Trait) -> None:
     with pytest.raises(InvalidArgumentError, match="it is"):
         OpDef.parse("Mine(x: T) -> y: T", "T: type", Elementwise(), duty)
@@ -248,12 +248,12 @@ def test_duties_that_no_signature_shows_are_few() -> None:
         "EnsureShape": ["Checks"],
         "ImmutableConst": ["Impure"],
         "MatchingFiles": ["Impure"],
-        "Placeholder": ["Fed"],
-        "PlaceholderV2": ["Fed"],
-        "PlaceholderWithDefault": ["Fed"],
+        "Placeholder": ["ExternalValue"],
+        "PlaceholderV2": ["ExternalValue"],
+        "PlaceholderWithDefault": ["ExternalValue"],
         "Print": ["Impure"],
         "ReadFile": ["Impure"],
-        "_Arg": ["Fed"],
+        "_Arg": ["ExternalValue"],
     }
 
 

@@ -17,7 +17,7 @@ from flowengine.kernels.common.pieces import (
     Placed,
     Same,
     Sizes,
-    Suspended,
+    SuspendedJoint,
     Turn,
     Want,
     is_plain,
@@ -129,12 +129,12 @@ class Joined:
         self.asked = self.ran = 0
         log.joints.append(self)
 
-    def run(self, known: list[Any], turn: Turn | None = None) -> bool | Suspended:
+    def run(self, known: list[Any], turn: Turn | None = None) -> bool | SuspendedJoint:
         self._log.look()
         self.asked += 1
         return self.go_on(known, Halfway(), turn)
 
-    def go_on(self, known: list[Any], halfway: Halfway, turn: Turn | None) -> bool | Suspended:
+    def go_on(self, known: list[Any], halfway: Halfway, turn: Turn | None) -> bool | SuspendedJoint:
         made, always, begun = halfway.made, halfway.always, len(halfway.names)
         for piece, numbers, results in self._placed[begun:]:
             if turn is not None and len(halfway.names) > begun and turn.is_over():
@@ -165,7 +165,7 @@ class Joined:
         return True
 
 
-class Halfway(Suspended):
+class Halfway(SuspendedJoint):
     """The state of a suspended toy joint: the values made so far, and the steps that made them."""
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.resources.variable import Variable
 from flowengine.runtime import lanes
 from flowengine.runtime.offload import Offload
-from flowengine.runtime.offloaded_runs import Stretch
+from flowengine.runtime.offloaded_runs import OffloadedRun
 from flowengine.runtime.planning import offloaded_run_items, signatures, tiers
 from flowengine.testing.strategies import GraphCase, graphs
 from tests.runtime.planning.test_tiers import GRAPHS, play
@@ -46,16 +46,16 @@ def force(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def counted(monkeypatch: pytest.MonkeyPatch) -> list[Stretch]:
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[OffloadedRun]:
     """The stretches that were begun."""
-    made: list[Stretch] = []
-    before = Stretch.__init__
+    made: list[OffloadedRun] = []
+    before = OffloadedRun.__init__
 
-    def init(self: Stretch, *args: Any) -> None:
+    def init(self: OffloadedRun, *args: Any) -> None:
         made.append(self)
         before(self, *args)
 
-    monkeypatch.setattr(Stretch, "__init__", init)
+    monkeypatch.setattr(OffloadedRun, "__init__", init)
     return made
 
 
@@ -121,7 +121,7 @@ def test_random_graphs_give_the_same_bits_and_state(case: GraphCase, compiled: b
 
 
 @pytest.mark.usefixtures("_always")
-async def test_the_event_loop_is_free_while_products_follow_each_other(counted: list[Stretch]) -> None:
+async def test_the_event_loop_is_free_while_products_follow_each_other(counted: list[OffloadedRun]) -> None:
     graph = fe.Graph()
     x = graph.placeholder("float32", [8, 8], name="x")
     y = chain(graph, x, x, 5)
@@ -144,7 +144,7 @@ async def test_the_event_loop_is_free_while_products_follow_each_other(counted: 
     assert products.ran[0][1] != threading.current_thread().name
 
 
-async def test_a_plan_whose_products_take_little_has_none(counted: list[Stretch]) -> None:
+async def test_a_plan_whose_products_take_little_has_none(counted: list[OffloadedRun]) -> None:
     graph = fe.Graph()
     x = graph.placeholder("float32", [8, 8], name="x")
     y = chain(graph, x, x, 5)
@@ -155,7 +155,7 @@ async def test_a_plan_whose_products_take_little_has_none(counted: list[Stretch]
 
 
 @pytest.mark.usefixtures("_always")
-async def test_a_cancelled_step_ends_after_the_product_that_runs(counted: list[Stretch]) -> None:
+async def test_a_cancelled_step_ends_after_the_product_that_runs(counted: list[OffloadedRun]) -> None:
     graph = fe.Graph()
     x = graph.placeholder("float32", [8, 8], name="x")
     y = chain(graph, x, x, 5)
@@ -263,7 +263,7 @@ async def test_who_waits_for_a_variable_gets_it_after_the_item_that_runs() -> No
 
 
 @pytest.mark.usefixtures("_always")
-async def test_what_only_the_event_loop_can_run_comes_in_between(counted: list[Stretch]) -> None:
+async def test_what_only_the_event_loop_can_run_comes_in_between(counted: list[OffloadedRun]) -> None:
     graph = fe.Graph()
     ops = graph.ops
     x = graph.placeholder("float32", [8, 8], name="x")
@@ -282,7 +282,7 @@ async def test_what_only_the_event_loop_can_run_comes_in_between(counted: list[S
 
 @pytest.mark.usefixtures("_always")
 async def test_items_that_wait_sends_and_recvs_leave_a_stretch_through_the_outbox(
-    counted: list[Stretch], monkeypatch: pytest.MonkeyPatch
+    counted: list[OffloadedRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = fe.Graph()
     ops = graph.ops
@@ -343,13 +343,13 @@ async def test_an_error_is_located_as_anywhere() -> None:
         np.testing.assert_array_equal(await session.run(y, {x: EYE, other: EYE}), 2 * EYE)
 
 
-def stretched(variable: Variable, *uses: int) -> tuple[Stretch, Any]:
+def stretched(variable: Variable, *uses: int) -> tuple[OffloadedRun, Any]:
     """A stretch that begins with an item at the root which uses a variable so, and that item."""
     item = SimpleNamespace(local=0, start=0)
     taken = tuple((0, use) for use in uses)
     items: Any = SimpleNamespace(at_root=((item, taken),), variables=_Uses({id(item): taken}))
     state: Any = SimpleNamespace(root=SimpleNamespace(pending=[1], entries=[variable]), ready=[])
-    return Stretch(items, state, lanes.Ownership(), lambda: False), item
+    return OffloadedRun(items, state, lanes.Ownership(), lambda: False), item
 
 
 class _Uses(dict[int, tuple[tuple[int, int], ...]]):

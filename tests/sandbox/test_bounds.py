@@ -13,7 +13,7 @@ import flowengine as fe
 from flowengine.core.errors import OpError, ResourceExhaustedError
 from flowengine.runtime.planning.values import FetchSpec
 from flowengine.sandbox import confine
-from flowengine.sandbox.process_usage import Gauge
+from flowengine.sandbox.process_usage import ProcessUsage
 
 pytestmark = pytest.mark.skipif(
     bool(confine.missing()), reason=f"this machine has no whole box: {confine.missing()}"
@@ -120,19 +120,19 @@ async def test_a_small_bound_is_none_for_what_a_process_begins_with(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     at: list[tuple[bool, bool]] = []
-    allow, settle = Gauge.allow, Gauge.settle
-    settled: set[Gauge] = set()
+    allow, settle = ProcessUsage.allow, ProcessUsage.settle
+    settled: set[ProcessUsage] = set()
 
-    def allowed(self: Gauge, room: int, least: int = 0) -> None:
+    def allowed(self: ProcessUsage, room: int, least: int = 0) -> None:
         at.append((self in settled, room > 0))
         allow(self, room, least)
 
-    def settling(self: Gauge, memory_bytes: int) -> None:
+    def settling(self: ProcessUsage, memory_bytes: int) -> None:
         settle(self, memory_bytes)
         settled.add(self)
 
-    monkeypatch.setattr(Gauge, "allow", allowed)
-    monkeypatch.setattr(Gauge, "settle", settling)
+    monkeypatch.setattr(ProcessUsage, "allow", allowed)
+    monkeypatch.setattr(ProcessUsage, "settle", settling)
     g = fe.Graph()
     g.constant(1.0, name="one")
     async with fe.Session(_bytes(g), config=_config(memory_bytes=1_000_000)) as session:

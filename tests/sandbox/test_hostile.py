@@ -144,7 +144,9 @@ async def test_answers_that_make_no_sense_end_the_process(monkeypatch: pytest.Mo
 @pytest.fixture
 def unbounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that has found a way around what it may ask for."""
-    monkeypatch.setattr("flowengine.sandbox.process_usage.Gauge.allow", lambda self, room, least=0: None)
+    monkeypatch.setattr(
+        "flowengine.sandbox.process_usage.ProcessUsage.allow", lambda self, room, least=0: None
+    )
 
 
 @pytest.mark.usefixtures("unbounded")

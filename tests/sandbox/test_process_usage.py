@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from flowengine.sandbox.process_usage import THREADS_MAX, Gauge, died_of
+from flowengine.sandbox.process_usage import THREADS_MAX, ProcessUsage, died_of
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limits are Linux's")
 
@@ -38,7 +38,7 @@ Take = Callable[[str, int], str]
 
 
 @pytest.fixture
-def taking() -> Iterator[tuple[Gauge, Take]]:
+def taking() -> Iterator[tuple[ProcessUsage, Take]]:
     """A process at rest, and what makes it take so many MB, written or only mapped, or drop all."""
     with subprocess.Popen(
         [sys.executable, "-I", "-c", _TAKING], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -52,7 +52,7 @@ def taking() -> Iterator[tuple[Gauge, Take]]:
             return process.stdout.readline().strip()
 
         take("dropped", 0)
-        gauge = Gauge(process.pid)
+        gauge = ProcessUsage(process.pid)
         gauge.settle(100 * _MB)
         yield gauge, take
         gauge.close()
@@ -63,7 +63,7 @@ def _near(size: int) -> object:
     return pytest.approx(size * _MB, abs=4 * _MB)
 
 
-def test_what_is_written_counts_and_what_is_mapped_does_not(taking: tuple[Gauge, Take]) -> None:
+def test_what_is_written_counts_and_what_is_mapped_does_not(taking: tuple[ProcessUsage, Take]) -> None:
     gauge, take = taking
     assert take("written", 40) == "taken"
     assert take("mapped", 300) == "taken"
@@ -74,7 +74,7 @@ def test_what_is_written_counts_and_what_is_mapped_does_not(taking: tuple[Gauge,
     assert gauge.taken_bytes == _near(10)
 
 
-def test_what_may_be_asked_for(taking: tuple[Gauge, Take]) -> None:
+def test_what_may_be_asked_for(taking: tuple[ProcessUsage, Take]) -> None:
     gauge, take = taking
     gauge.allow(100 * _MB)
     assert not gauge.is_tight
@@ -95,7 +95,7 @@ def test_what_may_be_asked_for(taking: tuple[Gauge, Take]) -> None:
 
 
 def test_what_was_asked_for_and_not_written_counts_until_the_process_rests(
-    taking: tuple[Gauge, Take],
+    taking: tuple[ProcessUsage, Take],
 ) -> None:
     gauge, take = taking
     gauge.allow(300 * _MB)
@@ -114,7 +114,7 @@ def test_what_was_asked_for_and_not_written_counts_until_the_process_rests(
     assert take("written", 150) == "taken"
 
 
-def test_threads_are_bounded_whatever_else_runs(taking: tuple[Gauge, Take]) -> None:
+def test_threads_are_bounded_whatever_else_runs(taking: tuple[ProcessUsage, Take]) -> None:
     gauge, _ = taking
     gauge.allow(100 * _MB)
     assert gauge.threads == 1
@@ -124,15 +124,15 @@ def test_threads_are_bounded_whatever_else_runs(taking: tuple[Gauge, Take]) -> N
     assert hard == resource.getrlimit(resource.RLIMIT_NPROC)[1]
 
 
-def test_the_address_space_is_bounded(taking: tuple[Gauge, Take]) -> None:
+def test_the_address_space_is_bounded(taking: tuple[ProcessUsage, Take]) -> None:
     _, take = taking
     assert take("mapped", 1000) == "taken"
     assert take("mapped", 1000) == "refused"
 
 
-def test_a_gauge_that_is_closed_sees_nothing_and_holds_nothing(taking: tuple[Gauge, Take]) -> None:
+def test_a_gauge_that_is_closed_sees_nothing_and_holds_nothing(taking: tuple[ProcessUsage, Take]) -> None:
     before = set(os.listdir("/proc/self/fd"))
-    gauge = Gauge(taking[0].pid)
+    gauge = ProcessUsage(taking[0].pid)
     assert len(set(os.listdir("/proc/self/fd")) - before) == 3
     gauge.settle(1)
     assert gauge.cpu_seconds >= 0
@@ -147,8 +147,8 @@ def test_a_gauge_that_is_closed_sees_nothing_and_holds_nothing(taking: tuple[Gau
     assert (gauge.threads, gauge.cpu_seconds) == (0, 0)
 
 
-def test_a_process_that_is_gone_takes_nothing(taking: tuple[Gauge, Take]) -> None:
-    gauge = Gauge(2**22 + 1)
+def test_a_process_that_is_gone_takes_nothing(taking: tuple[ProcessUsage, Take]) -> None:
+    gauge = ProcessUsage(2**22 + 1)
     gauge.settle(1)
     gauge.rest()
     gauge.allow(1)

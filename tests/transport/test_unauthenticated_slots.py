@@ -23,7 +23,7 @@ from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.server import serve
 from flowengine.transport.streams.inproc import InprocStream, stream_pair
 from flowengine.transport.streams.schemes import Scheme, register_scheme
-from flowengine.transport.unauthenticated_slots import Lobby, LobbyPlace, origin_of
+from flowengine.transport.unauthenticated_slots import UnauthenticatedSlot, UnauthenticatedSlots, origin_of
 from flowengine.transport.wire.states import Side
 from tests.conftest import PROFILE
 from tests.tools.links import KEY, identity, output
@@ -53,9 +53,9 @@ def test_one_machine_is_one_origin(address: str, origin: str) -> None:
 @given(st.data())
 def test_the_newest_takes_the_place_of_the_oldest_of_those_who_have_most(data: st.DataObject) -> None:
     most, young = data.draw(st.integers(1, 5)), data.draw(st.sampled_from([0.0, 1.0]))
-    lobby, now = Lobby(most, young_seconds=young), 0.0
-    inside: list[tuple[str, float, LobbyPlace]] = []
-    gone: list[LobbyPlace] = []
+    lobby, now = UnauthenticatedSlots(most, young_seconds=young), 0.0
+    inside: list[tuple[str, float, UnauthenticatedSlot]] = []
+    gone: list[UnauthenticatedSlot] = []
     for _ in range(data.draw(st.integers(1, 30))):
         now += data.draw(st.sampled_from([0.0, 0.3, 0.6]))
         if data.draw(st.booleans()) and inside:

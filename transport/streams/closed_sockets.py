@@ -20,7 +20,7 @@ import trio
 _IGNORED_BYTES: Final = 64 * 1024
 
 
-class _Kept:
+class _HeldSocket:
     """A socket with what its other end may read."""
 
     __slots__ = ("_memory", "_socket")
@@ -55,7 +55,7 @@ class _Kept:
 
 
 #: What is kept while no task waits for it.
-_left: Final[list[_Kept]] = []
+_left: Final[list[_HeldSocket]] = []
 
 
 def keep_until_gone(connected: socket.socket, memory: Sequence[memoryview]) -> None:
@@ -63,7 +63,7 @@ def keep_until_gone(connected: socket.socket, memory: Sequence[memoryview]) -> N
     connected.setblocking(False)
     with suppress(OSError):  # it is gone already
         connected.shutdown(socket.SHUT_WR)
-    kept = _Kept(connected, memory)
+    kept = _HeldSocket(connected, memory)
     if kept.is_released():
         return
     try:

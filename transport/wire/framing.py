@@ -41,14 +41,14 @@ _STAGING_BYTES_MAX: Final = 128 * 1024
 _IN_FRAMES, _IN_CHUNK, _BROKEN = range(3)
 
 
-class Incoming(Protocol):
+class PendingMessage(Protocol):
     """A message whose header is known, and the room for its payload."""
 
     #: Where the chunks of a stream go, in order; together exactly as long as the frame announced.
     views: list[memoryview]
 
 
-T = TypeVar("T", bound=Incoming)
+T = TypeVar("T", bound=PendingMessage)
 
 
 class FrameOwner(Protocol[T]):
@@ -402,4 +402,4 @@ class FrameReader(Generic[T]):
         self._owner.message_abandoned(stream.incoming)
 
 
-__all__ = ["FrameOwner", "FrameReader", "Incoming"]
+__all__ = ["FrameOwner", "FrameReader", "PendingMessage"]

@@ -25,7 +25,7 @@ from flowengine.ir.names import EXIT_OPS, MERGE_OPS, SWITCH_OPS
 from flowengine.ir.traits import (
     Bookkeeping,
     Constant,
-    Fed,
+    ExternalValue,
     GivesVariable,
     HandsOn,
     Impure,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
 
 #: What is known or given beforehand, or is there for what it does: nobody asks for its value.
-_NO_OUTPUTS: Final = (Constant, Fed, Orders, Bookkeeping, Impure, OfOneStep, Uses, Names)
+_NO_OUTPUTS: Final = (Constant, ExternalValue, Orders, Bookkeeping, Impure, OfOneStep, Uses, Names)
 #: Types that refer to a thing, which is not what a user wants.
 _REFERRING: Final = frozenset({dtypes.resource, dtypes.variant})
 

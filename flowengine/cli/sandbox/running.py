@@ -115,7 +115,7 @@ def _run(
 ) -> int:
     """Run the command line in a box; its exit code. It imports the modules before system calls are closed."""
     from flowengine.sandbox import confine
-    from flowengine.sandbox.process_usage import Gauge, died_of
+    from flowengine.sandbox.process_usage import ProcessUsage, died_of
 
     without = confine.missing()
     if without:
@@ -133,7 +133,7 @@ def _run(
         env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/nonexistent", "NO_COLOR": "1"},
         start_new_session=True,
     ) as process:
-        gauge = Gauge(process.pid)
+        gauge = ProcessUsage(process.pid)
         gauge.settle(memory_bytes + _SPARE_BYTES)
         deadline = time.monotonic() + seconds
         try:

@@ -11,7 +11,7 @@ from flowengine.graphs.variables.initializers import constant
 from flowengine.graphs.variables.variable import GraphVariable
 
 
-class _Accumulating(Optimizer):
+class _SquaresOptimizer(Optimizer):
     """A base of optimizers whose slot of squares starts at a positive number."""
 
     def __init__(
@@ -42,7 +42,7 @@ class _Accumulating(Optimizer):
         return step
 
 
-class AdaGrad(_Accumulating):
+class AdaGrad(_SquaresOptimizer):
     """a += g**2, w -= rate * g / sqrt(a). Duchi, Hazan, Singer 2011.
 
     initial_accumulator_value   what `a` starts at, positive. Slot: "accumulator"
@@ -63,7 +63,7 @@ class AdaGrad(_Accumulating):
         super().__init__(learning_rate, initial_accumulator_value, name, "Adagrad", slots, use_locking)
 
 
-class ProximalAdaGrad(_Accumulating):
+class ProximalAdaGrad(_SquaresOptimizer):
     """AdaGrad, after which each weight is shrunk by l1 and l2 regularisation. Slot: "accumulator".
 
     Duchi, Singer 2009.
@@ -95,7 +95,7 @@ class ProximalAdaGrad(_Accumulating):
         return super()._prepare(step)
 
 
-class AdaGradDA(_Accumulating):
+class AdaGradDA(_SquaresOptimizer):
     """AdaGrad by dual averaging, for sparse linear models: rows that nobody used are regularised when used.
 
     global_step   the variable that counts the steps, the same that `apply_gradients` is given

@@ -52,7 +52,7 @@ def dynamic_rnn(
     with graph.variable_scope(name or "rnn"):
         tensors = [_time_first(graph, convert(graph, each), time_major) for each in flat]
         lengths = None if sequence_length is None else convert(graph, sequence_length)
-        run = _Unrolled(graph, cell, pack_like(inputs, tensors), tensors, lengths)
+        run = _UnrolledCell(graph, cell, pack_like(inputs, tensors), tensors, lengths)
         state = run.first_state(initial_state)
         outputs, state = run.loop(state, parallel_iterations, swap_memory)
         return map_structure(lambda each: _time_first(graph, each, time_major), outputs), state
@@ -124,7 +124,7 @@ def _time_first(graph: Graph, x: Tensor, already: bool) -> Tensor:
     return result
 
 
-class _Unrolled:
+class _UnrolledCell:
     """A cell over inputs of time first."""
 
     def __init__(

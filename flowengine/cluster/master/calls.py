@@ -20,7 +20,7 @@ from flowengine.cluster.master.notices import Notices
 from flowengine.cluster.master.plans import MasterPlan, TaskPart
 from flowengine.core.arrays import Value
 from flowengine.core.errors import AbortedError, CancelledError, OpError
-from flowengine.runtime.taskless import Running
+from flowengine.runtime.taskless import Cancellable
 from flowengine.transport.calls.service import NOTHING, Reply
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.events import OutgoingCall
@@ -29,7 +29,7 @@ from flowengine.transport.wire.payload import NO_TENSORS, Payload
 
 NO_VALUES: Final[tuple[Value, ...]] = ()
 #: What is called with a part, how it ended and what it gives, or with the error.
-PartEnded: TypeAlias = Callable[[TaskPart, m.Done | None, list[Any], BaseException | None], None]
+PartEnded: TypeAlias = Callable[[TaskPart, m.StepEnd | None, list[Any], BaseException | None], None]
 
 
 class TaskCalls:
@@ -57,7 +57,7 @@ class TaskCalls:
         ended: PartEnded,
         *,
         wants_metadata: bool,
-    ) -> Running:
+    ) -> Cancellable:
         """Have a task run its part of a step. `ended` is called once, perhaps before this returns."""
         over = self._notices.take_steps(part.task)
         values = [feeds[index] for index in part.feeds] if part.feeds else NO_VALUES
@@ -159,18 +159,18 @@ class PartCall:
         self._settle(reply, error)
 
     def _settle(self, reply: Reply | None, error: Exception | None) -> None:
-        done: m.Done | None = None
+        done: m.StepEnd | None = None
         if isinstance(error, AbortedError):
             # It lives anew, or has forgotten the graph because the connection was lost.
             self._calls.task_lost(self._part.task)
         elif reply is not None:
             try:
-                done = m.Done.from_wire(reply.result)
+                done = m.StepEnd.from_wire(reply.result)
             except OpError as unreadable:
                 error = unreadable
         self._end(done, list(reply.tensors) if reply is not None else [], error)
 
-    def _end(self, done: m.Done | None, tensors: list[Any], error: Exception | None) -> None:
+    def _end(self, done: m.StepEnd | None, tensors: list[Any], error: Exception | None) -> None:
         ended, self._ended = self._ended, None
         if ended is not None:
             ended(self._part, done, tensors, error)

@@ -7,11 +7,11 @@ import trio
 from flowengine.cluster import messages as m
 from flowengine.cluster.master.plans import MasterPlan
 from flowengine.core.config import Settings
-from flowengine.core.lru_cache import Recent
+from flowengine.core.lru_cache import LruCache
 from flowengine.ir.graph import NodeGraph
 from flowengine.passes.place.placer import Placer
 from flowengine.runtime.planning.requests import Requests
-from flowengine.runtime.taskless import Running
+from flowengine.runtime.taskless import Cancellable
 from flowengine.transport.wire.identity import Identity
 
 
@@ -35,9 +35,9 @@ class ClusterSession:
         self.number = number
         self.owner = owner
         self.settings = settings
-        self.prepared: Recent[int, PreparedRequest] = Recent(m.REQUESTS_MAX)
+        self.prepared: LruCache[int, PreparedRequest] = LruCache(m.REQUESTS_MAX)
         self.placer: Placer | None = None
-        self.running: set[Running] = set()
+        self.running: set[Cancellable] = set()
         self._idle = trio.lowlevel.ParkingLot()
         #: {task: incarnation} of those that steps have used, where another life of one is an error.
         self.lives: dict[str, int] = {}
@@ -46,7 +46,7 @@ class ClusterSession:
         self.graph = graph
         self.requests = Requests(graph)
 
-    def step_ended(self, step: Running) -> None:
+    def step_ended(self, step: Cancellable) -> None:
         """One of the session's steps is over."""
         self.running.discard(step)
         if not self.running and self._idle:

@@ -11,7 +11,7 @@ from flowengine.cluster.master.calls import TaskCalls
 from flowengine.cluster.master.plans import MasterPlan, TaskPart
 from flowengine.core.arrays import Value
 from flowengine.core.errors import CancelledError, InternalError, OpError
-from flowengine.runtime.taskless import Running
+from flowengine.runtime.taskless import Cancellable
 
 #: What is called with a step that is over, and with its error.
 StepDone: TypeAlias = Callable[["MasterStep", BaseException | None], None]
@@ -73,7 +73,7 @@ class MasterStep:
         self._error: BaseException | None = None
         self._derived: OpError | None = None
         #: Parts that have not ended; None for one that has not been begun.
-        self._open: dict[TaskPart, Running | None] = {}
+        self._open: dict[TaskPart, Cancellable | None] = {}
         self._is_beginning = False
         self._is_giving_up = False
         self._has_given_up = False
@@ -131,7 +131,7 @@ class MasterStep:
     # -- how parts end ------------------------------------------------------------------------------
 
     def _part_ended(
-        self, part: TaskPart, done: m.Done | None, tensors: list[Any], error: BaseException | None
+        self, part: TaskPart, done: m.StepEnd | None, tensors: list[Any], error: BaseException | None
     ) -> None:
         if part not in self._open:
             return
@@ -145,7 +145,7 @@ class MasterStep:
         self._finish_if_over()
 
     def _gather(
-        self, part: TaskPart, done: m.Done | None, tensors: list[Any], error: BaseException | None
+        self, part: TaskPart, done: m.StepEnd | None, tensors: list[Any], error: BaseException | None
     ) -> bool:
         """Keep what a part gives, or its error; whether the other parts are to be ended for that."""
         if done is not None and not done.error:
@@ -163,7 +163,7 @@ class MasterStep:
         # The others have been told by the task that failed, unless it cannot tell any more.
         return True
 
-    def _take(self, part: TaskPart, done: m.Done, tensors: list[Any]) -> None:
+    def _take(self, part: TaskPart, done: m.StepEnd, tensors: list[Any]) -> None:
         if len(tensors) != len(part.fetches):
             self._error = InternalError(
                 f"{part.task} gave {len(tensors)} values, {len(part.fetches)} were asked for"

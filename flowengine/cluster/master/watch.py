@@ -41,11 +41,11 @@ class Watch:
         """Look at one step; while it has been given something to do, again and again."""
         parts = step.plan.parts
 
-        async def ask(index: int) -> m.Standing | None:
+        async def ask(index: int) -> m.PartStatus | None:
             if step not in self.steps:
                 return None
             answer = await self._ask(parts[index], m.PROBE_STEP, m.ProbeStep(step.number))
-            return None if answer is None else m.Standing.from_wire(answer)
+            return None if answer is None else m.PartStatus.from_wire(answer)
 
         try:
             while step in self.steps:

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 import trio
 
-from flowengine.cluster.messages import WELL, Done, Standing, error_to_table
+from flowengine.cluster.messages import WELL, PartStatus, StepEnd, error_to_table
 from flowengine.cluster.worker.registered_partitions import RegisteredGraph
 from flowengine.core.arrays import Value
 from flowengine.core.errors import CancelledError, OpError, UnavailableError
@@ -25,13 +25,13 @@ from flowengine.runtime.planning.tiers import TieredPlan
 from flowengine.runtime.receives import StepGroup
 from flowengine.runtime.run_metadata import RunMetadata
 from flowengine.runtime.step import StepRunner
-from flowengine.runtime.taskless import Running, TasklessSteps
+from flowengine.runtime.taskless import Cancellable, TasklessSteps
 from flowengine.transport.tensors.exchange import Exchange
 from flowengine.transport.tensors.rendezvous import LocalRendezvous
 from flowengine.transport.tensors.step_rendezvous import StepRendezvous
 
 #: What is called with how a part of a step ended and what it gives, or with the error.
-PartDone: TypeAlias = Callable[[Done | None, list[Any], BaseException | None], None]
+PartDone: TypeAlias = Callable[[StepEnd | None, list[Any], BaseException | None], None]
 
 
 class RunningParts:
@@ -93,13 +93,13 @@ class RunningParts:
 
     # Steps that wait in vain.
 
-    def probe(self, step: int) -> Standing | None:
+    def probe(self, step: int) -> PartStatus | None:
         """How the part of a step stands; None while it does anything, or has not begun."""
         traffic, group = self.exchange.traffic(step), self.joint.get(step)
         if traffic is None or (group is not None and not group.is_asleep):
             return None
         first = group.first() if group is not None else None
-        return Standing(*traffic, [] if first is None else [first[0], *first[1]])
+        return PartStatus(*traffic, [] if first is None else [first[0], *first[1]])
 
     def give_up(self, step: int, first: Sequence[int]) -> None:
         """Give up Recvs of a step of which nothing is under way anywhere."""
@@ -137,7 +137,7 @@ class PartRun:
         self._is_given_up = False
         #: None until it runs.
         self._rendezvous: StepRendezvous | None = None
-        self._running: Running | None = None
+        self._running: Cancellable | None = None
         self._metadata: RunMetadata | None = None
 
     def begin(self, feeds: Sequence[Value]) -> None:
@@ -214,7 +214,7 @@ class PartRun:
             parts.ended(self._number)
         if error is None:
             parts.run += 1
-            well = WELL if self._metadata is None else Done(metadata=_table(self._metadata))
+            well = WELL if self._metadata is None else StepEnd(metadata=_table(self._metadata))
             if hot:
                 try:
                     for plan in hot:
@@ -232,14 +232,14 @@ class PartRun:
             parts.exchange.end_step(self._number)
             done(None, [], error)
 
-    def _failed(self, error: OpError, rendezvous: StepRendezvous) -> Done:
+    def _failed(self, error: OpError, rendezvous: StepRendezvous) -> StepEnd:
         parts = self._parts
         parts.failed += 1
         error = parts.as_seen_by_others(error)
         rendezvous.abort(error)
         if error.device is None:
             error.device = self._graph.plan.parts[0].device.name
-        return Done(error_to_table(error), not rendezvous.has_raised)
+        return StepEnd(error_to_table(error), not rendezvous.has_raised)
 
 
 class _EndedPart:

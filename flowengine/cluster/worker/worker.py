@@ -12,7 +12,7 @@ from typing import Any
 from flowengine.cluster.devices import described
 from flowengine.cluster.ids import from_ranges
 from flowengine.cluster.links import Links
-from flowengine.cluster.messages import RegisterGraph, RunGraph, Standing
+from flowengine.cluster.messages import PartStatus, RegisterGraph, RunGraph
 from flowengine.cluster.worker.parts import ENDED_PART, PartDone, PartRun, RunningParts
 from flowengine.cluster.worker.registered_partitions import GraphRegistry, Registrar, owner_of
 from flowengine.core.arrays import Value
@@ -24,7 +24,7 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.planning.placing import offers_of
 from flowengine.runtime.step import StepRunner
-from flowengine.runtime.taskless import Running
+from flowengine.runtime.taskless import Cancellable
 from flowengine.transport.tensors.exchange import Exchange
 
 
@@ -89,7 +89,7 @@ class Worker:
 
     def begin(
         self, registrar: Registrar, message: RunGraph, feeds: Sequence[Value], done: PartDone
-    ) -> Running:
+    ) -> Cancellable:
         """Begin the task's part of a step, without waiting.
 
         done   called once, perhaps before this returns, with how the part ended and what it gives; with
@@ -120,7 +120,7 @@ class Worker:
         """How many parts of steps run."""
         return self.parts.running
 
-    def probe(self, step: int) -> Standing | None:
+    def probe(self, step: int) -> PartStatus | None:
         """See `RunningParts.probe`."""
         return self.parts.probe(step)
 

@@ -92,7 +92,7 @@ def context_from_proto(graph: Graph, key: str, data: bytes, *, import_scope: str
 
     kind = CondContextDef if key == "cond_context" else WhileContextDef
     scope = f"{import_scope}/" if import_scope else ""
-    return _Reading(graph, scope).context(kind.FromString(data), key, None)
+    return _ContextReader(graph, scope).context(kind.FromString(data), key, None)
 
 
 def carry_contexts(
@@ -109,12 +109,12 @@ def carry_contexts(
     for key in FIELDS:
         for context in source.collection(key):
             if isinstance(context, ControlContext):
-                reading = _MappedReading(graph, scope, names, ports)
+                reading = _MappedContextReader(graph, scope, names, ports)
                 with contextlib.suppress(NotFoundError):
                     graph.note_context(reading.context(context.to_proto(), key, graph.scopes.context))
 
 
-class _Reading:
+class _ContextReader:
     """A reader of one message, which names nodes of a graph under a scope."""
 
     def __init__(self, graph: Graph, scope: str) -> None:
@@ -173,7 +173,7 @@ class _Reading:
         return [self._graph[self._scope + each].name for each in sorted(nodes)]
 
 
-class _MappedReading(_Reading):
+class _MappedContextReader(_ContextReader):
     """A reader of a message of another graph, of which a part was copied under other names."""
 
     def __init__(

@@ -6,7 +6,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.attrs import exported_shape
 from flowengine.ir.opdef import ShapeContext, Shapes
-from flowengine.ir.traits import Constant, Elementwise, Fed, NotDifferentiable
+from flowengine.ir.traits import Constant, Elementwise, ExternalValue, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import (
     attr_shape,
@@ -29,13 +29,13 @@ def constant(c: ShapeContext) -> Shapes:
 define(
     "PlaceholderV2() -> output: dtype",
     "dtype: type; shape: shape",
-    Fed(is_exact=True),
+    ExternalValue(is_exact=True),
     NotDifferentiable(),
     shape=attr_shape,
 )
 
 
-@define("PlaceholderWithDefault(input: dtype) -> output: dtype", "dtype: type; shape: shape", Fed())
+@define("PlaceholderWithDefault(input: dtype) -> output: dtype", "dtype: type; shape: shape", ExternalValue())
 def placeholder_with_default(c: ShapeContext) -> Shapes:
     """The attribute, whatever the default's shape: what is fed may be another."""
     shape: TensorShape = c.attrs["shape"]
@@ -44,7 +44,12 @@ def placeholder_with_default(c: ShapeContext) -> Shapes:
     return [shape]
 
 
-@define("Placeholder() -> output: dtype", "dtype: type; shape: shape = unknown", Fed(), NotDifferentiable())
+@define(
+    "Placeholder() -> output: dtype",
+    "dtype: type; shape: shape = unknown",
+    ExternalValue(),
+    NotDifferentiable(),
+)
 def placeholder(c: ShapeContext) -> Shapes:
     shape: TensorShape = c.attrs["shape"]
     # Programs of that age wrote a scalar's shape where they meant that any shape may be fed.

@@ -8,7 +8,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.trait_checks.outward import CallsPython
-from flowengine.ir.traits import Fed, NotDifferentiable
+from flowengine.ir.traits import ExternalValue, NotDifferentiable
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import each_unchanged
 
@@ -78,7 +78,7 @@ define(
     "StatefulPartitionedCall(args: Tin) -> output: Tout",
     "stateful; Tin, Tout: list(type) >= 0; f: func; config, config_proto, executor_type: string = ''",
 )
-define("_Arg() -> output: T", "stateful; T: type; index: int >= 0", Fed())
+define("_Arg() -> output: T", "stateful; T: type; index: int >= 0", ExternalValue())
 define("_DeviceArg() -> output: T", "stateful; T: type; index: int >= 0")
 define("_DeviceRetval(input: T)", "stateful; T: type; index: int >= 0")
 define(

@@ -32,8 +32,8 @@ from flowengine.ir.graph import Node, OutputPort
 from flowengine.ir.names import MERGE_OPS, SWITCH_OPS
 from flowengine.ir.traits import Constant, HandsOn
 from flowengine.kernels.registry import KernelRegistry
-from flowengine.passes.blocks.codegen_calls import CallWriting
-from flowengine.passes.blocks.codegen_loops import LoopWriting, truth
+from flowengine.passes.blocks.codegen_calls import CallSourceWriter
+from flowengine.passes.blocks.codegen_loops import LoopSourceWriter, truth
 from flowengine.passes.blocks.program import Program
 from flowengine.passes.blocks.region_units import Conditions, Unit
 
@@ -128,7 +128,7 @@ def as_scalar(value: Any) -> Any:
     return value[()] if isinstance(value, np.ndarray) and not value.ndim else value
 
 
-class _Writer(CallWriting, LoopWriting):
+class _Writer(CallSourceWriter, LoopSourceWriter):
     def __init__(self, program: Program, kernels: KernelRegistry) -> None:
         self.program = program
         self.kernels = kernels

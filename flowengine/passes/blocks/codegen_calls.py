@@ -25,7 +25,7 @@ from flowengine.ir.graph import Node, OutputPort
 from flowengine.ir.names import MERGE_OPS, SWITCH_OPS
 from flowengine.ir.traits import HandsOn
 from flowengine.kernels.registry import Kernel, KernelRegistry
-from flowengine.passes.blocks.codegen_stacks import StackWriting
+from flowengine.passes.blocks.codegen_stacks import StackSourceWriter
 from flowengine.passes.blocks.program import Program
 from flowengine.passes.blocks.region_units import Unit
 
@@ -44,7 +44,7 @@ _OBJECTS: Final = frozenset({resource, variant, dtypes.string}) | frozenset(
 _SHARED: Final = (bool, int, bytes, DType)
 
 
-class CallWriting(StackWriting):
+class CallSourceWriter(StackSourceWriter):
     """The part of the region writer that knows kernels."""
 
     program: Program

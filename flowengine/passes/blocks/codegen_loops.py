@@ -44,7 +44,7 @@ def truth(value: Any) -> bool:
     return bool(value)
 
 
-class LoopWriting:
+class LoopSourceWriter:
     """The part of a region writer for loops. It relies on the writer's names, lines and scopes."""
 
     program: Program
@@ -244,4 +244,4 @@ class LoopWriting:
                 self._free.append(name)
 
 
-__all__ = ["LoopWriting", "truth"]
+__all__ = ["LoopSourceWriter", "truth"]

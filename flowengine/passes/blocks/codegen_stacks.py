@@ -25,7 +25,7 @@ from flowengine.passes.blocks.program import Program
 _HOPS_MAX: Final = 100
 
 
-class StackWriting:
+class StackSourceWriter:
     """The part of the region writer that knows objects behind handles."""
 
     program: Program

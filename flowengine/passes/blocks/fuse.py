@@ -86,12 +86,12 @@ def fusing(
     """As `fuse`, in pieces."""
     if context.kernels is None:
         return BlockGraph(graph, {})
-    fusion = _Fusing(graph, context, context.kernels, heavy, costs or {}, limits)
+    fusion = _RegionBuilder(graph, context, context.kernels, heavy, costs or {}, limits)
     yield
     return (yield from fusion.run())
 
 
-class _Fusing:
+class _RegionBuilder:
     def __init__(
         self,
         graph: NodeGraph,

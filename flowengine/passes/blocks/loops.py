@@ -56,10 +56,10 @@ def lower_loop(
     inner    those, as units
     used     whether anything takes a port
     """
-    return _Lowering(frame, enters, nodes, inner, order, aliases, is_member, used).run()
+    return _LoopBuilder(frame, enters, nodes, inner, order, aliases, is_member, used).run()
 
 
-class _Lowering:
+class _LoopBuilder:
     def __init__(
         self,
         frame: FramePath,

@@ -37,7 +37,7 @@ from flowengine.passes.simplify.purity import Purity
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenSequence:
     """A sequence that is being gathered."""
 
     number: int
@@ -55,7 +55,7 @@ def fuse_sequences(
     """
     if context.kernels is None or not (heavy or any(map(_is_large, graph))):
         return graph
-    found = _Gathering(graph, context, context.kernels, heavy, costs).run()
+    found = _SequenceFinder(graph, context, context.kernels, heavy, costs).run()
     return _rewritten(graph, found, context.kernels) if found else graph
 
 
@@ -65,7 +65,7 @@ def _is_large(node: Node) -> bool:
     return layer is not None and layer.is_large
 
 
-class _Gathering:
+class _SequenceFinder:
     def __init__(
         self,
         graph: NodeGraph,
@@ -87,8 +87,8 @@ class _Gathering:
         nodes = self._graph.nodes
         # Sequences have even numbers; a node that is in none has the odd one behind all that it waits for.
         number_of: dict[str, int] = {}
-        opened: dict[tuple[str, int], _Open] = {}
-        every: list[_Open] = []
+        opened: dict[tuple[str, int], _OpenSequence] = {}
+        every: list[_OpenSequence] = []
         for name, tokens in token_sets(self._graph, self._kernels).items():
             node = nodes[name]
             sources = [source for source in forward_sources(node, nodes) if source in number_of]
@@ -108,14 +108,14 @@ class _Gathering:
                 or above > group.number
                 or not SEQUENCE_LIMITS.has_room(len(group.members), group.microseconds, cost)
             ):
-                group = opened[key] = _Open(2 * len(every) + 2)
+                group = opened[key] = _OpenSequence(2 * len(every) + 2)
                 every.append(group)
             group.members.append(node)
             group.microseconds += cost
             number_of[name] = group.number
         return [group.members for group in every if self._is_worth_it(_with_steps(group.members))]
 
-    def _hands_on(self, node: Node, group: _Open, number_of: Mapping[str, int]) -> bool:
+    def _hands_on(self, node: Node, group: _OpenSequence, number_of: Mapping[str, int]) -> bool:
         """Whether a node gives what a member of the group has given: no reference, as members have none."""
         if not node.has(HandsOn) or node.name in self._kept:
             return False

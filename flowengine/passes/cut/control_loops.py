@@ -28,7 +28,7 @@ from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.names import ENTER_OPS, LOOP_COND, NEXT_ITERATION_OPS
 
 if TYPE_CHECKING:
-    from flowengine.passes.cut.partition import Cutting
+    from flowengine.passes.cut.partition import GraphPartitioner
 
 _TOKEN: Final = TensorAttr.of(np.zeros((), np.float32), float32)
 
@@ -36,9 +36,9 @@ _TOKEN: Final = TensorAttr.of(np.zeros((), np.float32), float32)
 class ControlLoops:
     """The control loops of one graph that is being cut, named when first asked for and built at the end."""
 
-    def __init__(self, cutting: Cutting) -> None:
+    def __init__(self, cutting: GraphPartitioner) -> None:
         # It knows this part of it: the two would live on until the collector comes.
-        self._cutting: Cutting = weakref.proxy(cutting)
+        self._cutting: GraphPartitioner = weakref.proxy(cutting)
         #: {(frame, device): name of its Merge}
         self._anchors: dict[tuple[FramePath, str], str] = {}
         #: Of each frame: its LoopCond, one of its Enters, and whether it goes round at all.

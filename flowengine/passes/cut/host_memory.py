@@ -98,7 +98,7 @@ class _Memories:
         self._find_able()
         self._bring_near()
         self._leave_near()
-        return _CopyWriting(self).made()
+        return _CopyWriter(self).made()
 
     # -- what is known of a node --------------------------------------------------------------------
 
@@ -250,7 +250,7 @@ class _Memories:
         return _DEVICE
 
 
-class _CopyWriting:
+class _CopyWriter:
     """The new nodes."""
 
     def __init__(self, memories: _Memories) -> None:

@@ -112,10 +112,10 @@ def partition(
     Raises InvalidArgumentError for a reference or resource that would have to cross, naming both nodes, and
     for a node without a device.
     """
-    return Cutting(graph, context, placement, incarnations).run()
+    return GraphPartitioner(graph, context, placement, incarnations).run()
 
 
-class Cutting:
+class GraphPartitioner:
     """The tables that only exist while a graph is cut."""
 
     def __init__(
@@ -374,4 +374,4 @@ def _suffixes(devices: Iterable[str]) -> dict[str, str]:
     return suffixes
 
 
-__all__ = ["Cutting", "Partition", "PartitionedGraph", "Transfer", "is_copied", "partition"]
+__all__ = ["GraphPartitioner", "Partition", "PartitionedGraph", "Transfer", "is_copied", "partition"]

@@ -67,10 +67,10 @@ def folding_constants(graph: NodeGraph, context: PassContext) -> Pieces[NodeGrap
     """As `fold_constants`, in pieces."""
     if context.kernels is None:
         return graph
-    return (yield from _Folding(graph, context, context.kernels).run())
+    return (yield from _ConstantFolder(graph, context, context.kernels).run())
 
 
-class _Folding:
+class _ConstantFolder:
     def __init__(self, graph: NodeGraph, context: PassContext, kernels: KernelRegistry) -> None:
         self._graph = graph
         self._feeds = frozenset(context.feeds)

@@ -35,10 +35,10 @@ _CHANNELS_LAST: Final = b"NHWC"
 
 def fold_batch_norms(graph: NodeGraph, context: PassContext) -> NodeGraph:
     """The graph with normalisations of convolutions folded into filters; the same graph if there are none."""
-    return _NormFolding(graph, context).run() if any(node.has(Convolves) for node in graph) else graph
+    return _NormFolder(graph, context).run() if any(node.has(Convolves) for node in graph) else graph
 
 
-class _NormFolding:
+class _NormFolder:
     def __init__(self, graph: NodeGraph, context: PassContext) -> None:
         self._graph = graph
         self._kept = {port.node for port in (*context.fetches, *context.feeds)} | set(context.targets)

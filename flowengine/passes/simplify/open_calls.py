@@ -38,7 +38,7 @@ from flowengine.ir.names import (
     LOOPING_CALL_OPS,
     REMOTE_CALL,
 )
-from flowengine.ir.traits import Constant, Fed, GivesVariable
+from flowengine.ir.traits import Constant, ExternalValue, GivesVariable
 from flowengine.kernels.registry import Kernel
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify.prune import prune
@@ -51,7 +51,7 @@ DEPTH_MAX: Final = 32
 #: What of them can be dead inside.
 _BRANCHING: Final = LOWERED_OPS - CALL_OPS
 #: What is there before a step does anything.
-_CALM: Final = (Constant, GivesVariable, Fed)
+_CALM: Final = (Constant, GivesVariable, ExternalValue)
 
 
 def open_calls(graph: NodeGraph, context: PassContext) -> NodeGraph:
@@ -77,12 +77,12 @@ def open_calls(graph: NodeGraph, context: PassContext) -> NodeGraph:
         min_consumer=graph.min_consumer,
     )
     part.library = graph.library
-    opening = _Opening(part, library, context)
+    opening = _CallInliner(part, library, context)
     opened = opening.run({node.name for node in running})
     return graph.rewritten(map(opening.past_calls, part)) if opened else graph
 
 
-class _Opening:
+class _CallInliner:
     """Opens the calls of one graph, those that come out of others included."""
 
     def __init__(self, graph: Graph, library: FunctionLibrary, context: PassContext) -> None:

@@ -10,12 +10,12 @@ from flowengine.ir.attrs import AttrValue, FuncAttr
 from flowengine.ir.graph import Node
 from flowengine.ir.names import CONTROL_FLOW_OPS, CONTROL_TRIGGER, LOOP_COND
 from flowengine.ir.opdef import OpDef
-from flowengine.ir.traits import Fed, Impure, Names, Orders
+from flowengine.ir.traits import ExternalValue, Impure, Names, Orders
 from flowengine.kernels.registry import KernelRegistry
 
 #: Where values come in, what is there to be waited for, and what touches the world, or names a part of it,
 #: although no type says so.
-_NEVER: Final = (Fed, Orders, Impure, Names)
+_NEVER: Final = (ExternalValue, Orders, Impure, Names)
 _CONTROL: Final = CONTROL_FLOW_OPS | {LOOP_COND, CONTROL_TRIGGER}
 
 _HANDLES: Final = frozenset({dtypes.resource, dtypes.variant})

@@ -19,7 +19,7 @@ from flowengine.resources.data.dataset import (
     checked_dataset,
     checked_number,
 )
-from flowengine.resources.data.functional import Captured
+from flowengine.resources.data.functional import BoundFunction
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.data.random import RandomNumbers
 from flowengine.resources.data.sources import seeds_of
@@ -134,7 +134,7 @@ class ChooseFastestBranchDataset(DerivedDataset):
         if origin.caller is None or not branches or len(lengths) != len(branches):
             raise InvalidArgumentError("ChooseFastestBranchDataset has no branches that it could call")
         function = origin.caller.function(branches[0])
-        self.call = Captured(function, tuple(other_arguments)[: lengths[0]])
+        self.call = BoundFunction(function, tuple(other_arguments)[: lengths[0]])
 
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _BranchIterator(iteration, self)

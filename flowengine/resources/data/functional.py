@@ -16,7 +16,7 @@ from flowengine.resources.elements import Element
 from flowengine.resources.function_calls import CallOutcome, NamedFunction
 
 
-class Captured:
+class BoundFunction:
     """A function with the values that it has beside its arguments."""
 
     __slots__ = ("function", "values")
@@ -41,10 +41,10 @@ class Captured:
         calls = [(*element, *self.values) for element in elements]
         return await function.outcomes(calls, iteration.sequences_of(function.name))
 
-    def of_rows(self, count: int) -> Captured | None:
+    def of_rows(self, count: int) -> BoundFunction | None:
         """The same of many rows in its first `count` arguments; None where it is not of such a kind."""
         function = self.function.of_rows(count)
-        return None if function is None else Captured(function, self.values)
+        return None if function is None else BoundFunction(function, self.values)
 
 
 class FunctionDataset(DerivedDataset):
@@ -56,7 +56,7 @@ class FunctionDataset(DerivedDataset):
         self, origin: Origin, input_dataset: Any, other_arguments: Sequence[Value], attr: str = "f"
     ) -> None:
         super().__init__(origin, input_dataset)
-        self.call = Captured(origin.function(attr), other_arguments)
+        self.call = BoundFunction(origin.function(attr), other_arguments)
 
     def rows(self, batched: BatchSettings, parallel: int = 1) -> RowsDataset | None:
         """Batches made by one call each; None where the function is not known to allow it."""
@@ -243,7 +243,7 @@ class ScanDataset(DerivedDataset):
         other_arguments: Sequence[Value],
     ) -> None:
         super().__init__(origin, input_dataset)
-        self.call = Captured(origin.function("f"), other_arguments)
+        self.call = BoundFunction(origin.function("f"), other_arguments)
         self.initial = tuple(initial_state)
 
     def iterator(self, iteration: Iteration) -> DataIterator:
@@ -286,7 +286,7 @@ class _ScanIterator(DataIterator):
 
 
 async def reduced(
-    source: DatasetValue, iteration: Iteration, call: Captured, initial_state: Sequence[Value]
+    source: DatasetValue, iteration: Iteration, call: BoundFunction, initial_state: Sequence[Value]
 ) -> Element:
     """The state that a function makes of all elements, one after the other."""
     state = tuple(initial_state)

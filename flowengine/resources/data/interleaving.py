@@ -15,12 +15,12 @@ from flowengine.resources.data.dataset import (
     checked_dataset,
     scalar,
 )
-from flowengine.resources.data.functional import Captured, FunctionDataset
+from flowengine.resources.data.functional import BoundFunction, FunctionDataset
 from flowengine.resources.data.working_ahead import AUTOTUNE, CYCLE_TUNED
 from flowengine.resources.elements import Element, ElementRun
 
 
-async def opened(call: Captured, iteration: Iteration, element: Element) -> DataIterator:
+async def opened(call: BoundFunction, iteration: Iteration, element: Element) -> DataIterator:
     """The iterator of the dataset that a function makes of an element."""
     results = await call(iteration, element)
     if len(results) != 1:

@@ -34,7 +34,7 @@ from flowengine.resources.elements import Element
 from flowengine.resources.services import Services, ServiceTasks
 
 
-class _Front(AheadIterator):
+class _DemandIterator(AheadIterator):
     """Makes an element for each who waits; nothing ahead of that."""
 
     __slots__ = ("waiting",)
@@ -147,7 +147,7 @@ class IteratorResource:
         self.is_removed = False
         #: What it goes through; None before it is given anything.
         self.dataset: DatasetValue | None = None
-        self._front: _Front | None = None
+        self._front: _DemandIterator | None = None
         #: The tasks of the run before, which may not have ended yet.
         self._ending: ServiceTasks | None = None
         #: {identities of the types and shapes that a node asks for: they, and how they were compared with the
@@ -201,7 +201,7 @@ class IteratorResource:
         )
         return _AskedElement(types, shapes, looks=not tell)
 
-    def _begun(self) -> _Front:
+    def _begun(self) -> _DemandIterator:
         if self._front is None:
             self._check_exists()
             raise FailedPreconditionError(
@@ -239,7 +239,7 @@ class IteratorResource:
         iteration = Iteration(self._services)
         self.dataset = dataset
         self._asked.clear()
-        self._front = _Front(iteration, dataset.iterator(iteration))
+        self._front = _DemandIterator(iteration, dataset.iterator(iteration))
 
     def _close(self) -> None:
         """Cancel the tasks of the present dataset, and tell those who wait."""

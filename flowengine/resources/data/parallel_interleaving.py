@@ -133,7 +133,7 @@ class ParallelInterleaveDatasetV2(ParallelInterleaving):
             )
 
 
-class _Staging(AheadIterator):
+class _StagedDatasets(AheadIterator):
     """The datasets that come next: each outcome is (iterator that works ahead, the element it is made of)."""
 
     __slots__ = ("_dataset",)
@@ -192,7 +192,7 @@ class _ParallelInterleaveIterator(InterleaveIterator):
     __slots__ = ("_any_order", "_staging")
 
     def __init__(self, iteration: Iteration, made: ParallelInterleaving) -> None:
-        self._staging = _Staging(iteration, made)
+        self._staging = _StagedDatasets(iteration, made)
         super().__init__(iteration, self._staging, made.cycle_length, made.block_length)
         self._any_order = made.any_order
 

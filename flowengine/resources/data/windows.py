@@ -18,7 +18,7 @@ from flowengine.resources.data.dataset import (
     checked_dataset,
     scalar,
 )
-from flowengine.resources.data.functional import Captured
+from flowengine.resources.data.functional import BoundFunction
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.data.sources import ListDataset, variant_of
 from flowengine.resources.elements import Element, ElementRun
@@ -157,7 +157,7 @@ class SlidingWindowDataset(DerivedDataset):
         return batch_of(elements, self.types)
 
 
-async def key_of(call: Captured, iteration: Iteration, element: Element, what: str) -> int:
+async def key_of(call: BoundFunction, iteration: Iteration, element: Element, what: str) -> int:
     """An int64 of rank 0 that a function makes of an element; InvalidArgumentError for anything else."""
     results = await call(iteration, element)
     if len(results) != 1 or getattr(results[0], "shape", None) != () or results[0].dtype != "int64":
@@ -179,9 +179,9 @@ class GroupByWindowDataset(DerivedDataset):
         size: Sequence[Value],
     ) -> None:
         super().__init__(origin, input_dataset)
-        self.key = Captured(origin.function("key_func"), key)
-        self.reduce = Captured(origin.function("reduce_func"), reduce)
-        self.size = Captured(origin.function("window_size_func"), size)
+        self.key = BoundFunction(origin.function("key_func"), key)
+        self.reduce = BoundFunction(origin.function("reduce_func"), reduce)
+        self.size = BoundFunction(origin.function("window_size_func"), size)
 
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _GroupIterator(iteration, self)
@@ -299,10 +299,10 @@ class GroupByReducerDataset(DerivedDataset):
         finalize: Sequence[Value],
     ) -> None:
         super().__init__(origin, input_dataset)
-        self.key = Captured(origin.function("key_func"), key)
-        self.init = Captured(origin.function("init_func"), init)
-        self.reduce = Captured(origin.function("reduce_func"), reduce)
-        self.finalize = Captured(origin.function("finalize_func"), finalize)
+        self.key = BoundFunction(origin.function("key_func"), key)
+        self.init = BoundFunction(origin.function("init_func"), init)
+        self.reduce = BoundFunction(origin.function("reduce_func"), reduce)
+        self.finalize = BoundFunction(origin.function("finalize_func"), finalize)
 
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _ReducerIterator(iteration, self)

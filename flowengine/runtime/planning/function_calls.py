@@ -56,7 +56,7 @@ class StepCaller:
 
     def function(self, function: FuncAttr) -> NamedFunction:
         """A function by name and attributes."""
-        return _Called(self._runner, self._table, function)
+        return _PlannedFunction(self._runner, self._table, function)
 
     def of_library(self, library: object) -> FunctionCaller:
         """Return a caller for the functions of another library."""
@@ -147,7 +147,7 @@ def _has_effects(node: Node) -> bool:
     return node.op_def is None or node.op_def.is_stateful
 
 
-class _Called:
+class _PlannedFunction:
     """One function. See `resources.calling.NamedFunction`."""
 
     __slots__ = ("_calls", "_function", "_keeps", "_plans", "_rows", "_runner", "_table", "name")
@@ -175,7 +175,7 @@ class _Called:
             body = self._table.rows_of(self._function, count)
         except OpError:
             return None  # the call itself knows how to tell what is wrong with the function
-        return None if body is None else _Called(self._runner, self._table, self._function, count)
+        return None if body is None else _PlannedFunction(self._runner, self._table, self._function, count)
 
     async def _planned(self) -> TieredPlan:
         job = Piecework(self._table.planning(self._function, self._rows))

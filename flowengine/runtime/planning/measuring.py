@@ -144,7 +144,7 @@ class _MeasuredWithin(_MeasuredKernels):
         return call
 
 
-class Measuring(Generic[PlanType]):
+class PlacementMeasurement(Generic[PlanType]):
     """One request on its way to a placement from measured costs.
 
     plan        what the next step runs
@@ -274,4 +274,4 @@ def _key(placement: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(placement.values())
 
 
-__all__ = ["MEASURED_STEPS", "Measure", "Measuring", "StepCosts"]
+__all__ = ["MEASURED_STEPS", "Measure", "PlacementMeasurement", "StepCosts"]

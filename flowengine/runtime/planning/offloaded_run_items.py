@@ -25,7 +25,7 @@ _STAYING: Final = frozenset({Kind.ASYNC, Kind.CALL, Kind.BLOCK, Kind.SEND, Kind.
 _WORTH_MICROSECONDS: Final = 1000.0
 
 
-class StretchItems:
+class OffloadedItems:
     """The items of a plan, by the way in which a stretch may run them.
 
     free        those that any thread may run that has the executor and their variables
@@ -95,4 +95,4 @@ def _taken(program: Program) -> frozenset[OutputPort]:
     return frozenset(found)
 
 
-__all__ = ["READS", "READS_INSIDE", "TAKES", "StretchItems"]
+__all__ = ["READS", "READS_INSIDE", "TAKES", "OffloadedItems"]

@@ -14,7 +14,7 @@ from flowengine.ir.graph import NodeGraph, OutputPort
 from flowengine.resources.function_calls import FunctionCaller
 from flowengine.runtime.lanes import HEAVY_MICROSECONDS
 from flowengine.runtime.planning.items import KIND_NAMES, Edge, Item, Kind, MergeEdge, StaticFrame
-from flowengine.runtime.planning.offloaded_run_items import StretchItems
+from flowengine.runtime.planning.offloaded_run_items import OffloadedItems
 from flowengine.runtime.planning.timings import PlanTimes
 from flowengine.runtime.planning.variable_handles import Handles
 from flowengine.runtime.resumable_blocks import OneRegion
@@ -81,7 +81,7 @@ class Plan:
     one_region: OneRegion | None = field(init=False)
     #: Of a plan in blocks: its Recvs.
     awaited: ReceiveEdges | None = field(init=False, default=None)
-    _stretch_items: StretchItems | None = field(init=False, default=None)
+    _offloaded_items: OffloadedItems | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.handles = Handles(self.sources)
@@ -102,11 +102,11 @@ class Plan:
             item.part()
 
     @property
-    def stretch_items(self) -> StretchItems:
+    def offloaded_items(self) -> OffloadedItems:
         """The items that a stretch may run, found on first use."""
-        if self._stretch_items is None:
-            self._stretch_items = StretchItems(self.items, self.root)
-        return self._stretch_items
+        if self._offloaded_items is None:
+            self._offloaded_items = OffloadedItems(self.items, self.root)
+        return self._offloaded_items
 
 
 def kernel_summary(plan: Plan) -> Mapping[str, int]:
@@ -123,7 +123,7 @@ def form_of(plan: Plan) -> str:
 
     Steps of two plans with equal texts run alike.
     """
-    has_stretches = plan.stretch_items.are_worth_it()
+    has_stretches = plan.offloaded_items.are_worth_it()
     lines = []
     for item in plan.items:
         lane = _lane(item, plan, has_stretches=has_stretches)
@@ -147,4 +147,4 @@ def _lane(item: Item, plan: Plan, *, has_stretches: bool) -> str:
         return {Kind.ASYNC: "a task", Kind.REGION: "inline"}.get(item.kind, KIND_NAMES[item.kind])
     if item.times.microseconds <= HEAVY_MICROSECONDS:
         return "inline"
-    return "a stretch" if has_stretches and item in plan.stretch_items.free else "a thread"
+    return "a stretch" if has_stretches and item in plan.offloaded_items.free else "a thread"

@@ -28,7 +28,7 @@ from flowengine.runtime.partitions import PartitionedPlan, partitioned
 from flowengine.runtime.planning.fetches import leaf_values
 from flowengine.runtime.planning.functions import FunctionTable
 from flowengine.runtime.planning.hardware import kernels_on
-from flowengine.runtime.planning.measuring import Measure, Measuring
+from flowengine.runtime.planning.measuring import Measure, PlacementMeasurement
 from flowengine.runtime.planning.placing import Placer, SessionPlacer
 from flowengine.runtime.planning.requests import PlanKey, Request, Requests
 from flowengine.runtime.planning.tiers import TieredPlan, tiered
@@ -51,7 +51,7 @@ class PreparedPlan:
 
     def __init__(
         self,
-        plan: AnyPlan | Measuring[AnyPlan],
+        plan: AnyPlan | PlacementMeasurement[AnyPlan],
         feeds: list[FeedSpec],
         fetches: list[FetchSpec],
     ) -> None:
@@ -172,7 +172,9 @@ class RequestPlanner:
         plan = yield from self._planning(graph, context)
         return PreparedPlan(plan, request.feeds, request.fetches)
 
-    def _planning(self, graph: NodeGraph, context: PassContext) -> Pieces[AnyPlan | Measuring[AnyPlan]]:
+    def _planning(
+        self, graph: NodeGraph, context: PassContext
+    ) -> Pieces[AnyPlan | PlacementMeasurement[AnyPlan]]:
         """The plan of a graph that passes have gone over, placed if there are devices to choose from."""
         if len(self._devices) == 1 and not self._settings.places:
             return (yield from self._planning_on(graph, context, {}))
@@ -185,7 +187,7 @@ class RequestPlanner:
         if len(self._devices) == 1 or not (self._settings.measure_costs and placement.is_free):
             return plan
         build = partial(self._plan_on, graph, context)
-        return Measuring(graph, context, placer, placement.device_of, plan, build)
+        return PlacementMeasurement(graph, context, placer, placement.device_of, plan, build)
 
     def _plan_on(
         self, graph: NodeGraph, context: PassContext, placement: Mapping[str, str], measure: Measure | None

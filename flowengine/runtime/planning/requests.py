@@ -19,7 +19,7 @@ from flowengine.ir.frames import FramePath, assign_frames, describe_frame, outpu
 from flowengine.ir.graph import NodeGraph, OutputPort
 from flowengine.ir.names import ENTER_OPS
 from flowengine.ir.opdef import OpRegistry
-from flowengine.ir.traits import Fed
+from flowengine.ir.traits import ExternalValue
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes.context import PassContext
@@ -131,7 +131,7 @@ class Requests:
         if dtype is None:
             raise InvalidArgumentError(f"'{port}' cannot be fed: the op {node.op} is not known here")
         shape = UNKNOWN_SHAPE
-        fed = node.trait(Fed)
+        fed = node.trait(ExternalValue)
         if fed is not None:
             declared = node.attrs.get("shape", UNKNOWN_SHAPE)
             if isinstance(declared, TensorShape) and (

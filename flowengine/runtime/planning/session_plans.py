@@ -31,7 +31,7 @@ from flowengine.runtime.planning.fetches import spread_feeds, unpack
 from flowengine.runtime.planning.function_calls import StepCaller
 from flowengine.runtime.planning.functions import FunctionTable
 from flowengine.runtime.planning.large_string_feeds import are_long, converted
-from flowengine.runtime.planning.measuring import Measuring
+from flowengine.runtime.planning.measuring import PlacementMeasurement
 from flowengine.runtime.planning.placing import Placer, SessionPlacer
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.planning.planning_jobs import in_turns
@@ -402,7 +402,7 @@ class ReadyPlan:
 def _interpreted(prepared: PreparedPlan) -> list[Plan]:
     """The plans that a request's plan is made of, one a device."""
     plan = prepared.plan
-    if isinstance(plan, Measuring):
+    if isinstance(plan, PlacementMeasurement):
         plan = plan.plan
     tiers = [plan] if isinstance(plan, TieredPlan) else [part.tiers for part in plan.parts]
     return [each.interpreted for each in tiers]

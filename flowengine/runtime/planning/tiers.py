@@ -26,7 +26,7 @@ from flowengine.runtime.planning.binding import Functions
 from flowengine.runtime.planning.items import Kind
 from flowengine.runtime.planning.plan import Plan, form_of
 from flowengine.runtime.planning.planner import making_plan
-from flowengine.runtime.planning.timings import InPlaceTimes, Learned, Record
+from flowengine.runtime.planning.timings import InPlaceTimes, Record, RequestTimings
 from flowengine.runtime.turn_queue import SLICE_SECONDS
 
 #: Compiling costs about 40 us a node, of which a run gives back 1: worth it from some 40 runs on, or
@@ -74,7 +74,7 @@ class TieredPlan:
         self._context = context
         self._kernels = kernels
         self._functions = functions
-        self.learned = Learned(REGION_LIMITS.members, _LOOKS)
+        self.learned = RequestTimings(REGION_LIMITS.members, _LOOKS)
         self.interpreted = interpreted
         self.learned.interpreted = interpreted.times
         self.compiled: Plan | None = None

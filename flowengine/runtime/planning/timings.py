@@ -227,7 +227,7 @@ class InPlaceTimes:
             self._skipped = self._left = _SKIPPED_MAX
 
 
-class Learned:
+class RequestTimings:
     """The learned times of a request.
 
     runs, seconds   of interpreted steps since the plan was last begun with, and what they took
@@ -293,4 +293,12 @@ class Learned:
         self.interpreted.replay(record["interpreted"])
 
 
-__all__ = ["NEVER_RAN", "SLOW_REGION_SECONDS", "InPlaceTimes", "ItemTimes", "Learned", "PlanTimes", "Record"]
+__all__ = [
+    "NEVER_RAN",
+    "SLOW_REGION_SECONDS",
+    "InPlaceTimes",
+    "ItemTimes",
+    "PlanTimes",
+    "Record",
+    "RequestTimings",
+]

@@ -48,8 +48,8 @@ class _IncomingReading(NamedTuple):
     copy: IncomingValue
 
 
-class DeviceCrossing:
-    """The copies and checks of one partition: a `kernels.context.Crossing`."""
+class DeviceTransfers:
+    """The copies and checks of one partition: a `kernels.context.StepTransfers`."""
 
     def __init__(
         self,
@@ -201,4 +201,4 @@ def _late(error: OpError, launched: Iterable[Node]) -> OpError:
     )
 
 
-__all__ = ["DeviceCrossing"]
+__all__ = ["DeviceTransfers"]

@@ -62,13 +62,13 @@ def sparse_cross_entropy_kernel(
             return otherwise(features, labels)
         logits = dense(launcher, features)
         return kernels.sparse_cross_entropy(
-            _Telling(launcher, features.shape[1]), logits, dense(launcher, labels)
+            _LabelLauncher(launcher, features.shape[1]), logits, dense(launcher, labels)
         )
 
     return compute
 
 
-class _Telling:
+class _LabelLauncher:
     """A launcher whose record tells between which labels the one that is wrong should be."""
 
     def __init__(self, launcher: SessionLauncher, classes: int) -> None:

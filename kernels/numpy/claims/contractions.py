@@ -6,7 +6,7 @@
 A convolution, matrix product or normalisation that was seen to be heavy, and whose result only the group
 takes, needs one tensor instead of three. Its own kernel computes it, a provider's where there is one; the
 elementwise steps are those of `chains`. What a kernel offers to compute along with its product
-(`fused.Absorbing`) it does. Linear time.
+(`fused.EpilogueKernel`) it does. Linear time.
 """
 
 from __future__ import annotations

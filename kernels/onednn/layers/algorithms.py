@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Generic, TypeVar
 
-from flowengine.kernels.onednn.layers.shapes import Layer, Sliding
+from flowengine.kernels.onednn.layers.shapes import Layer, WindowAttributes
 from flowengine.kernels.onednn.layers.winograd import Tiles, share_in_tiles
 from flowengine.kernels.onednn.library import LibraryError
 
@@ -39,7 +39,7 @@ class ConvolutionCase:
     alone      whether the work is too little for more than one core
     """
 
-    sliding: Sliding
+    sliding: WindowAttributes
     x: tuple[int, ...]
     w: tuple[int, ...]
     forms: tuple[str, ...] = ()

@@ -26,7 +26,7 @@ from flowengine.kernels.onednn.layers.filter_products import filter_product, may
 from flowengine.kernels.onednn.layers.first_layers import BlockGradient, block_gradient
 from flowengine.kernels.onednn.layers.forward import patches, patches_cost, product, product_cost
 from flowengine.kernels.onednn.layers.patch_products import as_patches
-from flowengine.kernels.onednn.layers.shapes import Sliding, finish, readable
+from flowengine.kernels.onednn.layers.shapes import WindowAttributes, finish, readable
 from flowengine.kernels.onednn.layers.winograd_programs import filter_gradient as tiled_filter_gradient
 from flowengine.kernels.onednn.layers.winograd_programs import input_gradient as tiled_input_gradient
 from flowengine.kernels.onednn.library import LibraryError, address
@@ -130,7 +130,9 @@ FILTER_CANDIDATES: Final[tuple[Candidate[ConvolutionProduct | PrimitiveProgram],
 class InputGradient:
     """The gradient of a convolution's input."""
 
-    def __init__(self, sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...], *, alone: bool) -> None:
+    def __init__(
+        self, sliding: WindowAttributes, x: tuple[int, ...], w: tuple[int, ...], *, alone: bool
+    ) -> None:
         case = ConvolutionCase(sliding, x, w, alone=alone)
         made = cheapest(INPUT_CANDIDATES, case)
         self._product = made if isinstance(made, ConvolutionProduct) else None
@@ -182,7 +184,9 @@ def _multiply_alone(a: Array, b: Array, out: Array) -> None:
 class FilterGradient:
     """The gradient of a convolution's filters."""
 
-    def __init__(self, sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...], *, alone: bool) -> None:
+    def __init__(
+        self, sliding: WindowAttributes, x: tuple[int, ...], w: tuple[int, ...], *, alone: bool
+    ) -> None:
         case = ConvolutionCase(sliding, x, w, alone=alone)
         made = cheapest(FILTER_CANDIDATES, case)
         self._product = made if isinstance(made, ConvolutionProduct) else None

@@ -11,7 +11,7 @@ from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
 from flowengine.kernels.common.pieces import FLOAT32, Like, Piece, Source, Want
 from flowengine.kernels.onednn.layers.post_ops import attached
-from flowengine.kernels.onednn.layers.shapes import Sliding
+from flowengine.kernels.onednn.layers.shapes import WindowAttributes
 from flowengine.kernels.onednn.library import LibraryError, address
 from flowengine.kernels.onednn.objects import Description, attributes, dense
 from flowengine.kernels.onednn.products import multiply, multiply_whole
@@ -29,7 +29,7 @@ _PRODUCTS: Final = 60_000.0
 
 
 def product_sizes(
-    sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...]
+    sliding: WindowAttributes, x: tuple[int, ...], w: tuple[int, ...]
 ) -> tuple[int, int, int, tuple[int, ...]] | None:
     """(rows, depth, columns, output shape) of a convolution that only multiplies the input as it lies.
 
@@ -133,7 +133,7 @@ def is_few_rows(sizes: tuple[int, int, int], constant: bool) -> bool:
 
 
 def as_product(
-    sliding: Sliding,
+    sliding: WindowAttributes,
     x: tuple[int, ...],
     w: tuple[int, ...],
     forms: tuple[str, ...] = (),

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from flowengine.kernels.onednn.layers.conv_products import product_sizes
-from flowengine.kernels.onednn.layers.shapes import Sliding
+from flowengine.kernels.onednn.layers.shapes import WindowAttributes
 from flowengine.kernels.onednn.library import LibraryError
 from flowengine.kernels.onednn.objects import Description, attributes, dense, strided
 from flowengine.kernels.onednn.programs.preparing import required
@@ -49,14 +49,14 @@ def is_quicker(pixels: int, inward: int, outward: int) -> bool:
     return pixels % 2 == 0 or pixels < _ODD_PIXELS or most % _MULTIPLE == 0
 
 
-def may_be_product(sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...]) -> bool:
+def may_be_product(sliding: WindowAttributes, x: tuple[int, ...], w: tuple[int, ...]) -> bool:
     """Whether the gradient of filters of these shapes takes less as a product."""
     sizes = product_sizes(sliding, x, w)
     return sizes is not None and w[:2] == (1, 1) and is_quicker(x[1] * x[2], sizes[1], sizes[2])
 
 
 def filter_product(
-    sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...], alone: bool
+    sliding: WindowAttributes, x: tuple[int, ...], w: tuple[int, ...], alone: bool
 ) -> PrimitiveProgram | None:
     """A program that takes input, gradient and result; None where the convolution is as quick.
 

@@ -30,7 +30,7 @@ def never_changes(array: Array) -> bool:
     return isinstance(base, bytes)
 
 
-class Aligned:
+class AlignedConstants:
     """Constants copied to where a cache line begins, each for as long as the constant lives.
 
     A graph's constants lie where their file was read to. BLAS takes half as long again for a product of a
@@ -65,7 +65,7 @@ class Aligned:
 Filling: TypeAlias = Callable[[PrimitiveProgram, int, int], None]
 
 
-class Packed:
+class PackedConstants:
     """Constant filters as primitives take them, each for as long as the constant lives.
 
     plain    how they lie
@@ -106,7 +106,7 @@ class Packed:
         return len(self._kept)
 
 
-class Lasting:
+class PackedVariable:
     """The filters of one node, which a variable holds, packed when they seem to stay as they are.
 
     Who refers to a variable's value keeps it from changing: a write makes a copy first. So filters of which
@@ -119,7 +119,7 @@ class Lasting:
 
     def __init__(self) -> None:
         #: (the filters, what packs them, the owner of their packed memory, its address)
-        self._held: tuple[Array, Packed, Any, int] | None = None
+        self._held: tuple[Array, PackedConstants, Any, int] | None = None
         self._wait = self._left = _PATIENCE
         self._sample = b""
 
@@ -128,12 +128,12 @@ class Lasting:
         """Whether the filters have been seen to change."""
         return self._wait > 2 * _PATIENCE
 
-    def held(self, filters: Array, packed: Packed) -> tuple[Any, int] | None:
+    def held(self, filters: Array, packed: PackedConstants) -> tuple[Any, int] | None:
         """(what owns the memory of filters that are kept in order, its address)."""
         held = self._held
         return held[2:] if held is not None and held[0] is filters and held[1] is packed else None
 
-    def find(self, filters: Array, packed: Packed) -> int | None:
+    def find(self, filters: Array, packed: PackedConstants) -> int | None:
         """The address of C-contiguous filters in order; None while they are not kept."""
         held = self._held
         if held is not None:
@@ -156,7 +156,7 @@ class Lasting:
         self._left = self._wait = min(2 * self._wait, _PATIENCE_MAX)
 
 
-_every: Final[weakref.WeakSet[Packed]] = weakref.WeakSet()
+_every: Final[weakref.WeakSet[PackedConstants]] = weakref.WeakSet()
 
 
 def reordering(attributes: Handle) -> Filling:
@@ -164,8 +164,10 @@ def reordering(attributes: Handle) -> Filling:
     return lambda program, given, made: program.reorder(given, made, attributes)
 
 
-def shared(library: Library, plain: Handle, wanted: Handle, fill: Filling, size: int | None = None) -> Packed:
-    """Return the `Packed` that holds filters of this layout in this order, for all primitives.
+def shared(
+    library: Library, plain: Handle, wanted: Handle, fill: Filling, size: int | None = None
+) -> PackedConstants:
+    """Return the `PackedConstants` that holds filters of this layout in this order, for all primitives.
 
     A convolution alone, the same with what follows it, and one of another batch mostly agree on the order.
 
@@ -179,6 +181,6 @@ def shared(library: Library, plain: Handle, wanted: Handle, fill: Filling, size:
             return packed
     program = PrimitiveProgram(library)
     fill(program, program.outside(plain), program.outside(wanted))
-    made = Packed(plain, wanted, program, library.size_of(wanted.value) if size is None else size)
+    made = PackedConstants(plain, wanted, program, library.size_of(wanted.value) if size is None else size)
     _every.add(made)
     return made

@@ -10,7 +10,7 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import empty
-from flowengine.kernels.common.pieces import FLOAT32, Fixed, Like, Piece, Same, Source, Want
+from flowengine.kernels.common.pieces import FLOAT32, FixedMemory, Like, Piece, Same, Source, Want
 from flowengine.kernels.onednn.layers.algorithms import (
     PATCHES_SHARE,
     PRODUCT_SHARE,
@@ -26,10 +26,16 @@ from flowengine.kernels.onednn.layers.conv_products import (
     is_few_rows,
     product_sizes,
 )
-from flowengine.kernels.onednn.layers.filters import Lasting, Packed, never_changes, reordering, shared
+from flowengine.kernels.onednn.layers.filters import (
+    PackedConstants,
+    PackedVariable,
+    never_changes,
+    reordering,
+    shared,
+)
 from flowengine.kernels.onednn.layers.patch_products import as_patches, may_be_patches, suits
 from flowengine.kernels.onednn.layers.post_ops import attached
-from flowengine.kernels.onednn.layers.shapes import FORWARD, Layer, Sliding, finish, readable
+from flowengine.kernels.onednn.layers.shapes import FORWARD, Layer, WindowAttributes, finish, readable
 from flowengine.kernels.onednn.layers.winograd_programs import TiledForward
 from flowengine.kernels.onednn.library import LibraryError, address
 from flowengine.kernels.onednn.objects import (
@@ -55,7 +61,7 @@ class ForwardPrograms:
     """
 
     shape: tuple[int, ...]
-    packed: Packed | None
+    packed: PackedConstants | None
     program: PrimitiveProgram
     packed_program: PrimitiveProgram
 
@@ -140,7 +146,7 @@ class ConvolutionForward:
 
     def __init__(
         self,
-        sliding: Sliding,
+        sliding: WindowAttributes,
         x: tuple[int, ...],
         w: tuple[int, ...],
         forms: tuple[str, ...] = (),
@@ -154,7 +160,7 @@ class ConvolutionForward:
         case = ConvolutionCase(sliding, x, w, forms, constant, alone)
         made = cheapest(FORWARD_CANDIDATES, case)
         self._product = made if isinstance(made, ConvolutionProduct) else None
-        self._packed: Packed | None = None
+        self._packed: PackedConstants | None = None
         if isinstance(made, ConvolutionProduct):
             self.shape = made.output
             return
@@ -187,7 +193,7 @@ class ConvolutionForward:
         w: Array,
         operands: Sequence[Source],
         wants: Sequence[Want],
-        lasting: Lasting | None = None,
+        lasting: PackedVariable | None = None,
     ) -> Piece | None:
         """See `pieces`; `operands` and `wants` are those of what follows.
 
@@ -195,16 +201,16 @@ class ConvolutionForward:
         """
         if self._product is not None:
             return self._product.piece(x, w, operands, wants)
-        packed: Fixed | None = None
+        packed: FixedMemory | None = None
         if self._packed is not None and lasting is not None:
             held = lasting.held(w, self._packed)
             if held is not None:
-                packed = Fixed(held[1], held[0])
+                packed = FixedMemory(held[1], held[0])
             elif not lasting.is_restless:
                 return None
         elif self._packed is not None:
             where = self._packed.find(w)
-            packed = None if where is None else Fixed(where, (self._packed, w))
+            packed = None if where is None else FixedMemory(where, (self._packed, w))
         filters: Source = 1 if packed is None else packed
         program = self._program if packed is None else self._packed_program
         return Piece(
@@ -215,7 +221,7 @@ class ConvolutionForward:
             JointProgram,
         )
 
-    def __call__(self, x: Array, w: Array, *operands: Array, lasting: Lasting | None = None) -> Array:
+    def __call__(self, x: Array, w: Array, *operands: Array, lasting: PackedVariable | None = None) -> Array:
         """The result; `lasting` knows the filters if a variable holds them."""
         if self._product is not None:
             return self._product.forward(x, w, *operands)

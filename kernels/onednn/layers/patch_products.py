@@ -20,7 +20,7 @@ from flowengine.core.buffers import aligned
 from flowengine.kernels.common.pieces import Piece, Source, Want
 from flowengine.kernels.common.windows import Windows
 from flowengine.kernels.onednn.layers.conv_products import ConvolutionProduct
-from flowengine.kernels.onednn.layers.shapes import Layer, Sliding
+from flowengine.kernels.onednn.layers.shapes import Layer, WindowAttributes
 
 #: Bytes of filters from which a core's second cache does not hold them.
 _LARGE: Final = 2 << 20
@@ -93,7 +93,7 @@ class PatchProduct(ConvolutionProduct):
 
 
 def as_patches(
-    sliding: Sliding,
+    sliding: WindowAttributes,
     x: tuple[int, ...],
     w: tuple[int, ...],
     forms: tuple[str, ...] = (),
@@ -106,7 +106,7 @@ def as_patches(
     return PatchProduct(layer.geometry, x, w, layer.output, forms) if suits(layer, of_filters) else None
 
 
-def may_be_patches(sliding: Sliding, w: tuple[int, ...]) -> bool:
+def may_be_patches(sliding: WindowAttributes, w: tuple[int, ...]) -> bool:
     """Whether patches are worth a thought for filters of this shape."""
     if sliding.first or sliding.depthwise:
         return False

@@ -27,7 +27,7 @@ FORWARD_TRAINING: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Sliding:
+class WindowAttributes:
     """The attributes of a convolution, as far as they do not depend on shapes."""
 
     strides: tuple[int, ...]
@@ -38,7 +38,7 @@ class Sliding:
     depthwise: bool = False
 
     @classmethod
-    def of(cls, node: Node, depthwise: bool = False) -> Sliding:
+    def of(cls, node: Node, depthwise: bool = False) -> WindowAttributes:
         attrs = node.attrs
         return cls(
             attrs["strides"],
@@ -58,7 +58,7 @@ class Layer:
     is_grouped   whether the filters see only some of the input's channels each
     """
 
-    def __init__(self, sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...]) -> None:
+    def __init__(self, sliding: WindowAttributes, x: tuple[int, ...], w: tuple[int, ...]) -> None:
         self.library = library = required()
         if len(x) != 4 or len(w) != 4 or 0 in x or 0 in w:
             raise LibraryError("not four axes with something in them")
@@ -159,7 +159,7 @@ class Layer:
         )
 
 
-def _geometry(sliding: Sliding, sizes: tuple[int, ...], window: tuple[int, ...]) -> Windows:
+def _geometry(sliding: WindowAttributes, sizes: tuple[int, ...], window: tuple[int, ...]) -> Windows:
     first = sliding.first
     for values in (sliding.strides, sliding.dilations):
         if len(values) != 4 or values[0] != 1 or values[1 if first else 3] != 1:

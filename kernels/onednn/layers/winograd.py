@@ -35,7 +35,7 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.kernels.common.windows import Windows
 from flowengine.kernels.onednn.layers.post_ops import RELU6_FORM, RELU_FORM
-from flowengine.kernels.onednn.layers.shapes import Layer, Sliding
+from flowengine.kernels.onednn.layers.shapes import Layer, WindowAttributes
 
 #: The environment variable that turns this off.
 VARIABLE: Final = "FLOWENGINE_WINOGRAD"
@@ -134,7 +134,7 @@ def _evenly(count: int, limit: int) -> int:
     return -(-count // -(-count // limit))
 
 
-def tiles_of(sliding: Sliding, layer: Layer, threads: int, constant: bool = False) -> Tiles | None:
+def tiles_of(sliding: WindowAttributes, layer: Layer, threads: int, constant: bool = False) -> Tiles | None:
     """The tiles of a convolution that takes less time in them; None of any other.
 
     constant   whether the filters never change: they are made ready once
@@ -144,7 +144,7 @@ def tiles_of(sliding: Sliding, layer: Layer, threads: int, constant: bool = Fals
 
 
 def share_in_tiles(
-    sliding: Sliding, layer: Layer, threads: int, constant: bool
+    sliding: WindowAttributes, layer: Layer, threads: int, constant: bool
 ) -> tuple[Tiles, float] | None:
     """(tiles, the share of what the library's own convolution takes), where rows can lie in tiles.
 
@@ -185,7 +185,7 @@ def one_row(layer: Layer, shape: tuple[int, int]) -> Layer:
     geometry = layer.geometry
     _, wide, inward, outward = layer.filter_shape
     beside = (0, 0, 0, 0, geometry.before[1], geometry.after[1], 0, 0)
-    sliding = Sliding((1, 1, 1, 1), (1, 1, 1, 1), b"EXPLICIT", beside, False)
+    sliding = WindowAttributes((1, 1, 1, 1), (1, 1, 1, 1), b"EXPLICIT", beside, False)
     return Layer(sliding, (*shape, geometry.sizes[1], inward), (1, wide, inward, outward))
 
 

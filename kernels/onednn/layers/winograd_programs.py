@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from flowengine.core.buffers import STAGGER
-from flowengine.kernels.onednn.layers.filters import Packed, shared
+from flowengine.kernels.onednn.layers.filters import PackedConstants, shared
 from flowengine.kernels.onednn.layers.post_ops import attached
 from flowengine.kernels.onednn.layers.shapes import FORWARD, Layer
 from flowengine.kernels.onednn.layers.winograd import (
@@ -79,8 +79,8 @@ class _Filters:
         """The memories of the four."""
         return [program.within(made, self.wanted, k * self._slot) for k in range(PRODUCTS)]
 
-    def packed(self) -> Packed:
-        """Return the `Packed` that holds filters that never change."""
+    def packed(self) -> PackedConstants:
+        """Return the `PackedConstants` that holds filters that never change."""
         return shared(self._library, self._whole, self.wanted, self._mix, self.bytes)
 
     def _mix(self, program: PrimitiveProgram, given: int, made: int) -> None:

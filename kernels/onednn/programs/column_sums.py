@@ -16,7 +16,7 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.kernels.common.parallel import slices, spread
-from flowengine.kernels.common.pieces import FLOAT32, Fixed, Like, Piece, is_plain
+from flowengine.kernels.common.pieces import FLOAT32, FixedMemory, Like, Piece, is_plain
 from flowengine.kernels.onednn.library import LibraryError, address, library
 from flowengine.kernels.onednn.objects import Description, Handle, attributes, dense
 from flowengine.kernels.onednn.programs.joint import JointProgram
@@ -82,7 +82,7 @@ class ColumnSums:
 
     def piece(self, rows: Array) -> Piece:
         """See `pieces`."""
-        ones = Fixed(address(_ones), _ones)
+        ones = FixedMemory(address(_ones), _ones)
         sources = (ones, 0, ~0) if self._program.given == 3 else (ones, 0, ones, ~0)
         result = Like((self._width,), FLOAT32)
         return Piece(((self._program, sources),), (Like.of(rows),), (result,), JointProgram)

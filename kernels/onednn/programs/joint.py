@@ -15,7 +15,7 @@ from flowengine.core.buffers import ALIGNED, STAGGER, empty
 from flowengine.core.errors import InternalError
 from flowengine.kernels.common.pieces import (
     Call,
-    Fixed,
+    FixedMemory,
     Like,
     Piece,
     Placed,
@@ -23,7 +23,7 @@ from flowengine.kernels.common.pieces import (
     Same,
     Sizes,
     Source,
-    Suspended,
+    SuspendedJoint,
     Turn,
     Want,
 )
@@ -44,8 +44,8 @@ _Look: TypeAlias = Callable[[Sequence[Sequence[Array]]], bool]
 _PieceCalls: TypeAlias = tuple[list[Call], Sequence[int], Sequence[int]]
 
 
-class _Suspended(Suspended):
-    """See `pieces.Suspended`: the memory of results, and the program."""
+class _SuspendedRun(SuspendedJoint):
+    """See `pieces.SuspendedJoint`: the memory of results, and the program."""
 
     __slots__ = ("given", "program")
 
@@ -88,11 +88,11 @@ class JointProgram:
         places, self._outs, used = _arranged(pieces, made, reviewed.union(wanted))
         #: Numbers of arguments, then addresses of what stays where it is, in the order of the program's own.
         self._ins: list[int] = []
-        fixed: list[Fixed] = []
+        fixed: list[FixedMemory] = []
         calls = [(_calls(piece, numbers, idle), arguments, numbers) for piece, arguments, numbers in pieces]
         for each, arguments, _ in calls:
             for source in (source for _, sources in each for source in sources):
-                if isinstance(source, Fixed):
+                if isinstance(source, FixedMemory):
                     fixed.append(source)
                 elif source >= 0 and (number := arguments[source]) not in made and number not in self._ins:
                     self._ins.append(number)
@@ -121,7 +121,7 @@ class JointProgram:
         at.update(places)
 
         def place(source: Source, arguments: Sequence[int], results: Sequence[int]) -> int:
-            if isinstance(source, Fixed):
+            if isinstance(source, FixedMemory):
                 return at_fixed[source.address]
             return at[arguments[source] if source >= 0 else results[~source]]
 
@@ -131,7 +131,7 @@ class JointProgram:
                 joined.include(program, [place(each, arguments, results) for each in sources], used)
         return joined
 
-    def run(self, known: list[Any], turn: Turn | None = None) -> bool | Suspended:
+    def run(self, known: list[Any], turn: Turn | None = None) -> bool | SuspendedJoint:
         """See `pieces.Joint`."""
         if library() is None:  # any more, in a process that is a fork
             return False
@@ -156,9 +156,9 @@ class JointProgram:
             suspended = self._program.begin(addresses, turn)
         except InternalError:
             return False  # the kernels themselves say which of them it is
-        return self._ended(known, given) if suspended is None else _Suspended(given, suspended)
+        return self._ended(known, given) if suspended is None else _SuspendedRun(given, suspended)
 
-    def go_on(self, known: list[Any], suspended: _Suspended, turn: Turn | None) -> bool | Suspended:
+    def go_on(self, known: list[Any], suspended: _SuspendedRun, turn: Turn | None) -> bool | SuspendedJoint:
         """See `pieces.Joint`."""
         try:
             is_done = self._program.go_on(suspended.program, turn)

@@ -91,7 +91,7 @@ def aligned(size: int) -> tuple[Any, int]:
     return memory, -(-address(memory) // _ALIGNMENT) * _ALIGNMENT
 
 
-class _Bound:
+class _NumpyCall:
     """A NumPy computation in a program, with arrays that lie at its addresses."""
 
     __slots__ = ("_arrays", "_compute", "_forms", "_where")
@@ -147,7 +147,7 @@ class _Frame:
         #: an object that is looked at behind a large layer is one that the caches have lost. What NumPy does
         #: has no primitive, and stands where the address would.
         self.calls: list[tuple[bool, int, int, Any]] = []
-        self.by_numpy: list[_Bound] = []
+        self.by_numpy: list[_NumpyCall] = []
         is_alone = program._alone
         for (what, count, apart), arguments in zip(program._steps, program.arguments, strict=True):
             if isinstance(what, Handle):
@@ -157,7 +157,7 @@ class _Frame:
                 where = ctypes.addressof(self.arguments[-1])
                 self.calls.append((is_alone, what.value, count, where))
             else:
-                bound = _Bound(what, [program.memories[i] for _, i in arguments])
+                bound = _NumpyCall(what, [program.memories[i] for _, i in arguments])
                 self.by_numpy.append(bound)
                 self.calls.append((is_alone, 0, 0, bound))
 

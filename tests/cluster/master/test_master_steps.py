@@ -22,11 +22,11 @@ from flowengine.core.errors import (
     UnavailableError,
 )
 
-DERIVED = m.Done(m.error_to_table(CancelledError("another task's")), is_derived=True)
+DERIVED = m.StepEnd(m.error_to_table(CancelledError("another task's")), is_derived=True)
 
 
-def own(task: str) -> m.Done:
-    return m.Done(m.error_to_table(InvalidArgumentError(f"of {task}")))
+def own(task: str) -> m.StepEnd:
+    return m.StepEnd(m.error_to_table(InvalidArgumentError(f"of {task}")))
 
 
 class FakeCall:
@@ -40,7 +40,9 @@ class FakeCall:
         self._calls = calls
         self._ended = ended
 
-    def end(self, done: m.Done | None, tensors: Sequence[Any] = (), error: Exception | None = None) -> None:
+    def end(
+        self, done: m.StepEnd | None, tensors: Sequence[Any] = (), error: Exception | None = None
+    ) -> None:
         self._ended(self.part, done, list(tensors), error)
 
     def cancel(self) -> None:
@@ -110,7 +112,7 @@ def test_every_part_gives_its_values() -> None:
     outcome = Outcome(calls, 3)
     for call in reversed(calls.begun):
         assert outcome.ends == []
-        call.end(m.Done(), [np.float32(3)])
+        call.end(m.StepEnd(), [np.float32(3)])
     assert outcome.error is None
     assert outcome.step.values == [3, 3, 3]
     assert calls.counted == 3
@@ -120,12 +122,12 @@ def test_a_part_that_ends_again_changes_nothing() -> None:
     calls = FakeCalls()
     outcome = Outcome(calls, 2)
     first, second = calls.begun
-    first.end(m.Done(), [np.float32(1)])
+    first.end(m.StepEnd(), [np.float32(1)])
     first.end(own("task0"))
     assert outcome.ends == []
-    second.end(m.Done(), [np.float32(2)])
+    second.end(m.StepEnd(), [np.float32(2)])
     second.end(None, error=UnavailableError("late"))
-    first.end(m.Done(), [np.float32(5)])
+    first.end(m.StepEnd(), [np.float32(5)])
     assert outcome.error is None
     assert outcome.step.values == [1, 2]
 
@@ -144,7 +146,7 @@ def test_a_step_of_no_parts_is_over_at_once() -> None:
 def test_other_values_than_were_asked_for() -> None:
     calls = FakeCalls()
     outcome = Outcome(calls, 1)
-    calls.begun[0].end(m.Done(), [])
+    calls.begun[0].end(m.StepEnd(), [])
     assert isinstance(outcome.error, InternalError)
 
 
@@ -152,7 +154,7 @@ def test_metadata_are_kept_by_task() -> None:
     calls = FakeCalls()
     outcome = Outcome(calls, 2)
     for call in calls.begun:
-        call.end(m.Done(metadata={"items": len(call.part.task)}), [np.float32(0)])
+        call.end(m.StepEnd(metadata={"items": len(call.part.task)}), [np.float32(0)])
     assert outcome.step.metadata == {"task0": {"items": 5}, "task1": {"items": 5}}
 
 
@@ -185,7 +187,7 @@ def test_whatever_ends_when(ends: list[str], random: Any, at_once: bool, is_canc
         assert outcome.ends == []
         left.discard(id(call))
         if end == "well":
-            call.end(m.Done(), [np.float32(1)])
+            call.end(m.StepEnd(), [np.float32(1)])
         elif end == "derived":
             call.end(DERIVED)
             expected.append("derived")

@@ -77,7 +77,7 @@ class Rig:
         self, nursery: trio.Nursery, peer: FakePeer | None, dialled: FakePeer | OpError | None
     ) -> None:
         self.lost: list[str] = []
-        self.ends: list[tuple[m.Done | None, list[Any], BaseException | None]] = []
+        self.ends: list[tuple[m.StepEnd | None, list[Any], BaseException | None]] = []
         self.peer = peer
         self._dialled = dialled
         identity = SimpleNamespace(task=HERE, incarnation=7)
@@ -154,7 +154,7 @@ async def test_values_and_what_cannot_be_read() -> None:
         found.begin()
         peer.answered(Reply({"error": 5}), None)
         (done, values, error), (unread, _, unreadable) = found.ends
-        assert (done, values, error) == (m.Done(), [2], None)
+        assert (done, values, error) == (m.StepEnd(), [2], None)
         assert unread is None
         assert isinstance(unreadable, InvalidArgumentError)
 
@@ -169,7 +169,7 @@ async def test_else_a_part_waits_in_a_task(peer: FakePeer | None) -> None:
         await trio.testing.wait_all_tasks_blocked()
         assert peer is None or not peer.sent
         assert len(dialled.sent) == 1
-        assert found.ends == [(m.Done(), [np.float32(2)], None)]
+        assert found.ends == [(m.StepEnd(), [np.float32(2)], None)]
 
 
 @pytest.mark.parametrize("is_open", [False, True])

@@ -17,7 +17,7 @@ from flowengine.cluster import health
 from flowengine.cluster.health import first_in_vain
 from flowengine.cluster.local import free_ports
 from flowengine.cluster.master import watch
-from flowengine.cluster.messages import Standing
+from flowengine.cluster.messages import PartStatus
 from flowengine.transport.wire.identity import new_key
 
 
@@ -146,12 +146,12 @@ class Model:
             else:
                 self.is_awake[task] = False
 
-    async def ask(self, index: int) -> Standing | None:
+    async def ask(self, index: int) -> PartStatus | None:
         for _ in range(self.chance.randrange(6)):
             self.happen()
         if self.is_awake[index]:
             return None
-        standing = Standing(self.sent[index], self.received[index], [-1, index])
+        standing = PartStatus(self.sent[index], self.received[index], [-1, index])
         for _ in range(self.chance.randrange(6)):
             self.happen()
         return standing
@@ -189,9 +189,9 @@ async def test_the_counters_of_two_rounds_are_compared(
 ) -> None:
     asked = [0, 0]
 
-    async def ask(index: int) -> Standing:
+    async def ask(index: int) -> PartStatus:
         sent, received = rounds[asked[index]][index]
         asked[index] += 1
-        return Standing(sent, received, [-1, index])
+        return PartStatus(sent, received, [-1, index])
 
     assert await first_in_vain(2, ask) == ([-1, 0] if found else None)

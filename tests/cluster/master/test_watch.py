@@ -30,7 +30,7 @@ class Running:
         self.patience = Patience()
         parts = [SimpleNamespace(task=task, incarnation=3) for task in (HERE, THERE)]
         self.plan = SimpleNamespace(parts=parts)
-        self.stands: dict[str, m.Standing | None] = {HERE: None, THERE: None}
+        self.stands: dict[str, m.PartStatus | None] = {HERE: None, THERE: None}
 
 
 class Watched:
@@ -55,7 +55,7 @@ class Watched:
         self.watch = Watch(members)
         self.watch.steps.update(steps)  # type: ignore[arg-type]
 
-    def probed(self, number: int, task: str) -> m.Standing | None:
+    def probed(self, number: int, task: str) -> m.PartStatus | None:
         assert len(self.looks) < _LOOKS_MAX
         self.looks.append((trio.current_time(), number, task))
         return self.known[number].stands[task]
@@ -88,8 +88,8 @@ class Watched:
             nursery.cancel_scope.cancel()
 
 
-def at_rest(first: list[int], sent: int = 2, received: int = 2) -> m.Standing:
-    return m.Standing(sent=sent, received=received, first=first)
+def at_rest(first: list[int], sent: int = 2, received: int = 2) -> m.PartStatus:
+    return m.PartStatus(sent=sent, received=received, first=first)
 
 
 async def test_a_step_of_which_nothing_will_come_is_given_up_on_every_task(

@@ -52,14 +52,14 @@ class Ends:
     """The results that a worker reports for parts that end."""
 
     def __init__(self) -> None:
-        self.found: list[tuple[m.Done | None, list[Any], BaseException | None]] = []
+        self.found: list[tuple[m.StepEnd | None, list[Any], BaseException | None]] = []
         self._arrived = trio.Event()
 
-    def __call__(self, done: m.Done | None, values: list[Any], error: BaseException | None) -> None:
+    def __call__(self, done: m.StepEnd | None, values: list[Any], error: BaseException | None) -> None:
         self.found.append((done, values, error))
         self._arrived.set()
 
-    async def one(self) -> tuple[m.Done | None, list[Any], BaseException | None]:
+    async def one(self) -> tuple[m.StepEnd | None, list[Any], BaseException | None]:
         """The end of a part; there is one, and no other."""
         with trio.fail_after(120):
             await self._arrived.wait()

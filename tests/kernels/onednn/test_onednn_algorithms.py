@@ -7,10 +7,10 @@ import pytest
 from flowengine.kernels.onednn.layers.algorithms import Candidate, ConvolutionCase, cheapest
 from flowengine.kernels.onednn.layers.backward import FILTER_CANDIDATES, INPUT_CANDIDATES
 from flowengine.kernels.onednn.layers.forward import FORWARD_CANDIDATES
-from flowengine.kernels.onednn.layers.shapes import Sliding
+from flowengine.kernels.onednn.layers.shapes import WindowAttributes
 from flowengine.kernels.onednn.library import LibraryError, search
 
-ONE = Sliding((1, 1, 1, 1), (1, 1, 1, 1), b"SAME", (), False)
+ONE = WindowAttributes((1, 1, 1, 1), (1, 1, 1, 1), b"SAME", (), False)
 CASE = ConvolutionCase(ONE, (2, 9, 9, 16), (3, 3, 16, 24))
 
 

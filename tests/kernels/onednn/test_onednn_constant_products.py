@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import flowengine as fe
 from flowengine.kernels.load import registry
-from flowengine.kernels.onednn.layers.filters import Aligned
+from flowengine.kernels.onednn.layers.filters import AlignedConstants
 from flowengine.kernels.onednn.library import search
 from flowengine.kernels.onednn.products import SMALL, multiply
 from flowengine.kernels.onednn.programs.constant_products import ROWS_MAX, ConstantProduct, constant_product
@@ -119,7 +119,7 @@ def test_small_products_take_an_aligned_copy(rows: int, inner: int, columns: int
 
 
 def test_aligned_copies() -> None:
-    copies = Aligned()
+    copies = AlignedConstants()
     plain = numbers(0, 33, 7)
     assert copies.find(plain) is plain
     kept = constant(plain)

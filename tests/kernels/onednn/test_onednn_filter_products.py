@@ -14,16 +14,16 @@ from flowengine.kernels.onednn import convolution
 from flowengine.kernels.onednn.layers import filter_products
 from flowengine.kernels.onednn.layers.backward import FilterGradient
 from flowengine.kernels.onednn.layers.filter_products import filter_product, is_quicker
-from flowengine.kernels.onednn.layers.shapes import Sliding
+from flowengine.kernels.onednn.layers.shapes import WindowAttributes
 from flowengine.kernels.onednn.library import LibraryError, search
 from flowengine.kernels.onednn.programs.joint import JointProgram
 from tests.kernels.onednn.processor import needs_products
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
 
-ONE = Sliding((1, 1, 1, 1), (1, 1, 1, 1), b"SAME", (), False)
+ONE = WindowAttributes((1, 1, 1, 1), (1, 1, 1, 1), b"SAME", (), False)
 
-PADDED = Sliding((1, 1, 1, 1), (1, 1, 1, 1), b"EXPLICIT", (0, 0, 1, 1, 1, 1, 0, 0), False)
+PADDED = WindowAttributes((1, 1, 1, 1), (1, 1, 1, 1), b"EXPLICIT", (0, 0, 1, 1, 1, 1, 0, 0), False)
 
 
 def numbers(seed: int, *shape: int) -> Any:
@@ -81,15 +81,17 @@ def test_it_is_a_convolution(size: int, inward: int, outward: int) -> None:
 @pytest.mark.parametrize(
     ("sliding", "x", "w"),
     [
-        (Sliding((1, 2, 2, 1), (1, 1, 1, 1), b"SAME", (), False), (2, 28, 28, 64), (1, 1, 64, 128)),
-        (Sliding((1, 1, 1, 1), (1, 1, 1, 1), b"SAME", (), True), (2, 64, 28, 28), (1, 1, 64, 128)),
+        (WindowAttributes((1, 2, 2, 1), (1, 1, 1, 1), b"SAME", (), False), (2, 28, 28, 64), (1, 1, 64, 128)),
+        (WindowAttributes((1, 1, 1, 1), (1, 1, 1, 1), b"SAME", (), True), (2, 64, 28, 28), (1, 1, 64, 128)),
         (PADDED, (2, 8, 8, 64), (1, 1, 64, 128)),
         (ONE, (2, 28, 28, 64), (1, 1, 32, 128)),
         (ONE, (2, 28, 28, 64), (3, 3, 64, 128)),
-        (Sliding((1, 1, 1, 1), (1, 1, 1, 1), b"VALID", (), False), (70, 4, 4, 64), (4, 4, 64, 128)),
+        (WindowAttributes((1, 1, 1, 1), (1, 1, 1, 1), b"VALID", (), False), (70, 4, 4, 64), (4, 4, 64, 128)),
     ],
 )
-def test_other_convolutions_are_none(sliding: Sliding, x: tuple[int, ...], w: tuple[int, ...]) -> None:
+def test_other_convolutions_are_none(
+    sliding: WindowAttributes, x: tuple[int, ...], w: tuple[int, ...]
+) -> None:
     assert filter_product(sliding, x, w, True) is None
 
 

@@ -13,7 +13,7 @@ from flowengine.kernels.common.windows import windows
 from flowengine.kernels.numpy import conv_products as conv
 from flowengine.kernels.onednn import convolution
 from flowengine.kernels.onednn.layers.first_layers import Axis, BlockGradient, block_gradient, cheapest
-from flowengine.kernels.onednn.layers.shapes import Layer, Sliding
+from flowengine.kernels.onednn.layers.shapes import Layer, WindowAttributes
 from flowengine.kernels.onednn.library import LibraryError, search
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
@@ -34,10 +34,10 @@ def layer_of(
     channels: int = 3,
     width: int = 5,
     first: bool = False,
-) -> tuple[Sliding, Layer]:
+) -> tuple[WindowAttributes, Layer]:
     spread = (1, 1, *strides) if first else (1, *strides, 1)
     explicit = () if not edges else (0, 0, 0, 0, *edges) if first else (0, 0, *edges, 0, 0)
-    sliding = Sliding(spread, (1, 1, 1, 1), padding, explicit, first)
+    sliding = WindowAttributes(spread, (1, 1, 1, 1), padding, explicit, first)
     x = (batch, channels, *sizes) if first else (batch, *sizes, channels)
     return sliding, Layer(sliding, x, (*window, channels, width))
 
@@ -148,7 +148,7 @@ def test_others_are_not(window: int, stride: int, channels: int, width: int, why
 def test_holes_and_groups_are_not() -> None:
     holes = windows((64, 64), (3, 3), (1, 1), (2, 2), b"SAME")
     assert cheapest(holes, 3, 64, planes=False) is None
-    sliding = Sliding((1, 1, 1, 1), (1, 1, 1, 1), b"SAME", (), False)
+    sliding = WindowAttributes((1, 1, 1, 1), (1, 1, 1, 1), b"SAME", (), False)
     groups = Layer(sliding, (1, 32, 32, 6), (3, 3, 3, 64))
     assert block_gradient(groups, False, False, alone=True) is None
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import flowengine as fe
 from flowengine.core import dtypes
 from flowengine.core.shapes import TensorShape
-from flowengine.kernels.common.pieces import Fixed, Placed
+from flowengine.kernels.common.pieces import FixedMemory, Placed
 from flowengine.kernels.onednn.library import address, search
 from flowengine.kernels.onednn.programs.joint import JointProgram
 from flowengine.resources.variable import Variable
@@ -78,7 +78,7 @@ def test_what_a_program_is_called_with_lives_as_long_as_it() -> None:
         for piece, _, _ in pieces:
             for _, sources in piece.calls:
                 for source in sources:
-                    if isinstance(source, Fixed):
+                    if isinstance(source, FixedMemory):
                         owner = source.owner
                         each = owner if isinstance(owner, tuple) else (owner,)
                         owners.extend(map(weakref.ref, each))

@@ -10,7 +10,7 @@ import pytest
 import flowengine as fe
 from flowengine.core.errors import OpError
 from flowengine.kernels.onednn import convolution
-from flowengine.kernels.onednn.layers.shapes import Sliding
+from flowengine.kernels.onednn.layers.shapes import WindowAttributes
 from flowengine.kernels.onednn.library import search
 from tests.kernels.onednn.joint_kinds import KINDS, batch_normalized, drawn, joined_between
 from tests.kernels.onednn.rig import ONE, Rig, numbers
@@ -71,7 +71,7 @@ def test_gradients_of_images_of_few_channels_are_computed_as_alone(size: int, st
     side = -(-24 // stride)
     for run in range(6):
         rig.check(w=numbers(run, size, size, 3, 24), gradient=numbers(run + 9, 1, side, side, 24))
-    sliding = Sliding(tuple(how["strides"]), (1, 1, 1, 1), b"SAME", (), False)
+    sliding = WindowAttributes(tuple(how["strides"]), (1, 1, 1, 1), b"SAME", (), False)
     layer = convolution.input_gradient(sliding, (1, 24, 24, 3), (size, size, 3, 24))
     assert layer is not None
     is_program = layer._product is None and layer._blocks is None and layer._planes is None

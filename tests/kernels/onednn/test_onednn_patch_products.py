@@ -14,7 +14,7 @@ from flowengine.kernels.numpy import conv_products as conv
 from flowengine.kernels.onednn import convolution
 from flowengine.kernels.onednn.layers.patch_products import PatchProduct, are_quicker, as_patches
 from flowengine.kernels.onednn.layers.post_ops import ZERO
-from flowengine.kernels.onednn.layers.shapes import Layer, Sliding
+from flowengine.kernels.onednn.layers.shapes import Layer, WindowAttributes
 from flowengine.kernels.onednn.library import LibraryError, search
 from tests.kernels.onednn.processor import needs_products
 
@@ -64,7 +64,7 @@ def test_any_windows(
     width: int,
 ) -> None:
     explicit = (0, 0, *edges, 0, 0) if padding == b"EXPLICIT" else ()
-    sliding = Sliding((1, *strides, 1), (1, *dilations, 1), padding, explicit, False)
+    sliding = WindowAttributes((1, *strides, 1), (1, *dilations, 1), padding, explicit, False)
     x, w = (2, *sizes, channels), (*window, channels, width)
     try:
         layer = Layer(sliding, x, w)
@@ -87,7 +87,7 @@ LAST = {
 @pytest.mark.parametrize("name", LAST)
 def test_last_layers_are_products_of_patches(name: str) -> None:
     images, size, stride, channels, width, everything = LAST[name]
-    sliding = Sliding((1, stride, stride, 1), (1, 1, 1, 1), b"SAME", (), False)
+    sliding = WindowAttributes((1, stride, stride, 1), (1, 1, 1, 1), b"SAME", (), False)
     x, w = (images, size, size, channels), (3, 3, channels, width)
     layer = Layer(sliding, x, w)
     of_filters = as_patches(sliding, x, w, of_filters=True)
@@ -107,7 +107,7 @@ def test_last_layers_are_products_of_patches(name: str) -> None:
 )
 def test_what_follows_changes_no_bit(shape: tuple[int, ...], forms: tuple[str, ...]) -> None:
     images, size, channels, width = shape
-    sliding = Sliding((1, 1, 1, 1), (1, 1, 1, 1), b"SAME", (), False)
+    sliding = WindowAttributes((1, 1, 1, 1), (1, 1, 1, 1), b"SAME", (), False)
     x, w = (images, size, size, channels), (3, 3, channels, width)
     alone, followed = as_patches(sliding, x, w), as_patches(sliding, x, w, forms)
     assert alone is not None
@@ -146,6 +146,6 @@ def test_others_are_not(images: int, size: int, window: int, filter_bytes: int, 
 def test_groups_and_other_layouts_are_not() -> None:
     w = (3, 3, 512, 512)
     spread = (1, 1, 1, 1)
-    assert as_patches(Sliding(spread, spread, b"SAME", (), False), (8, 3, 3, 1024), w) is None
-    assert as_patches(Sliding(spread, spread, b"SAME", (), True), (8, 512, 3, 3), w) is None
-    assert as_patches(Sliding(spread, spread, b"SAME", (), False), (8, 3, 3, 512), w) is not None
+    assert as_patches(WindowAttributes(spread, spread, b"SAME", (), False), (8, 3, 3, 1024), w) is None
+    assert as_patches(WindowAttributes(spread, spread, b"SAME", (), True), (8, 512, 3, 3), w) is None
+    assert as_patches(WindowAttributes(spread, spread, b"SAME", (), False), (8, 3, 3, 512), w) is not None

@@ -204,12 +204,12 @@ def test_values_of_constants_are_packed_once_and_let_go() -> None:
     import gc
 
     from flowengine.kernels.onednn import convolution
-    from flowengine.kernels.onednn.layers.shapes import Sliding
+    from flowengine.kernels.onednn.layers.shapes import WindowAttributes
 
     graph, _ = _network()
     node = next(node for node in graph if node.op == "Conv2D")
     convolve = registry("onednn").find(node).bind(node)
-    sliding = Sliding.of(node)
+    sliding = WindowAttributes.of(node)
     x = np.ones((1, 9, 9, 8), np.float32)
     numbers = np.random.default_rng(0).standard_normal((3, 3, 8, 16)).astype(np.float32)
     constant = np.frombuffer(numbers.tobytes(), np.float32).reshape(numbers.shape)

@@ -16,17 +16,17 @@ from flowengine.kernels.numpy import conv_products as conv
 from flowengine.kernels.onednn import convolution
 from flowengine.kernels.onednn.layers import winograd, winograd_programs
 from flowengine.kernels.onednn.layers.backward import FilterGradient, InputGradient
-from flowengine.kernels.onednn.layers.filters import Lasting
+from flowengine.kernels.onednn.layers.filters import PackedVariable
 from flowengine.kernels.onednn.layers.forward import ConvolutionForward
 from flowengine.kernels.onednn.layers.post_ops import ZERO
-from flowengine.kernels.onednn.layers.shapes import Layer, Sliding
+from flowengine.kernels.onednn.layers.shapes import Layer, WindowAttributes
 from flowengine.kernels.onednn.layers.winograd import Tiles, blocks, spread, tiles_of
 from flowengine.kernels.onednn.library import LibraryError, address, library, search
 from tests.kernels.onednn.rig import constant
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
 
-ONE = Sliding((1, 1, 1, 1), (1, 1, 1, 1), b"SAME", (), False)
+ONE = WindowAttributes((1, 1, 1, 1), (1, 1, 1, 1), b"SAME", (), False)
 #: A layer that is worth it on one core and on two.
 LARGE = (8, 28, 28, 256), (3, 3, 256, 512)
 
@@ -100,7 +100,7 @@ def test_any_geometry(
     limit: int,
 ) -> None:
     explicit = (0, 0, *edges, 0, 0) if padding == b"EXPLICIT" else ()
-    sliding = Sliding((1, 1, 1, 1), (1, 1, 1, 1), padding, explicit, False)
+    sliding = WindowAttributes((1, 1, 1, 1), (1, 1, 1, 1), padding, explicit, False)
     x_shape, w_shape = (images, *sizes, channels), (3, wide, channels, width)
     try:
         layer = Layer(sliding, x_shape, w_shape)
@@ -240,7 +240,7 @@ def test_filters_are_made_ready_once_where_they_stay() -> None:
     np.testing.assert_array_equal(layer(x, w), wanted)
     assert layer.kept() == kept + 1
     np.testing.assert_array_equal(layer.settled(w, ())(x), wanted)
-    lasting = Lasting()
+    lasting = PackedVariable()
     for _ in range(8):
         np.testing.assert_array_equal(layer(x, changing, lasting=lasting), wanted)
     held = layer._packed
@@ -318,7 +318,7 @@ def test_calls_in_many_threads_give_the_same_bits() -> None:
 
 
 def choice(x: tuple[int, ...], w: tuple[int, ...], threads: int = 1, **given: Any) -> Tiles | None:
-    sliding = Sliding(
+    sliding = WindowAttributes(
         given.get("strides", (1, 1, 1, 1)),
         given.get("dilations", (1, 1, 1, 1)),
         given.get("padding", b"SAME"),

@@ -26,7 +26,7 @@ from flowengine.passes.place.colocate import colocate
 from flowengine.passes.place.costs import CostModel
 from flowengine.passes.place.place import Placement
 from flowengine.resources.container import ResourceManager
-from flowengine.runtime.planning.measuring import MEASURED_STEPS, Measure, Measuring
+from flowengine.runtime.planning.measuring import MEASURED_STEPS, Measure, PlacementMeasurement
 from flowengine.runtime.planning.placing import SessionPlacer
 from flowengine.testing.reference import evaluate
 from flowengine.testing.strategies import GraphCase, graphs
@@ -320,7 +320,7 @@ class FakePlacer:
         return Placement({"n": device}, {}, {}, frozenset(), True, makespan, before, {})
 
 
-def steps(measuring: Measuring[tuple[str, bool]], count: int) -> list[tuple[str, bool]]:
+def steps(measuring: PlacementMeasurement[tuple[str, bool]], count: int) -> list[tuple[str, bool]]:
     ran = []
     for _ in range(count):
         plan = measuring.begin()
@@ -329,14 +329,16 @@ def steps(measuring: Measuring[tuple[str, bool]], count: int) -> list[tuple[str,
     return ran
 
 
-def measuring_with(placer: FakePlacer) -> Measuring[tuple[str, bool]]:
+def measuring_with(placer: FakePlacer) -> PlacementMeasurement[tuple[str, bool]]:
     def build(placement: Mapping[str, str], measure: Measure | None) -> tuple[str, bool]:
         return placement["n"], measure is not None
 
     given: Any = placer
     real: SessionPlacer = given
     make: Callable[[Mapping[str, str], Measure | None], tuple[str, bool]] = build
-    return Measuring(NodeGraph([Node("n", "NoOp")]), PassContext(), real, {"n": "A"}, ("A", False), make)
+    return PlacementMeasurement(
+        NodeGraph([Node("n", "NoOp")]), PassContext(), real, {"n": "A"}, ("A", False), make
+    )
 
 
 def test_what_promises_enough_is_taken_and_measured_again() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import flowengine as fe
 from flowengine.runtime.planning import tiers, timings
 from flowengine.runtime.planning.tiers import TieredPlan
-from flowengine.runtime.planning.timings import NEVER_RAN, ItemTimes, Learned, PlanTimes
+from flowengine.runtime.planning.timings import NEVER_RAN, ItemTimes, PlanTimes, RequestTimings
 from flowengine.testing.strategies import GraphCase, graphs
 
 
@@ -213,7 +213,7 @@ async def test_a_long_first_run_makes_hot_unless_something_in_it_was_measured_on
 
 def test_beginning_again_keeps_what_the_items_took() -> None:
     times = ItemTimes(7)
-    known = Learned(100, 3)
+    known = RequestTimings(100, 3)
     known.interpreted = PlanTimes({"a": times})
     known.runs, known.fed_bytes, known.is_settled = 5, 9, True
     times.learn(1000.0, 500.0, 1.0)

@@ -130,7 +130,7 @@ class ExchangeLink:
         feed(receiver.peer.connection, data)
         receiver.peer.is_handling = True
         for event in receiver.peer.connection.take_events():
-            if isinstance(event, e.Opening):
+            if isinstance(event, e.ConnectionOpened):
                 receiver.exchange.peer_opened(receiver.peer)
             elif isinstance(event, e.TensorArrival):
                 receiver.exchange.pushed(receiver.peer, event)

@@ -13,7 +13,7 @@ import numpy as np
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.resources.data.dataset import DataIterator, Iteration, Origin, scalar, shape_of
-from flowengine.resources.data.functional import Captured
+from flowengine.resources.data.functional import BoundFunction
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.elements import Element
 
@@ -43,8 +43,8 @@ class IndexFlatMapDataset(DerivedDataset):
         output_cardinality: Value,
     ) -> None:
         super().__init__(origin, input_dataset)
-        self.call = Captured(origin.function("map_func"), map_func_other_args)
-        self.locate = Captured(origin.function("index_map_func"), index_map_func_other_args)
+        self.call = BoundFunction(origin.function("map_func"), map_func_other_args)
+        self.locate = BoundFunction(origin.function("index_map_func"), index_map_func_other_args)
         self.count = scalar(output_cardinality, "output_cardinality")
 
     def iterator(self, iteration: Iteration) -> DataIterator:

@@ -27,7 +27,7 @@ from flowengine.ir.tensorproto import decode_tensor
 from flowengine.ir.wire import BYTES, decode_varints, fields
 from flowengine.resources.data.dataset import DataIterator, DatasetValue, Iteration, Origin, scalar, text
 from flowengine.resources.data.files import tf_record_dataset
-from flowengine.resources.data.functional import Captured
+from flowengine.resources.data.functional import BoundFunction
 from flowengine.resources.data.interleaving import opened
 from flowengine.resources.data.sources import variant_of
 from flowengine.resources.data.windows import dataset_of
@@ -126,9 +126,9 @@ class LoadedDataset(DatasetValue):
         super().__init__(origin)
         self.path = os.fsdecode(text(path, "path"))
         self.compression = checked_compression(origin.attrs.get("compression") or b"", b"SNAPPY")
-        self.call: Captured | None = None
+        self.call: BoundFunction | None = None
         if origin.attrs.get("reader_func") is not None:
-            self.call = Captured(origin.function("reader_func"), reader_func_other_args)
+            self.call = BoundFunction(origin.function("reader_func"), reader_func_other_args)
 
     def iterator(self, iteration: Iteration) -> DataIterator:
         return DeferredIterator(iteration, self.begun)

@@ -21,7 +21,7 @@ from flowengine.core.files.access import Files
 from flowengine.ir.tensorproto import encode_tensor
 from flowengine.ir.wire import bytes_field, field, varint
 from flowengine.resources.data.dataset import DataIterator, Iteration, Origin, text
-from flowengine.resources.data.functional import Captured
+from flowengine.resources.data.functional import BoundFunction
 from flowengine.resources.data.ordering import DerivedDataset
 from flowengine.resources.data.saved import loading
 from flowengine.resources.data.saved.snappy import SnappyBlocks
@@ -150,9 +150,9 @@ class SavedDataset(DerivedDataset):
         self.types, self.shapes = self.source.types, self.source.shapes
         self.path = os.fsdecode(text(path, "path"))
         self.compression = checked_compression(origin.attrs.get("compression") or b"", b"SNAPPY")
-        self.call: Captured | None = None
+        self.call: BoundFunction | None = None
         if origin.attrs.get("use_shard_func", True):
-            self.call = Captured(origin.function("shard_func"), shard_func_other_args)
+            self.call = BoundFunction(origin.function("shard_func"), shard_func_other_args)
 
     def iterator(self, iteration: Iteration) -> DataIterator:
         return _SavedIterator(iteration, self)
