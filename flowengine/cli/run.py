@@ -245,9 +245,7 @@ def command(
         training.facts = replace(training.facts, local=[*training.facts.local, *starters])
     elif restoration is not None:
         restoration = replace(restoration, starters=tuple(starters))
-    if chosen is not None:
-        everything = zip((*shown, *after_shown), (*asked, *after), strict=True)
-        check_shapes(chosen, {name: shape_of(loaded, port) for name, port in everything})
+    _check_labels(chosen, loaded, (*shown, *after_shown), (*asked, *after))
     job = Invocation(
         graph=loaded,
         fetches=[value_at(loaded, port) for port in asked],
@@ -330,6 +328,14 @@ def _ports(
     ports = [find_port(graph, call.output(each), USAGE, what) for each in names]
     shown = [name if name in call.outputs else str(port) for name, port in zip(names, ports, strict=True)]
     return ports, shown
+
+
+def _check_labels(
+    labels: Labels | None, graph: Graph, names: Sequence[str], ports: Sequence[OutputPort]
+) -> None:
+    """CommandError where no output can have the classes that `--labels` names."""
+    if labels is not None:
+        check_shapes(labels, {name: shape_of(graph, port) for name, port in zip(names, ports, strict=True)})
 
 
 def _nodes(graph: Graph, names: Sequence[str], what: str) -> list[str]:
