@@ -28,6 +28,7 @@ from flowengine.core.errors import (
 )
 from flowengine.ir.graph import Node
 from flowengine.kernels.image import gif, jpeg, png
+from flowengine.kernels.image.jpeg import JpegOptions
 from flowengine.kernels.registry import kernel
 
 #: Pixels of one image, over all of its frames.
@@ -48,7 +49,7 @@ _DAMAGE: Final = (
 )
 
 _MODES: Final = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
-_JPEG: Final = b"\xff\xd8\xff"
+_JPEG: Final = jpeg.SIGNATURE
 _GIF: Final = b"GIF8"
 _FORMATS: Final = ((png.SIGNATURE, "PNG"), (_JPEG, "JPEG"), (_GIF, "GIF"))
 
@@ -133,30 +134,38 @@ def _pixels(image: Any, mode: str, size: int, held: int = 0) -> Array:
     return array.reshape(*array.shape[:2], -1)
 
 
-def _decoded(
-    data: bytes, channels: int, ratio: int = 1, accurate: bool = False, smooth: bool = True
-) -> Array:
-    """One image, uint8; what the last three mean, `jpeg.decoded` says."""
+def _decoded(data: bytes, options: JpegOptions, window: tuple[int, int, int, int] | None = None) -> Array:
+    """One image, uint8; the channels of a file that is no JPEG are those of the options."""
+    channels = options.channels
     if data.startswith(png.SIGNATURE):
         return _png(data, channels, deep=False)
-    if channels in (0, 1, 3) and data.startswith(_JPEG):
-        found = jpeg.decoded(data, channels, ratio, accurate, smooth, _bounded)
-        if found is not None:
-            return found
     if data.startswith(_GIF):
         if channels not in (0, 3):
             raise InvalidArgumentError(f"channels must be 0 or 3 for GIF, got {channels}")
         single: Array = _gif(data, 1)[0]
         return single
+    if data.startswith(_JPEG) and channels not in (0, 1, 3):
+        raise InvalidArgumentError(f"channels must be 0, 1, or 3 for JPEG, got {channels}")
+    found = jpeg.decoded(data, options, _bounded, window) if data.startswith(_JPEG) else None
+    if found is not None:
+        return found
     image = _opened(data)
+    mode = _MODES[channels or (1 if image.mode == "L" else 3)]
     if image.format == "JPEG":
-        if channels not in (0, 1, 3):
-            raise InvalidArgumentError(f"channels must be 0, 1, or 3 for JPEG, got {channels}")
-        mode = _MODES[channels or (1 if image.mode == "L" else 3)]
         width, height = image.size
-        image.draft(mode if image.mode != "CMYK" else None, (-(-width // ratio), -(-height // ratio)))
-        return _pixels(image, mode, len(data))
-    return _pixels(image, _MODES[channels or 3], len(data))
+        sizes = -(-width // options.ratio), -(-height // options.ratio)
+        image.draft(mode if image.mode != "CMYK" else None, sizes)
+    whole = _pixels(image, mode, len(data))
+    return whole if window is None else _window_of(whole, window)
+
+
+def _window_of(image: Array, window: tuple[int, int, int, int]) -> Array:
+    top, left, height, width = window
+    if min(top, left) < 0 or min(height, width) <= 0:
+        raise InvalidArgumentError(f"Invalid crop window {list(window)}")
+    if top + height > image.shape[0] or left + width > image.shape[1]:
+        raise InvalidArgumentError(f"Invalid crop window {list(window)} for an image of {list(image.shape)}")
+    return np.ascontiguousarray(image[top : top + height, left : left + width])
 
 
 def _png(data: bytes, channels: int, deep: bool) -> Array:
@@ -188,7 +197,7 @@ def decode_png(contents: Value, *, channels: int, dtype: DType) -> Array:
         return _png(data, channels, deep=dtype is dtypes.uint16)
     if dtype is dtypes.uint16 and data.startswith((_JPEG, _GIF)):
         raise InvalidArgumentError("only PNG files can be decoded to uint16, and this is a JPEG or GIF file")
-    return _decoded(data, channels)
+    return _decoded(data, JpegOptions(channels))
 
 
 @kernel("DecodeJpeg", fresh=True, heavy=_cost)
@@ -199,21 +208,34 @@ def decode_jpeg(
     ratio: int = 1,
     dct_method: bytes = b"",
     fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1.0,
 ) -> Array:
-    """An image, uint8 [height, width, channels], `ratio` (1, 2, 4, 8) times smaller. Raises as DecodePng."""
-    if channels not in (0, 1, 3):
-        raise InvalidArgumentError(f"channels must be 0, 1, or 3 for JPEG, got {channels}")
-    if ratio not in (1, 2, 4, 8):
-        raise InvalidArgumentError(f"ratio must be 1, 2, 4, or 8, got {ratio}")
+    """An image, uint8 [height, width, channels], `ratio` (1, 2, 4, 8) times smaller.
+
+    A file that is cut off is decoded with `try_recover_truncated`, or if it has the `acceptable_fraction` of
+    its rows; those that it lacks are black then. Raises as DecodePng.
+    """
     accurate = dct_method == b"INTEGER_ACCURATE"
-    return _decoded(_scalar(contents), channels, ratio, accurate, fancy_upscaling)
+    options = JpegOptions(
+        channels, ratio, accurate, fancy_upscaling, try_recover_truncated, acceptable_fraction
+    )
+    return _decoded(_scalar(contents), _checked_options(options))
+
+
+def _checked_options(options: JpegOptions) -> JpegOptions:
+    if options.channels not in (0, 1, 3):
+        raise InvalidArgumentError(f"channels must be 0, 1, or 3 for JPEG, got {options.channels}")
+    if options.ratio not in (1, 2, 4, 8):
+        raise InvalidArgumentError(f"ratio must be 1, 2, 4, or 8, got {options.ratio}")
+    return options
 
 
 @kernel("DecodeGif", fresh=True, heavy=_cost)
 def decode_gif(contents: Value) -> Array:
     """All frames, uint8 [frames, height, width, 3]; raises as DecodePng."""
     data = _scalar(contents)
-    return _gif(data) if data.startswith(_GIF) else _decoded(data, 3)[np.newaxis]
+    return _gif(data) if data.startswith(_GIF) else _decoded(data, JpegOptions(3))[np.newaxis]
 
 
 @kernel("DecodeBmp", fresh=True, heavy=_cost)
@@ -289,6 +311,7 @@ def encode_jpeg(
     density_unit: bytes,
     x_density: int,
     y_density: int,
+    xmp_metadata: bytes = b"",
 ) -> bytes:
     """A grey or RGB image, uint8 [height, width, 1 or 3], as JPEG."""
     if not 0 <= quality <= 100:
@@ -298,15 +321,15 @@ def encode_jpeg(
     wanted = {b"": channels, b"grayscale": 1, b"rgb": 3}[form]
     if channels != wanted or channels == 2:
         raise InvalidArgumentError(f"image of {channels} channel(s) given for format '{form.decode()}'")
-    scale = 2.54 if density_unit == b"cm" else 1.0
-    return _as_jpeg(
+    file = _as_jpeg(
         image,
         quality=max(quality, 1),
         progressive=progressive,
         optimize=optimize_size,
-        subsampling=2 if chroma_downsampling else 0,
-        dpi=(round(x_density * scale), round(y_density * scale)),
+        subsampling=2 if chroma_downsampling and channels == 3 else 0,
     )
+    unit = 2 if density_unit == b"cm" else 1
+    return jpeg.with_metadata(file, unit, (x_density, y_density), xmp_metadata)
 
 
 def _as_jpeg(image: Array, **options: Any) -> bytes:
@@ -332,7 +355,8 @@ def encode_jpeg_variable_quality(image: Array, quality: Value) -> bytes:
     _, _, channels = _checked_image(image, 3)
     if channels == 2:
         raise InvalidArgumentError("image must have 1 or 3 channels, got 2")
-    return _as_jpeg(image, quality=max(int(wanted), 1), subsampling=2, dpi=(300, 300))
+    file = _as_jpeg(image, quality=max(int(wanted), 1), subsampling=2 if channels == 3 else 0)
+    return jpeg.with_metadata(file, 1, (300, 300), b"")
 
 
 @kernel("ExtractJpegShape", fresh=True)
@@ -355,6 +379,8 @@ def decode_and_crop_jpeg(
     ratio: int,
     dct_method: bytes,
     fancy_upscaling: bool,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1.0,
 ) -> Array:
     """A part of an image: first row and column, height and width. Raises as DecodeJpeg."""
     data = _scalar(contents)
@@ -362,17 +388,11 @@ def decode_and_crop_jpeg(
         raise InvalidArgumentError(f"crop_window must be four numbers, got {list(crop_window.shape)}")
     if not data.startswith(_JPEG):
         raise InvalidArgumentError(f"Expected a JPEG, got {data[:16]!r}")
-    image = decode_jpeg(
-        contents, channels=channels, ratio=ratio, dct_method=dct_method, fancy_upscaling=fancy_upscaling
+    accurate = dct_method == b"INTEGER_ACCURATE"
+    options = JpegOptions(
+        channels, ratio, accurate, fancy_upscaling, try_recover_truncated, acceptable_fraction
     )
-    top, left, height, width = crop_window.tolist()
-    if min(top, left) < 0 or min(height, width) <= 0:
-        raise InvalidArgumentError(f"Invalid crop window {crop_window.tolist()}")
-    if top + height > image.shape[0] or left + width > image.shape[1]:
-        raise InvalidArgumentError(
-            f"Invalid crop window {crop_window.tolist()} for an image of {list(image.shape)}"
-        )
-    return np.ascontiguousarray(image[top : top + height, left : left + width])
+    return _decoded(data, _checked_options(options), tuple(crop_window.tolist()))
 
 
 @kernel("DecodeImage", fresh=True, heavy=_cost)

@@ -17,21 +17,37 @@ from flowengine.kernels.image import coding
 from tests.kernels.pictures.png_files import SIGNATURE, chunk
 from tests.kernels.pictures.record import RECORDED, REFUSED, all_cases, digest
 
+pytest.importorskip("simplejpeg", reason="simplejpeg (the extra `image`) is not installed")
 pytest.importorskip("PIL.Image", reason="Pillow (the extra `image`) is not installed")
+
+
+def _window(file: bytes, window: list[int], **attrs: Any) -> Any:
+    given = {"channels": 0, "ratio": 1, "dct_method": b"", "fancy_upscaling": True, **attrs}
+    return coding.decode_and_crop_jpeg(file, np.array(window, np.int32), **given)
+
 
 _KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "DecodePng": coding.decode_png,
     "DecodeGif": coding.decode_gif,
+    "DecodeJpeg": coding.decode_jpeg,
+    "DecodeAndCropJpeg": _window,
 }
-_FAMILIES: Final = ("gif", "png")
+_FAMILIES: Final = ("gif", "jpeg", "png")
 
-#: {kind of picture: what differs from TensorFlow 1.15}
-EXCEPTIONS: Final[dict[str, str]] = {}
+#: {picture: how it differs from TensorFlow 1.15}. All are progressive files that are cut off, decoded with
+#: `try_recover_truncated`: TensorFlow reads the last bytes again and again, and smooths otherwise.
+EXCEPTIONS: Final[dict[str, str]] = {
+    "jpeg/cut/444_progressive": "789 of 2,915 values, by 26 at most",
+    "jpeg/cut/cmyk_progressive": "165 of 2,673 values, by 11 at most",
+    "jpeg/no_end/cmyk_progressive": "refused by TensorFlow, which takes the byte 0xFF at the end for a marker",
+}
 
 
 def _found(op: str, file: bytes, attrs: dict[str, Any]) -> str:
     if "dtype" in attrs:
         attrs = {**attrs, "dtype": dtypes.as_dtype(attrs["dtype"])}
+    if "dct_method" in attrs:
+        attrs = {**attrs, "dct_method": attrs["dct_method"].encode()}
     try:
         return digest(np.ascontiguousarray(_KERNELS[op](file, **attrs)))
     except InvalidArgumentError:
@@ -43,7 +59,7 @@ def test_drawn_pictures_have_tensorflows_values(family: str) -> None:
     recorded = json.loads(RECORDED.read_text())
     cases = [case for case in all_cases() if case[0].startswith(family)]
     differ = {name for name, op, file, attrs in cases if _found(op, file, attrs) != recorded[name]}
-    assert {name for name in differ if "/".join(name.split("/")[:2]) not in EXCEPTIONS} == set()
+    assert differ == {name for name in EXCEPTIONS if name.startswith(family)}
 
 
 def test_every_picture_is_recorded() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.kernels.pictures import gif_files, png_files
+from tests.kernels.pictures import gif_files, jpeg_files, png_files
 
 if TYPE_CHECKING:
     from tests.kernels.pictures.png_files import Case
@@ -25,7 +25,7 @@ REFUSED = "refused"
 
 def all_cases() -> Iterator[Case]:
     """Every drawn picture; {name: (op, file, attributes)} of it is the same everywhere."""
-    return itertools.chain(png_files.cases(), gif_files.cases())
+    return itertools.chain(png_files.cases(), gif_files.cases(), jpeg_files.cases())
 
 
 def digest(array: Any) -> str:
@@ -40,6 +40,9 @@ def main() -> None:
     found = {}
     for name, op, file, attrs in all_cases():
         with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+            if "window" in attrs:
+                attrs = {**attrs, "crop_window": attrs["window"]}
+                del attrs["window"]
             try:
                 found[name] = digest(session.run(getattr(tf.raw_ops, op)(contents=file, **attrs)))
             except tf.errors.InvalidArgumentError:
