@@ -39,7 +39,7 @@ _FAMILIES: Final = ("gif", "jpeg", "png")
 EXCEPTIONS: Final[dict[str, str]] = {
     "jpeg/cut/444_progressive": "789 of 2,915 values, by 26 at most",
     "jpeg/cut/cmyk_progressive": "165 of 2,673 values, by 11 at most",
-    "jpeg/no_end/cmyk_progressive": "refused by TensorFlow, which takes the byte 0xFF at the end for a marker",
+    "jpeg/no_end/cmyk_progressive": "TensorFlow refuses it: the byte 0xFF at the end begins a marker",
 }
 
 

@@ -118,9 +118,10 @@ def cases(seed: int = 62) -> Iterator[Case]:
         files = {name: kept[name].tobytes() for name in kept.files}
     sizes = {name: size_of(file) for name, file in files.items()}
     chance = random.Random(seed)
+    attrs: dict[str, Any]
     for name, file in files.items():
         for count in range(3):
-            attrs = {"channels": 0} if not count else options(chance)
+            attrs = options(chance) if count else {"channels": 0}
             yield f"jpeg/whole/{name}/{count}", "DecodeJpeg", file, attrs
     for name, adobe in (("444", 0), ("420", 0), ("420", None), ("cmyk", None), ("cmyk", 0), ("cmyk", 2)):
         for channels in (0, 1, 3):
@@ -162,5 +163,5 @@ def size_of(file: bytes) -> tuple[int, int]:
 
 
 if __name__ == "__main__" and not FILES.exists():
-    drawn = {name: np.frombuffer(file, np.uint8) for name, file in draw().items()}
+    drawn: dict[str, Any] = {name: np.frombuffer(file, np.uint8) for name, file in draw().items()}
     np.savez_compressed(FILES, **drawn)
