@@ -406,10 +406,7 @@ class Dataset:
         return GraphFunction(function, types, (*(TensorShape(each.shape) for each in state), *self.shapes))
 
     def apply(self, function: Callable[[Dataset], Dataset]) -> Dataset:
-        """Apply a function to this dataset, and return its result.
-
-        This suits steps that are written once and used often.
-        """
+        """Apply a function to this dataset and return its result: for steps that are used often."""
         return function(self)
 
     def sliding_window(self, size: int, *, shift: int = 1, stride: int = 1) -> Dataset:

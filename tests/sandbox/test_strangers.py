@@ -8,7 +8,9 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
@@ -247,6 +249,15 @@ def _python_of(as_another: dict[str, Any]) -> str | None:
     return None
 
 
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """Make a folder that other users may enter: each start of pytest closes those of `tmp_path` anew."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
 def _places_for_others(folder: Path) -> list[str]:
     """Return folders to import the package and its dependencies from, as another user.
 
@@ -285,19 +296,19 @@ def _needed(distribution: str) -> set[str]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user; this is one already")
-def test_whole_sessions_of_an_ordinary_user(tmp_path: Path) -> None:
-    root = tmp_path / "root"
+def test_whole_sessions_of_an_ordinary_user(open_folder: Path) -> None:
+    root = open_folder / "root"
     root.mkdir()
     (root / "inside").write_bytes(b"inside")
-    (tmp_path / "secret").write_bytes(_SECRET)
-    (root / "link").symlink_to(tmp_path / "secret")
-    for each in (tmp_path, *tmp_path.parents[:3]):
-        each.chmod(each.stat().st_mode | 0o055)
+    (open_folder / "secret").write_bytes(_SECRET)
+    (root / "link").symlink_to(open_folder / "secret")
+    for each in (root, *open_folder.iterdir()):
+        each.chmod(each.stat().st_mode | (0o055 if each.is_dir() else 0o044))
     as_another: dict[str, Any] = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []}
     python = _python_of(as_another)
     if python is None:
         pytest.skip("an ordinary user may run no Python of this version")
-    places = _places_for_others(tmp_path / "site-packages")
+    places = _places_for_others(open_folder / "site-packages")
     ran = subprocess.run(
         [python, "-c", _AS_ANOTHER, str(root), *places],
         capture_output=True,
