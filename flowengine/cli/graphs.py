@@ -19,6 +19,7 @@ from flowengine.ir.traits import GivesVariable
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
+    from flowengine.ir.stripping import UnknownAttr
     from flowengine.saved_model.reading import SavedGraph
     from flowengine.saved_model.signatures import SignatureFacts
 
@@ -50,18 +51,21 @@ class GraphSource:
         return frozenset(found)
 
 
-def load_graph(path: str, tags: Sequence[str] = ()) -> GraphSource:
+def load_graph(
+    path: str, tags: Sequence[str] = (), *, ignored: list[UnknownAttr] | None = None
+) -> GraphSource:
     """The graph in a GraphDef or MetaGraphDef file (binary or text) or a SavedModel directory.
 
-    `-` is standard input; `tags` say which graph of a SavedModel. Raises CommandError (an unreadable graph)
-    with the first fault of several.
+    `-` is standard input; `tags` say which graph of a SavedModel. `ignored` gets the attributes that ops here
+    lack, for a command that runs nothing; without it they are faults. Raises CommandError (an unreadable
+    graph) with the first fault of several.
     """
     try:
         if os.path.isdir(path) or os.path.basename(path) in SAVED_MODEL:
-            return _load_saved_model(path, tags)
+            return _load_saved_model(path, tags, ignored)
         if tags:
             raise CommandError(f"--tag {tags[0]}: {path} is no SavedModel's directory", USAGE)
-        return _load_file(path)
+        return _load_file(path, ignored)
     except OSError as error:
         text = missing_told(path) or f"cannot read {path}: {error.strerror}"
         raise CommandError(text, UNREADABLE_GRAPH) from error
@@ -73,19 +77,20 @@ def load_graph(path: str, tags: Sequence[str] = ()) -> GraphSource:
         raise CommandError(f"cannot read {path}: {error}", UNREADABLE_GRAPH) from error
 
 
-def _load_saved_model(path: str, tags: Sequence[str]) -> GraphSource:
+def _load_saved_model(path: str, tags: Sequence[str], ignored: list[UnknownAttr] | None) -> GraphSource:
     from flowengine.saved_model.reading import read_saved_model
 
     if os.path.isdir(path) and not any(os.path.exists(os.path.join(path, name)) for name in SAVED_MODEL):
         raise CommandError(folder_told(path), UNREADABLE_GRAPH)
-    saved = read_saved_model(path, tags or None)
+    saved = read_saved_model(path, tags or None, ignored=ignored)
     return GraphSource(saved.graph, dict(saved.signatures), saved.meta_graph, saved)
 
 
-def _load_file(path: str) -> GraphSource:
+def _load_file(path: str, ignored: list[UnknownAttr] | None) -> GraphSource:
     from flowengine.graphs.graph import Graph
     from flowengine.ir import graphfile
     from flowengine.ir.graphdef import read_into
+    from flowengine.ir.stripping import drop_later_defaults, take_unknown_attrs
 
     data = _read(path)
     try:
@@ -97,7 +102,11 @@ def _load_file(path: str) -> GraphSource:
     if not data:
         raise CommandError(f"{path} is empty", UNREADABLE_GRAPH)
     graph = Graph()
-    read_into(graph, found.graph_def, graph.registry)
+    if ignored is not None:
+        if found.producer_ops is not None:
+            drop_later_defaults(found.graph_def, found.producer_ops, graph.registry)
+        ignored += take_unknown_attrs(found.graph_def, graph.registry)
+    read_into(graph, found.graph_def, graph.registry, producer_ops=found.producer_ops)
     if not found.signatures:
         return GraphSource(graph, meta=found.meta_graph)
     from flowengine.saved_model.signatures import signature_facts

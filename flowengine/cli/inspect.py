@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -23,11 +23,15 @@ from flowengine.ir.names import ARGUMENT
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
+    from flowengine.ir.stripping import UnknownAttr
     from flowengine.saved_model.reading import SavedGraph
     from flowengine.saved_model.signatures import SignatureFacts, SignatureTensor
 
 #: Entries of a section that are shown unless all are asked for.
 _SHOWN: Final = 10
+
+#: The title of the list of attributes that keep a graph from running.
+UNKNOWN_ATTRIBUTES: Final = "attributes that ops here lack, so that the graph cannot run"
 
 HELP: Final = """\
 Show what GRAPH holds: nodes by op, placeholders, likely outputs, variables, the exact number of parameters,
@@ -51,9 +55,11 @@ GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def command(graph: str, tags: tuple[str, ...], every: bool, as_json: bool, debug: bool) -> None:
-    loaded = load_graph(graph, tags)
+    ignored: list[UnknownAttr] = []
+    loaded = load_graph(graph, tags, ignored=ignored)
     known = None if loaded.saved is None else saved_variables(loaded.saved)
     document = examine(loaded.graph, known, loaded.hidden)
+    document["unknown_attributes"] = [asdict(each) for each in ignored]
     document["signatures"] = {name: _signature(each) for name, each in loaded.signatures.items()}
     shown = None if every else _SHOWN
     click.echo(dumps(document) if as_json else readable(graph, document, shown), nl=False)
@@ -157,11 +163,19 @@ def readable(path: str, found: dict[str, Any], shown: int | None = None) -> str:
         section("functions", [_body(each) for each in found["functions"]])
     missing = found["ops_without_kernel"]
     section("ops without a kernel here", [_count(op, missing[op]) for op in missing])
+    if found["unknown_attributes"]:
+        section(UNKNOWN_ATTRIBUTES, [unknown_attribute(**each) for each in found["unknown_attributes"]])
     section("ops", [_count(op, count) for op, count in found["ops"].items()])
     if found["functions"]:
         within = _within(found["functions"])
         section("ops in functions", [_count(op, count) for op, count in within.items()])
     return "\n".join(lines) + "\n"
+
+
+def unknown_attribute(node: str, op: str, attr: str, value: str, function: str) -> str:
+    """An attribute that its op lacks, as a line."""
+    place = f" in function '{function}'" if function else ""
+    return printable(f"{op} '{node}'{place}: {attr} = {value}")
 
 
 def _within(functions: list[dict[str, Any]]) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -9,6 +10,7 @@ import click
 from flowengine.cli.failure import USAGE, CommandError
 from flowengine.cli.graphs import check_node, find_port, load_graph, value_at
 from flowengine.cli.imports import import_option
+from flowengine.cli.inspect import UNKNOWN_ATTRIBUTES, unknown_attribute
 from flowengine.cli.models.likely import proposed
 from flowengine.cli.models.signatures import called_signature
 from flowengine.cli.overview import placeholders
@@ -18,6 +20,7 @@ from flowengine.cli.sandbox.running import boxable
 if TYPE_CHECKING:
     from flowengine.core.config import Config
     from flowengine.graphs.graph import Graph
+    from flowengine.ir.stripping import UnknownAttr
 
 HELP: Final = """\
 Show what a step of GRAPH would run: the nodes left after the passes, and what the passes did.
@@ -63,7 +66,8 @@ def command(
     if source + dot + placement > 1:
         raise CommandError("--source, --dot and --placement are three ways to print; choose one", USAGE)
     config = config_of(device_counts, places, soft)
-    given = load_graph(graph, tags)
+    ignored: list[UnknownAttr] = []
+    given = load_graph(graph, tags, ignored=ignored)
     loaded = given.graph
     asks = bool(fetches or targets)
     call = called_signature(given, signature, is_wanted=True, asks_by_name=asks, function=function)
@@ -80,6 +84,10 @@ def command(
     if call.facts is not None:
         fed = fed or list(call.inputs.values())
     fed = fed or [each.name for each in placeholders(loaded, given.hidden) if each.name not in fetched]
+    if ignored:
+        # Beside the plan, which may go to another program.
+        listed = [f"  {unknown_attribute(**asdict(each))}" for each in ignored]
+        click.echo("\n".join([f"{UNKNOWN_ATTRIBUTES}: {len(ignored)}", *listed]), err=True)
     click.echo(explained(loaded, fed, fetched, targets, config, source=source, dot=dot, placement=placement))
 
 

@@ -36,7 +36,7 @@ from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.graphs.values import to_value
 from flowengine.graphs.variables.methods import GraphVariables
 from flowengine.ir.attrs import AttrValue, TensorAttr
-from flowengine.ir.graph import Node, OutputPort
+from flowengine.ir.graph import GRAPH_VERSION, Node, OutputPort
 from flowengine.ir.marks import SEGMENT
 from flowengine.ir.opdef import OpDef, OpRegistry
 from flowengine.ops.load import registry as standard_registry
@@ -60,7 +60,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
         nodes: Iterable[Node] = (),
         *,
         registry: OpRegistry | None = None,
-        producer: int = 134,
+        producer: int = GRAPH_VERSION,
         min_consumer: int = 0,
     ) -> None:
         super().__init__(checked_nodes(nodes), producer=producer, min_consumer=min_consumer)
@@ -162,7 +162,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
         """This graph, which has nothing yet, with the nodes and collections of what was read."""
         from flowengine.ir.graphdef import read_into
 
-        read_into(self, loaded.graph_def, self.registry, strict=strict)
+        read_into(self, loaded.graph_def, self.registry, strict=strict, producer_ops=loaded.producer_ops)
         self._unread_collections = loaded.collections or None
         return self
 

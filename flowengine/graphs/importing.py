@@ -42,11 +42,19 @@ def import_graph_def(
         raise ConstructionTypeError(f"a GraphDef is bytes, text, its message or a Graph, not {data!r}")
     else:
         # Here because protobuf costs more to import than all of this package.
-        from flowengine.ir.graphdef import graph_from_def, parse_graph_def
+        from flowengine.ir.graphdef import read_into
+        from flowengine.ir.graphfile import load_graph
 
         supplied = [_port(key) for key in input_map or () if not key.startswith("^")]
         try:
-            source = graph_from_def(parse_graph_def(data), graph.registry, supplied=supplied)
+            loaded = load_graph(data)
+            source = read_into(
+                NodeGraph(),
+                loaded.graph_def,
+                graph.registry,
+                supplied=supplied,
+                producer_ops=loaded.producer_ops,
+            )
         except InvalidArgumentError as error:
             raise at_construction(error) from None
     mapping = _MappedInputs(graph, source, input_map or {})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
@@ -83,6 +83,10 @@ class Node:
         return () if self.op_def is None else self.op_def.input_types(self.attrs)
 
 
+#: The version of GraphDef (`versions.producer`) that this engine writes, and as which it reads graphs.
+GRAPH_VERSION: Final = 134
+
+
 class NodeGraph:
     """Nodes in the order of their construction, a function library, and versions.
 
@@ -90,7 +94,9 @@ class NodeGraph:
     `ir.validate` does.
     """
 
-    def __init__(self, nodes: Iterable[Node] = (), *, producer: int = 134, min_consumer: int = 0) -> None:
+    def __init__(
+        self, nodes: Iterable[Node] = (), *, producer: int = GRAPH_VERSION, min_consumer: int = 0
+    ) -> None:
         self._nodes: dict[str, Node] = {}
         self._version = 0
         self._needed: set[str] = set()

@@ -23,13 +23,14 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import CONTROL_SLOT, parse_input
 from flowengine.ir.attrs import AttrValue
 from flowengine.ir.attrvalue import decode_attr, write_attr, write_attrs
-from flowengine.ir.graph import Node, NodeGraph, OutputPort
+from flowengine.ir.graph import GRAPH_VERSION, Node, NodeGraph, OutputPort
 from flowengine.ir.graphfile import parse_graph_def
 from flowengine.ir.opdef import OpDef, OpRegistry
 from flowengine.ir.opdefproto import op_def_from_proto
-from flowengine.ir.proto import FunctionDefLibrary, GraphDef, NodeDef
+from flowengine.ir.proto import FunctionDefLibrary, GraphDef, NodeDef, OpList, VersionDef
 from flowengine.ir.proto import OpDef as OpDefProto
 from flowengine.ir.signature import SignatureCache
+from flowengine.ir.stripping import drop_later_defaults
 from flowengine.ir.traits import Newer
 from flowengine.ir.validate import fault_error, graph_faults
 
@@ -77,11 +78,17 @@ def read_into(
     strict: bool = False,
     supplied: Collection[OutputPort] = (),
     library: FunctionDefLibrary | None = None,
+    producer_ops: OpList | None = None,
 ) -> _Graph:
     """Add the nodes of a GraphDef to a graph, which stays as it was where there is a fault.
 
+    producer_ops   the definitions of the ops as the graph's producer knows them: attributes that ops here
+                   lack and that have the producer's default are removed from the GraphDef
     An empty graph takes over library and versions; errors as `graph_from_def`.
     """
+    _check_versions(graph_def.versions)
+    if producer_ops is not None:
+        drop_later_defaults(graph_def, producer_ops, registry)
     fresh = len(graph) == 0
     if library is None and graph_def.HasField("library"):
         library = graph_def.library
@@ -94,6 +101,22 @@ def read_into(
         graph.min_consumer = graph_def.versions.min_consumer
         graph.library = library
     return graph
+
+
+def _check_versions(versions: VersionDef) -> None:
+    """InvalidArgumentError if the graph's producer wants consumers of another version than this engine's."""
+    remedy = "export the graph with TensorFlow 2.21 or an older version"
+    if versions.min_consumer > GRAPH_VERSION:
+        raise InvalidArgumentError(
+            f"the graph wants consumers of GraphDef version {versions.min_consumer} or above "
+            f"(versions.min_consumer), and this engine's is {GRAPH_VERSION} (the graph's producer version is "
+            f"{versions.producer}): {remedy}"
+        )
+    if GRAPH_VERSION in versions.bad_consumers:
+        raise InvalidArgumentError(
+            f"the graph's producer (version {versions.producer}) excludes consumers of GraphDef version "
+            f"{GRAPH_VERSION}, this engine's (versions.bad_consumers): {remedy}"
+        )
 
 
 def _read_nodes(

@@ -24,7 +24,15 @@ from google.protobuf.message import DecodeError, Message
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.files.kinds import kind_of
 from flowengine.core.files.paths import similar_files
-from flowengine.ir.proto import CollectionDef, FunctionDef, GraphDef, MetaGraphDef, SavedModel, SignatureDef
+from flowengine.ir.proto import (
+    CollectionDef,
+    FunctionDef,
+    GraphDef,
+    MetaGraphDef,
+    OpList,
+    SavedModel,
+    SignatureDef,
+)
 from flowengine.ir.proto.reading import parsed
 
 _Message = TypeVar("_Message", bound=Message)
@@ -57,6 +65,12 @@ class LoadedGraph:
     collections: Mapping[str, CollectionDef] = field(default_factory=dict)
     meta_graph: MetaGraphDef | None = None
     directory: Path | None = None
+
+    @property
+    def producer_ops(self) -> OpList | None:
+        """The definitions of the graph's ops as its producer knows them; None where it left none."""
+        info = None if self.meta_graph is None else self.meta_graph.meta_info_def
+        return info.stripped_op_list if info is not None and info.HasField("stripped_op_list") else None
 
 
 def parse_graph_def(data: bytes | bytearray | memoryview | str | Message) -> GraphDef:

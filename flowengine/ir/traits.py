@@ -349,6 +349,16 @@ class Newer(Trait):
     names: tuple[str, ...]
 
 
+class LaterAttrs(Trait):
+    """A later definition of the op has attributes that this one lacks: nodes may have them with these values.
+
+    values   pairs of an attribute's name and the values with which a node means the same without it, or which
+             the op's kernel reads where a node has them
+    """
+
+    values: tuple[tuple[str, tuple[Any, ...]], ...]
+
+
 class Method(Trait):
     """It is a call of a method of the object that its first input names, if that `HandleOf` the type wanted.
 

@@ -3,7 +3,8 @@
 `graph_faults` is what importing a graph checks and what tests run after every pass. A graph is legal if
 
 * names are well formed, ops are known (an unknown op is a fault only if `strict`);
-* each attribute that the op asks for is there, has its type, and a value that the op allows;
+* each attribute that the op asks for is there, has its type, and a value that the op allows; no node has an
+  attribute that its op lacks, unless it may be ignored (`ir.stripping`);
 * each data input exists and has the type that the op wants, and there are as many as it wants; control
   inputs exist;
 * every cycle goes through the back edge of a loop, from a NextIteration to a Merge;
@@ -28,6 +29,7 @@ from flowengine.ir.graph import Node, NodeGraph, OutputPort, is_entry
 from flowengine.ir.names import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS
 from flowengine.ir.opdef import OpDef
 from flowengine.ir.signature import PORTS_MAX, SignatureCache, Types
+from flowengine.ir.stripping import unknown_attr_fault, unknown_attrs
 from flowengine.ir.traits import Constant
 
 #: Loops within loops. A path of frames is kept for every node, so the depth must have a bound.
@@ -122,7 +124,7 @@ def _label(node: Node) -> str:
 
 
 def attr_faults(op_def: OpDef, attrs: Mapping[str, AttrValue]) -> list[str]:
-    """List the faults in the attributes of a node of this op; unknown attributes are no faults."""
+    """List the faults in the attributes of a node of this op."""
     faults: list[str] = []
     for definition in op_def.attrs:
         name = definition.name
@@ -138,6 +140,8 @@ def attr_faults(op_def: OpDef, attrs: Mapping[str, AttrValue]) -> list[str]:
         fault = _attr_fault(definition, value)
         if fault is not None:
             faults.append(fault)
+    if faults or len(attrs) != len(op_def.attrs):
+        faults += [unknown_attr_fault(op_def, name, attrs[name]) for name in unknown_attrs(op_def, attrs)]
     constant = op_def.traits.get(Constant)
     if isinstance(constant, Constant) and not faults:
         value, dtype = attrs.get(constant.value), op_def.output_types(attrs)[0]

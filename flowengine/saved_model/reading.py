@@ -27,7 +27,9 @@ from flowengine.ir.graphdef import read_into
 from flowengine.ir.graphfile import load_saved_model
 from flowengine.ir.opdef import OpRegistry
 from flowengine.ir.proto import AssetFileDef, GraphDef, MetaGraphDef, VariableDef
+from flowengine.ir.stripping import UnknownAttr, drop_later_defaults, take_unknown_attrs
 from flowengine.ir.traits import GivesVariable
+from flowengine.ops.load import registry as standard_registry
 from flowengine.saved_model.object_graph import ObjectGraph, objects_of
 from flowengine.saved_model.signatures import SignatureFacts, signature_facts
 
@@ -101,11 +103,14 @@ def read_saved_model(
     tags: str | Collection[str] | None = None,
     *,
     registry: OpRegistry | None = None,
+    ignored: list[UnknownAttr] | None = None,
 ) -> SavedGraph:
     """Read a SavedModel's graph and what belongs to it; its variables stay in their files.
 
-    tags   which graph of several: its tags, all of them; None for the only one, the one for
-           serving, or where there is none the one without tags
+    tags      which graph of several: its tags, all of them; None for the only one, the one for
+              serving, or where there is none the one without tags
+    ignored   gets the attributes that ops here lack, for a tool that looks at the graph without running it;
+              None where they are faults
 
     Raises NotFoundError where there is no SavedModel or no graph with these tags, InvalidArgumentError for a
     damaged one. It reads files, so call it on a thread where an event loop must not wait.
@@ -116,6 +121,11 @@ def read_saved_model(
     assert meta is not None
     assert directory is not None
     graph_def = found.graph_def
+    if ignored is not None:
+        known = registry or standard_registry()
+        if found.producer_ops is not None:
+            drop_later_defaults(graph_def, found.producer_ops, known)
+        ignored += take_unknown_attrs(graph_def, known)
     feeds = _place_assets(graph_def, _assets(meta), directory)
     graph, objects = _graph_of(graph_def, meta, registry)
     checkpoint = directory / VARIABLES / VARIABLES
@@ -164,7 +174,9 @@ def _graph_of(
 
 def _read(graph_def: GraphDef, meta: MetaGraphDef, registry: OpRegistry | None) -> Graph:
     graph = Graph(registry=registry)
-    read_into(graph, graph_def, graph.registry)
+    info = meta.meta_info_def
+    producer_ops = info.stripped_op_list if info.HasField("stripped_op_list") else None
+    read_into(graph, graph_def, graph.registry, producer_ops=producer_ops)
     graph._unread_collections = meta.collection_def or None
     return graph
 

@@ -16,21 +16,12 @@ from flowengine.ir.argdef import AttrDef
 from flowengine.ir.graph import Node
 from flowengine.ir.graphdef import write_node
 from flowengine.ir.proto import NodeDef
-from flowengine.ir.traits import Newer
+from flowengine.ir.traits import LaterAttrs, Newer
 from flowengine.ops.load import registry
 
 _DATA: Final = Path(__file__).parents[1] / "data"
 _FIRST: Final[dict[str, str]] = json.loads((_DATA / "tensorflow_1_15_attributes.json").read_text("utf-8"))
 _SECOND: Final[dict[str, str]] = json.loads((_DATA / "tensorflow_2_21_attributes.json").read_text("utf-8"))
-
-#: {attribute of TensorFlow 2.21 that ours lack: of which ops}
-LACKING: Final = {
-    # Windows of these are padded as SAME and VALID say.
-    "explicit_paddings": "DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter "
-    "DepthwiseConv2dNativeBackpropInput MaxPool MaxPoolGrad",
-    # Read where a graph has it: without it epochs are drawn as TensorFlow 1 draws them.
-    "reshuffle_each_iteration": "ShuffleAndRepeatDataset",
-}
 
 
 def _text(value: Any) -> str:
@@ -76,6 +67,7 @@ def test_attributes_are_those_of_tensorflow_2() -> None:
         ours = {attr.name: _said(attr) for attr in registry()[op].attrs}
         theirs = _recorded(op)
         lacking = {name for name in theirs if name not in ours}
-        assert lacking == {name for name, ops in LACKING.items() if op in ops.split()}, op
+        later = registry()[op].traits.get(LaterAttrs)
+        assert lacking == (set(dict(later.values)) if isinstance(later, LaterAttrs) else set()), op
         shared = [name for name in theirs if name in ours]
         assert {name: ours[name] for name in shared} == {name: theirs[name] for name in shared}, op

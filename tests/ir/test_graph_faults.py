@@ -79,9 +79,7 @@ LEGAL = {
     "a reference read as a value": node("v", "Var") + node("u", "Unary", "v"),
     "assignment": node("v", "Var") + SOURCE + node("a", "Assign", "v", "s"),
     "defaults": node("s", "Source", attrs=""),
-    "attributes of others": SOURCE.replace(
-        "attr", 'attr {key: "_x" value {i: 1}} attr {key: "new" value {}} attr', 1
-    ),
+    "attributes of others": SOURCE.replace("attr", 'attr {key: "_x" value {i: 1}} attr', 1),
     "an opaque node": node("q", "Unheard", "s") + SOURCE + node("u", "Unary", "q:3"),
     "loop inside a loop": SOURCE
     + enter("e1", "s", "outer")
@@ -97,6 +95,10 @@ LEGAL = {
 FAULTY = {
     "no such node": (node("u", "Unary", "gone"), "input 0 is 'gone:0', but no node has that name"),
     "no such control input": (SOURCE.replace("attr", 'input: "^gone" attr', 1), "control input '^gone'"),
+    "an attribute of another definition": (
+        SOURCE.replace("attr", 'attr {key: "new" value {}} attr', 1),
+        "Source 's': attribute 'new' (None) is unknown to the op (it has T, shape)",
+    ),
     "no such output": (SOURCE + node("u", "Unary", "s:1"), "but Source 's' has 1 outputs"),
     "two nodes of a name": (SOURCE + SOURCE, "another node has the same name"),
     "bad name": (node("a b", "Source"), "'a b' has a name that no node may have"),
@@ -185,7 +187,10 @@ FAULTY = {
         "a cycle that is not a loop (no NextIteration leads back to a Merge): 'a' -> 'b' -> 'c' -> 'a'",
     ),
     "a node that feeds itself": (node("a", "Unary", "a"), "a cycle that is not a loop"),
-    "a cycle of control edges": (node("a", "NoOp", "^b") + node("b", "NoOp", "^a"), "'a' -> 'b' -> 'a'"),
+    "a cycle of control edges": (
+        node("a", "NoOp", "^b", attrs="") + node("b", "NoOp", "^a", attrs=""),
+        "'a' -> 'b' -> 'a'",
+    ),
     "control input before a data input": (
         SOURCE + node("u", "Unary", "^s", "s"),
         "the data input 's' comes after a control input",
@@ -259,7 +264,7 @@ TWO_FRAMES = {
     ),
     "control edge out of a loop": (LOOP + node("u", "Unary", "s", "^body"), "inputs from two frames"),
     "control edges from two loops": (
-        SOURCE + enter("a", "s", "f") + enter("b", "s", "g") + node("n", "NoOp", "^a", "^b"),
+        SOURCE + enter("a", "s", "f") + enter("b", "s", "g") + node("n", "NoOp", "^a", "^b", attrs=""),
         "inputs from two frames",
     ),
 }

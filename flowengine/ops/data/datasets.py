@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from flowengine.ir.trait_checks.outward import ReadsFiles, WritesFiles
-from flowengine.ir.traits import Newer, NotDifferentiable, Uses
+from flowengine.ir.traits import LaterAttrs, Newer, NotDifferentiable, Uses
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import scalars
 
@@ -219,6 +219,8 @@ define(
     "-> handle: variant",
     ELEMENTS,
     *_METADATA,
+    # TensorFlow 1 does not know it. Without it epochs are drawn as TensorFlow 1 draws them.
+    LaterAttrs((("reshuffle_each_iteration", (False, True)),)),
     NotDifferentiable(),
     shape=scalars,
 )

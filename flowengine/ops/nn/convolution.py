@@ -8,7 +8,7 @@ from typing import Final
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import Dimension, TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext, ShapeFunction, Shapes
-from flowengine.ir.traits import Convolves, Droppable, NetworkLayer, NotDifferentiable, Product
+from flowengine.ir.traits import Convolves, Droppable, LaterAttrs, NetworkLayer, NotDifferentiable, Product
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import (
     add_dims,
@@ -71,6 +71,8 @@ PLANES: Final = (
     "explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; "
     "dilations: list(int) = [1, 1, 1, 1]"
 )
+#: What TensorFlow 2 writes for windows that are padded as SAME and VALID say, the only ones of some ops here.
+NO_EXPLICIT_PADDINGS: Final = LaterAttrs((("explicit_paddings", ((),)),))
 #: The same where channels stay apart.
 DEPTHWISE: Final = (
     "strides: list(int); padding: {'SAME', 'VALID'}; data_format: {'NHWC', 'NCHW'} = 'NHWC'; "
@@ -147,6 +149,7 @@ define(
     "DepthwiseConv2dNativeBackpropInput(input_sizes: int32, filter, out_backprop: T) -> output: T",
     "T: floattype",
     DEPTHWISE,
+    NO_EXPLICIT_PADDINGS,
     Droppable(),
     shape=sizes_from(0, 4),
 )
@@ -164,6 +167,7 @@ define(
     "DepthwiseConv2dNativeBackpropFilter(input: T, filter_sizes: int32, out_backprop: T) -> output: T",
     "T: floattype",
     DEPTHWISE,
+    NO_EXPLICIT_PADDINGS,
     Droppable(),
     shape=sizes_from(1, 4),
 )
@@ -173,6 +177,7 @@ define(
     "DepthwiseConv2dNative(input, filter: T) -> output: T",
     "T: floattype",
     DEPTHWISE,
+    NO_EXPLICIT_PADDINGS,
     Convolves("input", "filter", channel_axes=2),
     NetworkLayer(is_large=True),
 )

@@ -10,7 +10,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import Dimension, TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import Droppable, NetworkLayer
-from flowengine.ops.nn.convolution import join_layout, sizes_from, split_layout
+from flowengine.ops.nn.convolution import NO_EXPLICIT_PADDINGS, join_layout, sizes_from, split_layout
 from flowengine.ops.registry import define
 from flowengine.ops.shape_functions import dims_of, of_rank, ranked, windowed
 
@@ -30,6 +30,7 @@ PLANES: Final = (
     "ksize, strides: list(int) >= 4; padding: {'SAME', 'VALID'}",
     "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'",
     NetworkLayer(),
+    NO_EXPLICIT_PADDINGS,
 )
 @define("AvgPool(value: T) -> output: T", PLANES, "T: floattype", NetworkLayer())
 def pool_2d(c: ShapeContext) -> Shapes:
@@ -99,6 +100,7 @@ define(
     "MaxPoolGrad(orig_input, orig_output, grad: T) -> output: T",
     PLANES,
     "T: realnumbertype = float",
+    NO_EXPLICIT_PADDINGS,
     Droppable(),
     shape=of_rank(4),
 )
