@@ -81,7 +81,7 @@ PLAIN: Final = frozenset(
             "tcp",
             "tls",
         ),
-        "unreadable",
+        *("unknown", "unreadable"),
         # What TensorFlow calls the ways in which a dataset is made of another.
         *("ahead", "and", "assert", "by", "cardinality", "choose", "component"),
         *(
@@ -133,10 +133,10 @@ PLAIN: Final = frozenset(
         *("completion", "connection", "console", "container", "control", "copy", "cost"),
         *("dataset", "device", "dimension", "driver", "edge", "element", "ensemble", "estimator"),
         *("event", "executor", "family", "feature", "fetch", "flow", "folder", "folding"),
-        *("forest", "function", "fusing", "graph", "handle", "handler", "handshake", "heartbeat"),
+        *("forest", "function", "graph", "handle", "handler", "handshake", "heartbeat"),
         *("identity", "initializer", "instantiation", "interrupt", "iteration", "iterator"),
         *("kernel", "lasting", "launch", "lease", "ledger", "library", "link", "listener"),
-        *("loop", "lowering", "master", "measuring", "member", "message", "module", "mutex"),
+        *("loop", "master", "member", "message", "module", "mutex"),
         *("number", "op", "operation", "operator", "origin", "outcome", "ownership", "pass"),
         *("payload", "peer", "pipe", "placement", "placer", "planner", "port", "pull"),
         *("quantile", "queue", "rate", "reader", "ready", "receive", "reference", "refusal"),
