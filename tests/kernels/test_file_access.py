@@ -246,7 +246,7 @@ HARMLESS = {
     *("AllCandidateSampler", "ComputeAccidentalHits", "LearnedUnigramCandidateSampler"),
     *("LogUniformCandidateSampler", "ThreadUnsafeUnigramCandidateSampler", "UniformCandidateSampler"),
     "SnapshotNestedDatasetReader",  # of datasets that are there
-    *("Print", "PrintV2", "Timestamp"),  # PrintV2 writes to a file by name: tests/kernels/test_printing.py
+    *("Print", "PrintV2", "Timestamp"),  # PrintV2 writes to a file by name: tests/kernels/test_print_ops.py
     # These write to the file with which a writer was created.
     *("SummaryWriter", "FlushSummaryWriter", "CloseSummaryWriter", "ImportEvent", "WriteSummary"),
     *("WriteScalarSummary", "WriteHistogramSummary", "WriteImageSummary", "WriteAudioSummary"),

@@ -25,7 +25,7 @@ EXCUSED: Final = {
     "they wait, or hold what others wait for: tests/resources, tests/conformance": """
         ConsumeMutexLock MutexAcquire MutexLock MutexRelease MutexV2
     """,
-    "several steps show what the rest do: tests/kernels/test_state*.py": """
+    "several steps show what the rest do: tests/kernels/test_resources_in_sessions.py": """
         DeleteSessionTensor GetSessionHandle GetSessionHandleV2 GetSessionTensor
     """,
 }

@@ -100,7 +100,7 @@ _OF_RESOURCE_VARIABLES: Final = [
 RECORDS: Final = [*_OF_VARIABLES, *_OF_RESOURCE_VARIABLES]
 
 EXCUSED: Final = {
-    "several steps show what the rest do: tests/kernels/test_state*.py": """
+    "several steps show what the rest do: tests/kernels/test_variable_kernels.py": """
         DestroyTemporaryVariable TemporaryVariable Variable VariableV2 DestroyResourceOp
         DisableCopyOnRead VarHandleOp
     """,

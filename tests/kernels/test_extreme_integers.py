@@ -1,4 +1,4 @@
-"""No integer that an op takes makes a kernel run for ever, or take all memory: see `absurd_arguments.py`."""
+"""No integer that an op takes makes a kernel run for ever, or take all memory: see `extreme_integers.py`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_each_integer_as_large_as_can_be(root: Path, tmp_path: Path) -> None:
     first, wrong, lines = 0, list[str](), list[str]()
     while not ended:
         done = subprocess.run(
-            [sys.executable, "-m", "tests.kernels.absurd_arguments", str(first), str(log)],
+            [sys.executable, "-m", "tests.kernels.extreme_integers", str(first), str(log)],
             cwd=root,
             capture_output=True,
             text=True,

@@ -1,6 +1,6 @@
 """Each integer that an op takes, as an attribute or as a tensor that steers, once as 2^31 and once as 2^40.
 
-    python -m tests.kernels.absurd_arguments FIRST LOG
+    python -m tests.kernels.extreme_integers FIRST LOG
 
 Runs all cases from number FIRST on, each within bounds on memory and on this process's own time, which ends
 with SIGPROF where a case passes it. LOG gets the number of each case before it begins, and what a case ended
