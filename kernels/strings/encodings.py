@@ -29,7 +29,13 @@ _HANDLER: Final = "flowengine.malformed"
 _CONTROLS_HANDLER: Final = "flowengine.malformed-or-control"
 
 #: Names that Python does not know, or means something else by, without their signs.
-_ALIASES: Final = {"macintosh": "mac_roman", "shiftjis": "cp932", "sjis": "cp932", "ibm37": "cp037"}
+_ALIASES: Final = {
+    "macintosh": "mac_roman",
+    "shiftjis": "cp932",
+    "sjis": "cp932",
+    "ibm37": "cp037",
+    "windows31j": "cp932",
+}
 #: Of these a byte from 0x80 to 0x9f that means nothing else is the control character of that number.
 _WITH_CONTROLS: Final = re.compile(r"cp125[0-8]|iso8859.*|euc.*|gb2312|big5")
 _SINGLE_BYTES: Final = re.compile(
@@ -55,9 +61,29 @@ class DecodedText:
     splits: Array
 
 
+#: {codec of two bytes: (first bytes, second bytes)}. A pair of these that means nothing is one malformed part
+#: for ICU, and so for TensorFlow; Python passes over its first byte only.
+_PAIRS: Final = {
+    "cp932": (
+        frozenset({*range(0x81, 0xA0), *range(0xE0, 0xFD)}),
+        frozenset({*range(0x40, 0x7F), *range(0x80, 0xFD)}),
+    ),
+    "big5": (frozenset(range(0x81, 0xFF)), frozenset({*range(0x40, 0x7F), *range(0x80, 0xFF)})),
+    "euc_kr": (frozenset(range(0xA1, 0xFF)), frozenset(range(0xA1, 0xFF))),
+    "gb2312": (frozenset(range(0xA1, 0xFF)), frozenset(range(0xA1, 0xFF))),
+    "gbk": (frozenset(range(0x81, 0xFF)), frozenset({*range(0x40, 0x7F), *range(0x80, 0xFF)})),
+    "euc_jp": (frozenset(range(0xA1, 0xFF)), frozenset(range(0xA1, 0xFF))),
+}
+
+
 def _mark(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeDecodeError)
-    return chr(_MALFORMED + min(error.end - error.start, _PART_MAX)), error.end
+    end = error.end
+    if error.encoding in _PAIRS and end == error.start + 1 < len(error.object):
+        first, second = _PAIRS[error.encoding]
+        if error.object[error.start] in first and error.object[end] in second:
+            end += 1
+    return chr(_MALFORMED + min(end - error.start, _PART_MAX)), end
 
 
 def _mark_unless_control(error: UnicodeError) -> tuple[str, int]:

@@ -121,3 +121,25 @@ def test_words_and_the_rest_of_the_text(run_op: RunOp, texts: list[bytes], maxsp
 def test_words_as_recorded(run_op: RunOp, text: bytes, maxsplit: int, parts: list[bytes]) -> None:
     values = run_op("StringSplitV2", strings(text), b"", maxsplit=maxsplit)[1]
     assert values.tolist() == parts
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text", "codes", "offsets"),
+    [
+        (b"Shift_JIS", b"\x8e\x9a\x88\x82\xc8", [0x5B57, 0xFFFD, 0xFF88], [0, 2, 4]),
+        (
+            b"Shift_JIS",
+            b"\x82\xc8\x8e\x9a\xec\x95\xb6 ",
+            [0x306A, 0x5B57, 0xFFFD, 0xFF76, 0x20],
+            [0, 2, 4, 6, 7],
+        ),
+        (b"windows-31j", b"\x87@\x83g \x8b", [0x2460, 0x30C8, 0x20, 0xFFFD], [0, 2, 4, 5]),
+    ],
+)
+def test_a_pair_of_bytes_that_means_nothing_is_one_part(
+    run_op: RunOp, encoding: bytes, text: bytes, codes: list[int], offsets: list[int]
+) -> None:
+    """TensorFlow 1.15 gave the code points."""
+    found = run_op("UnicodeDecodeWithOffsets", strings(text), input_encoding=encoding)
+    assert found[1].tolist() == codes
+    assert found[2].tolist() == offsets
