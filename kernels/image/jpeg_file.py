@@ -50,7 +50,7 @@ class JpegFile:
 
     @classmethod
     def read(cls, data: bytes) -> JpegFile:
-        """What can be read of the file, however damaged it is."""
+        """Read all of the file that can be read, however damaged it is."""
         found = cls()
         for marker, begin, contents in _markers(data):
             if marker == _LAST:

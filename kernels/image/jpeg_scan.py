@@ -1,4 +1,4 @@
-"""Where a JPEG file that is cut off stops being readable, as libjpeg-turbo under TensorFlow finds it.
+"""The place where a JPEG file that is cut off stops being readable, as libjpeg-turbo finds it.
 
 TensorFlow hands libjpeg a file in one piece. libjpeg reads ahead, up to 64 bits, and saves its place at each
 MCU only. When the file is used up within an MCU, TensorFlow makes it wait for more, which ends the decoding
@@ -39,11 +39,11 @@ class CutScan:
     read: bytes
 
 
-class _Used(Exception):
+class _WaitsForMore(Exception):
     """The file is used up; the decoder waits for more."""
 
 
-class _Failed(Exception):
+class _GivesUp(Exception):
     """The file is used up where an MCU begins; the decoder gives up."""
 
 
@@ -73,9 +73,9 @@ class _ScanReader:
     def _byte(self) -> int:
         if self._at >= len(self._data):
             if self._saved >= len(self._data):
-                raise _Failed
+                raise _GivesUp
             if not self._again:
-                raise _Used
+                raise _WaitsForMore
             self._at = self._saved
         value = self._data[self._at]
         self._at += 1
@@ -210,9 +210,9 @@ def follow(data: bytes, file: JpegFile, again: bool) -> CutScan:
         reader.save()
         # The marker after the last MCU, where TensorFlow does not mind to wait.
         reader.restart()
-    except _Used:
+    except _WaitsForMore:
         pass
-    except _Failed:
+    except _GivesUp:
         fails = True
     return CutScan(done // columns if columns else 0, fails, bytes(reader.read) + END)
 
