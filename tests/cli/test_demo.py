@@ -104,3 +104,16 @@ def test_the_demo_of_a_cluster_under_tls() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("serves at tls://") == 3
+
+
+@pytest.mark.parametrize(("encoding", "full"), [("utf-8", "█"), ("ascii", "#")])
+def test_a_digit_is_drawn_in_the_terminal_s_encoding(encoding: str, full: str, tmp_path: Path) -> None:
+    scores = tmp_path / "scores.json"
+    scores.write_text(json.dumps({"values": {"scores:0": {"value": [[0.1] * 10]}}}))
+    shown = subprocess.run(
+        [sys.executable, str(DIGITS / "show.py"), str(DIGITS / "digit.png"), str(scores)],
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=True,
+    )
+    assert f"9   10.0%  {full * 3}" in shown.stdout.decode(encoding)
