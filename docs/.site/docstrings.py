@@ -50,8 +50,16 @@ def _entries(lines: list[str]) -> list[tuple[str, list[str]]] | None:
 
 
 class ColumnDocstrings(griffe.Extension):
-    """Rewrites each docstring that is loaded."""
+    """Rewrites each docstring that is loaded, and puts a link to the source behind it."""
 
     def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
         if obj.docstring is not None:
-            obj.docstring.value = as_markdown(obj.docstring.value)
+            obj.docstring.value = as_markdown(obj.docstring.value) + source_link(obj)
+
+
+def source_link(obj: griffe.Object) -> str:
+    """Return a link to the line that defines a function or class: `hooks.py` writes the page that it leads to."""
+    if not isinstance(obj, griffe.Function | griffe.Class) or obj.lineno is None:
+        return ""
+    name = obj.relative_package_filepath.as_posix()
+    return f'\n\n<a class="fe-source" href="../source/{name}.html#L{obj.lineno}">source</a>'

@@ -11,7 +11,9 @@ import pytest
 from tests.docs.transcripts import EXAMPLES, ROOT, Exchange, Said, exchanges, fits, play, watch
 
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
-PAGES = [ROOT / "README.md", ROOT / "docs" / "images" / "terminal.txt", *TUTORIALS]
+#: The other pages of users that show commands with their output, or programs of docs/examples.
+OTHERS = [ROOT / "docs" / f"{name}.md" for name in ("how-to", "install")]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "images" / "terminal.txt", *OTHERS, *TUTORIALS]
 WATCHED = [page for page in PAGES if exchanges(page.read_text(), on_terminal=True)]
 #: {what a page's commands need: how to have it}; `make examples` plays these in an environment of its own.
 SERVERS = ("uvicorn", "hypercorn")
@@ -90,16 +92,20 @@ def test_a_terminal_shows_what_is_drawn_last(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
-def test_a_tutorial_is_short_and_shows_programs_that_are_there(page: Path) -> None:
-    text = page.read_text()
-    words = re.findall(r"\w[\w'-]*", _BLOCKS.sub("", text))
+def test_a_tutorial_is_short(page: Path) -> None:
+    words = re.findall(r"\w[\w'-]*", _BLOCKS.sub("", page.read_text()))
     assert len(words) <= WORDS_MAX
+
+
+@pytest.mark.parametrize("page", [*OTHERS, *TUTORIALS], ids=lambda page: page.stem)
+def test_a_page_shows_programs_that_are_there(page: Path) -> None:
+    text = page.read_text()
     for name, program in _PROGRAM.findall(text):
         assert program in (EXAMPLES / name).read_text(), f"{name} has no such lines:\n{program}"
 
 
-def test_every_program_is_shown_or_named_by_a_tutorial() -> None:
-    text = "".join(page.read_text() for page in TUTORIALS)
+def test_every_program_is_shown_or_named_by_a_page() -> None:
+    text = "".join(page.read_text() for page in [*OTHERS, *TUTORIALS])
     for program in EXAMPLES.iterdir():
         if program.suffix in {".py", ".ipynb"}:
-            assert program.name in text, f"no tutorial says what {program.name} is for"
+            assert program.name in text, f"no page says what {program.name} is for"

@@ -9,6 +9,7 @@ process of its own, in the order of `GENERATED`: a later one may read an earlier
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -25,19 +26,28 @@ GENERATED: Final[dict[str, Sequence[str]]] = {
     "kernels/index.py": ("-m", "tests.generate.kernel_index"),
     "pyproject.toml": ("-m", "tests.generate.packages"),
     "docs/ops.md": ("-m", "flowengine", "ops", "--markdown"),
-    "docs/reference/more.md": ("-m", "tests.generate.reference"),
 }
+#: {folder: the arguments of Python that print JSON, {name of a file in the folder: its text}}
+FOLDERS: Final[dict[str, Sequence[str]]] = {"docs/reference": ("-m", "tests.generate.reference")}
 
 
 def texts() -> Iterator[tuple[Path, str]]:
     """The files with the texts that they should have."""
     for name, arguments in GENERATED.items():
-        made = subprocess.run(
-            [sys.executable, *arguments], cwd=ROOT, check=False, stdout=subprocess.PIPE, text=True
-        )
-        if made.returncode:
-            raise SystemExit(f"{name} cannot be made: python {' '.join(arguments)} has failed")
-        yield ROOT / name, made.stdout
+        yield ROOT / name, printed(name, arguments)
+    for folder, arguments in FOLDERS.items():
+        for name, text in json.loads(printed(folder, arguments)).items():
+            yield ROOT / folder / name, text
+
+
+def printed(name: str, arguments: Sequence[str]) -> str:
+    """Return the output of Python with these arguments, which make `name`."""
+    made = subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, check=False, stdout=subprocess.PIPE, text=True
+    )
+    if made.returncode:
+        raise SystemExit(f"{name} cannot be made: python {' '.join(arguments)} has failed")
+    return made.stdout
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,14 +1,17 @@
-"""Print docs/reference/more.md: the public names that no other page of the reference has.
+"""Print the pages of the reference that list the public names of some modules, and the index of all pages.
 
-    python -m tests.generate.reference
+    python -m tests.generate.reference      # JSON: {"layers.md": text, ...}
 
-The other pages are written by hand, in an order to be read in; a name that is new comes here by itself.
+The pages that `PAGES` does not name are written by hand, in an order to be read in. A public name that no page has
+goes to `more.md` by itself, until somebody gives it a place.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Final
@@ -16,41 +19,193 @@ from typing import Final
 import flowengine as fe
 from flowengine import testing
 
-PAGES: Final = Path(__file__).resolve().parents[2] / "docs" / "reference"
-PAGE: Final = "more.md"
-#: Tables of values of one kind, which their own page or docstring tells of.
+FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "reference"
+#: Tables of values of one kind, which have a page or docstring of their own.
 _TABLES: Final = frozenset({"dtypes", "errors"})
+_FUNCTIONS: Final = "flowengine.graphs.functions"
 
 
-def public() -> Iterator[str]:
-    """The full names of what `flowengine` offers: its own names, and those of its public modules.
+@dataclass(frozen=True)
+class Page:
+    """A page that is made of modules.
 
-    A package that may be called is shown by hand, as the function that it stands for.
+    title      its heading
+    about      a sentence in Markdown, with the guide that shows the names in use
+    modules    the modules that the names come from, in the order of the page
+    """
+
+    title: str
+    about: str
+    modules: tuple[str, ...]
+
+
+PAGES: Final = {
+    "layers": Page(
+        "Layers",
+        "`fe.layers`: functions that add a layer and its variables to a graph. [Training](../training.md#layers-and-losses) shows them in use.",
+        ("flowengine.layers",),
+    ),
+    "losses": Page(
+        "Losses",
+        "`fe.losses`: scalars to minimize, with weights and reductions. [Training](../training.md#layers-and-losses) shows them in use.",
+        ("flowengine.losses",),
+    ),
+    "metrics": Page(
+        "Metrics",
+        "`fe.metrics`: values that accumulate over steps. [Training](../training.md) shows them in use.",
+        ("flowengine.metrics",),
+    ),
+    "optimizers": Page(
+        "Optimizers and schedules",
+        "`fe.optimizers`, `fe.schedules` for learning rates, and moving averages. [Training](../training.md#an-optimizer) shows them in use.",
+        ("flowengine.optimizers", "flowengine.schedules", "flowengine.client.averages"),
+    ),
+    "initializers": Page(
+        "Initializers, regularizers, partitioners",
+        "They are arguments of `graph.variable`, `graph.get_variable` and the layers. [Variables](../variables.md) shows them in use.",
+        ("flowengine.initializers", "flowengine.regularizers", "flowengine.partitioners"),
+    ),
+    "rnn": Page(
+        "Recurrent networks",
+        "`fe.rnn`: cells, wrappers, attention, decoders and the functions that run them. [Training](../training.md) shows them in use.",
+        ("flowengine.rnn",),
+    ),
+    "embedding": Page(
+        "Embeddings, sampled classes, CTC",
+        "`fe.embedding`, `fe.sampled` and `fe.ctc`. [Training](../training.md) shows them in use.",
+        ("flowengine.embedding", "flowengine.sampled", "flowengine.ctc"),
+    ),
+    "nn": Page(
+        "Network functions",
+        "`fe.nn`: activations, convolutions, pooling, normalisation and losses without variables. [Building graphs](../building.md#functions-and-ops) shows them in use.",
+        ("flowengine.nn",),
+    ),
+    "math": Page(
+        "Mathematics",
+        "Functions of single elements. [Building graphs](../building.md#functions-and-ops) says how they find their graph.",
+        (f"{_FUNCTIONS}.math", f"{_FUNCTIONS}.special", f"{_FUNCTIONS}.complexes"),
+    ),
+    "arrays": Page(
+        "Arrays",
+        "Functions that make, join, slice, index and compare tensors. [Building graphs](../building.md#functions-and-ops) says how they find their graph.",
+        (f"{_FUNCTIONS}.array", f"{_FUNCTIONS}.indexing", f"{_FUNCTIONS}.compare"),
+    ),
+    "reductions": Page(
+        "Reductions",
+        "Functions along axes. [Building graphs](../building.md#functions-and-ops) says how they find their graph.",
+        (f"{_FUNCTIONS}.reductions",),
+    ),
+    "linalg": Page(
+        "Linear algebra",
+        "Products, decompositions and solvers, batch by batch. [Building graphs](../building.md#functions-and-ops) says how they find their graph.",
+        (f"{_FUNCTIONS}.linalg",),
+    ),
+    "strings": Page(
+        "Strings and random numbers",
+        "[Building graphs](../building.md#functions-and-ops) says how these functions find their graph.",
+        (f"{_FUNCTIONS}.strings", f"{_FUNCTIONS}.random"),
+    ),
+    "gradients": Page(
+        "Derivatives",
+        "Derivatives beyond `fe.gradients`, and clipping. [Gradients](../gradients.md) explains them.",
+        ("flowengine.gradients", "flowengine.client.clipping"),
+    ),
+    "data": Page(
+        "Datasets",
+        "`fe.data`: pipelines of elements. [Datasets](../data.md) shows them in use.",
+        ("flowengine.data",),
+    ),
+    "saved_model": Page(
+        "SavedModels",
+        "`fe.saved_model`: models with signatures. [SavedModels](../savedmodels.md) shows them in use.",
+        ("flowengine.saved_model", "flowengine.blocking", "flowengine.asyncio", "flowengine.anyio"),
+    ),
+}
+MORE: Final = Page("More names", "Public names that no other page has.", ())
+#: The pages that are written by hand: their titles stand in them.
+_INDEX: Final = """# Reference
+
+Every public name, by page. `import flowengine as fe` is understood; [Embedding](../embedding.md), [Building graphs](../building.md) and
+[Training](../training.md) show the names in use, and [Ops](../ops.md) lists the constructors of `graph.ops`.
+
+| page | names |
+|---|---|
+"""
+
+
+def public() -> Iterator[tuple[str, str]]:
+    """Yield the full name of each public name and the module that it is listed under.
+
+    A name of a public module belongs to that module, one of `flowengine` itself to the module that defines it. A
+    package that may be called is shown by hand, as the function that it stands for.
     """
     for name in sorted(set(fe.__all__) - _TABLES):
         value = getattr(fe, name)
         if isinstance(value, ModuleType):
             if not callable(value):
-                yield from (f"flowengine.{name}.{each}" for each in sorted(value.__all__))
+                yield from ((f"flowengine.{name}.{each}", f"flowengine.{name}") for each in sorted(value.__all__))
         elif not name.startswith("_"):
-            yield f"flowengine.{name}"
-    yield from (f"flowengine.testing.{each}" for each in sorted(testing.__all__))
+            yield f"flowengine.{name}", getattr(value, "__module__", "flowengine")
+    yield from ((f"flowengine.testing.{each}", "flowengine.testing") for each in sorted(testing.__all__))
 
 
-def shown() -> set[str]:
-    """Return the names that the hand-written pages show."""
-    pages = (page.read_text() for page in sorted(PAGES.glob("*.md")) if page.name != PAGE)
-    return {name for page in pages for name in re.findall(r"^::: (\S+)$", page, re.MULTILINE)}
+def written_by_hand() -> set[str]:
+    """Return the names on the pages that are written by hand."""
+    pages = (page for page in FOLDER.glob("*.md") if page.stem not in {*PAGES, "more", "index"})
+    return {name for page in pages for name in on_page(page.read_text())}
+
+
+def on_page(text: str) -> list[str]:
+    """Return the names that a page shows, in order."""
+    return re.findall(r"^::: (\S+)$", text, re.MULTILINE)
+
+
+def placed() -> dict[str, list[str]]:
+    """Return {page: names} for the pages of `PAGES` and for `more`."""
+    known = written_by_hand()
+    pages: dict[str, list[str]] = {page: [] for page in PAGES} | {"more": []}
+    order = {module: (page, index) for page, each in PAGES.items() for index, module in enumerate(each.modules)}
+    ranked: list[tuple[int, str, str]] = []
+    for name, module in public():
+        if name in known:
+            continue
+        while module not in order and "." in module:
+            module = module.rpartition(".")[0]
+        page, rank = order.get(module, ("more", 0))
+        ranked.append((rank, name, page))
+    for _, name, page in sorted(ranked):
+        pages[page].append(name)
+    return pages
+
+
+def page_text(page: str, names: list[str]) -> str:
+    """Return the Markdown of a page that shows these names."""
+    about = PAGES.get(page, MORE)
+    if not names:
+        return f"# {about.title}\n\nThe other pages of the reference have them all.\n"
+    return "\n\n".join([f"# {about.title}", about.about, *(f"::: {name}" for name in names)]) + "\n"
+
+
+def index_text() -> str:
+    """Return the Markdown of the index: each page with the names on it."""
+    generated = placed()
+    rows = []
+    for path in sorted(FOLDER.glob("*.md")):
+        if path.stem == "index" or not generated.get(path.stem, True):
+            continue
+        if path.stem in generated:
+            title, names = PAGES.get(path.stem, MORE).title, generated[path.stem]
+        else:
+            text = path.read_text()
+            title, names = text.partition("\n")[0].removeprefix("# "), on_page(text)
+        short = ", ".join(f"`{name.removeprefix('flowengine.')}`" for name in names)
+        rows.append(f"| [{title}]({path.name}) | {short} |")
+    return _INDEX + "\n".join(rows) + "\n"
 
 
 def main() -> None:
-    print("# More names")
-    known = shown()
-    missing = [name for name in public() if name not in known]
-    if not missing:
-        print("\nThe other pages of the reference have them all.")
-    for name in missing:
-        print(f"\n::: {name}")
+    pages = {page: page_text(page, names) for page, names in placed().items()}
+    print(json.dumps({f"{page}.md": text for page, text in {**pages, "index": index_text()}.items()}))
 
 
 if __name__ == "__main__":
