@@ -58,7 +58,7 @@ class ColumnDocstrings(griffe.Extension):
 
 
 def source_link(obj: griffe.Object) -> str:
-    """Return a link to the line that defines a function or class: `hooks.py` writes the page that it leads to."""
+    """Return a link to the line that defines a function or class; `hooks.py` writes its page."""
     if not isinstance(obj, griffe.Function | griffe.Class) or obj.lineno is None:
         return ""
     name = obj.relative_package_filepath.as_posix()

@@ -2,8 +2,8 @@
 
     python -m tests.generate.reference      # JSON: {"layers.md": text, ...}
 
-The pages that `PAGES` does not name are written by hand, in an order to be read in. A public name that no page has
-goes to `more.md` by itself, until somebody gives it a place.
+The pages that `PAGES` does not name are written by hand, in an order to be read in. A public name that no
+page has goes to `more.md` by itself, until somebody gives it a place.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "reference"
 #: Tables of values of one kind, which have a page or docstring of their own.
 _TABLES: Final = frozenset({"dtypes", "errors"})
 _FUNCTIONS: Final = "flowengine.graphs.functions"
+_BUILDING: Final = "[Building graphs](../building.md#functions-and-ops)"
 
 
 @dataclass(frozen=True)
@@ -30,103 +31,122 @@ class Page:
     """A page that is made of modules.
 
     title      its heading
-    about      a sentence in Markdown, with the guide that shows the names in use
+    about      a sentence in Markdown
+    guide      a link to the guide that shows the names in use
     modules    the modules that the names come from, in the order of the page
     """
 
     title: str
     about: str
-    modules: tuple[str, ...]
+    guide: str
+    modules: tuple[str, ...] = ()
 
 
 PAGES: Final = {
     "layers": Page(
         "Layers",
-        "`fe.layers`: functions that add a layer and its variables to a graph. [Training](../training.md#layers-and-losses) shows them in use.",
+        "`fe.layers`: functions that add a layer and its variables to a graph.",
+        "[Training](../training.md#layers-and-losses)",
         ("flowengine.layers",),
     ),
     "losses": Page(
         "Losses",
-        "`fe.losses`: scalars to minimize, with weights and reductions. [Training](../training.md#layers-and-losses) shows them in use.",
+        "`fe.losses`: scalars to minimize, with weights and reductions.",
+        "[Training](../training.md#layers-and-losses)",
         ("flowengine.losses",),
     ),
     "metrics": Page(
         "Metrics",
-        "`fe.metrics`: values that accumulate over steps. [Training](../training.md) shows them in use.",
+        "`fe.metrics`: values that accumulate over steps.",
+        "[Training](../training.md)",
         ("flowengine.metrics",),
     ),
     "optimizers": Page(
         "Optimizers and schedules",
-        "`fe.optimizers`, `fe.schedules` for learning rates, and moving averages. [Training](../training.md#an-optimizer) shows them in use.",
+        "`fe.optimizers`, `fe.schedules` for learning rates, and moving averages.",
+        "[Training](../training.md#an-optimizer)",
         ("flowengine.optimizers", "flowengine.schedules", "flowengine.client.averages"),
     ),
     "initializers": Page(
         "Initializers, regularizers, partitioners",
-        "They are arguments of `graph.variable`, `graph.get_variable` and the layers. [Variables](../variables.md) shows them in use.",
+        "They are arguments of `graph.variable`, `graph.get_variable` and the layers.",
+        "[Variables](../variables.md)",
         ("flowengine.initializers", "flowengine.regularizers", "flowengine.partitioners"),
     ),
     "rnn": Page(
         "Recurrent networks",
-        "`fe.rnn`: cells, wrappers, attention, decoders and the functions that run them. [Training](../training.md) shows them in use.",
+        "`fe.rnn`: cells, wrappers, attention, decoders and the functions that run them.",
+        "[Training](../training.md)",
         ("flowengine.rnn",),
     ),
     "embedding": Page(
         "Embeddings, sampled classes, CTC",
-        "`fe.embedding`, `fe.sampled` and `fe.ctc`. [Training](../training.md) shows them in use.",
+        "`fe.embedding`, `fe.sampled` and `fe.ctc`.",
+        "[Training](../training.md)",
         ("flowengine.embedding", "flowengine.sampled", "flowengine.ctc"),
     ),
     "nn": Page(
         "Network functions",
-        "`fe.nn`: activations, convolutions, pooling, normalisation and losses without variables. [Building graphs](../building.md#functions-and-ops) shows them in use.",
+        "`fe.nn`: activations, convolutions, pooling, normalisation and losses without variables.",
+        _BUILDING,
         ("flowengine.nn",),
     ),
     "math": Page(
         "Mathematics",
-        "Functions of single elements. [Building graphs](../building.md#functions-and-ops) says how they find their graph.",
+        "Functions of single elements.",
+        _BUILDING,
         (f"{_FUNCTIONS}.math", f"{_FUNCTIONS}.special", f"{_FUNCTIONS}.complexes"),
     ),
     "arrays": Page(
         "Arrays",
-        "Functions that make, join, slice, index and compare tensors. [Building graphs](../building.md#functions-and-ops) says how they find their graph.",
+        "Functions that make, join, slice, index and compare tensors.",
+        _BUILDING,
         (f"{_FUNCTIONS}.array", f"{_FUNCTIONS}.indexing", f"{_FUNCTIONS}.compare"),
     ),
     "reductions": Page(
         "Reductions",
-        "Functions along axes. [Building graphs](../building.md#functions-and-ops) says how they find their graph.",
+        "Functions along axes.",
+        _BUILDING,
         (f"{_FUNCTIONS}.reductions",),
     ),
     "linalg": Page(
         "Linear algebra",
-        "Products, decompositions and solvers, batch by batch. [Building graphs](../building.md#functions-and-ops) says how they find their graph.",
+        "Products, decompositions and solvers, batch by batch.",
+        _BUILDING,
         (f"{_FUNCTIONS}.linalg",),
     ),
     "strings": Page(
         "Strings and random numbers",
-        "[Building graphs](../building.md#functions-and-ops) says how these functions find their graph.",
+        "Functions of strings, and random tensors.",
+        _BUILDING,
         (f"{_FUNCTIONS}.strings", f"{_FUNCTIONS}.random"),
     ),
     "gradients": Page(
         "Derivatives",
-        "Derivatives beyond `fe.gradients`, and clipping. [Gradients](../gradients.md) explains them.",
+        "Derivatives beyond `fe.gradients`, and clipping.",
+        "[Gradients](../gradients.md)",
         ("flowengine.gradients", "flowengine.client.clipping"),
     ),
     "data": Page(
         "Datasets",
-        "`fe.data`: pipelines of elements. [Datasets](../data.md) shows them in use.",
+        "`fe.data`: pipelines of elements.",
+        "[Datasets](../data.md)",
         ("flowengine.data",),
     ),
     "saved_model": Page(
         "SavedModels",
-        "`fe.saved_model`: models with signatures. [SavedModels](../savedmodels.md) shows them in use.",
+        "`fe.saved_model`: models with signatures.",
+        "[SavedModels](../savedmodels.md)",
         ("flowengine.saved_model", "flowengine.blocking", "flowengine.asyncio", "flowengine.anyio"),
     ),
 }
-MORE: Final = Page("More names", "Public names that no other page has.", ())
+MORE: Final = Page("More names", "Public names that no other page has.", "[Embedding](../embedding.md)")
 #: The pages that are written by hand: their titles stand in them.
 _INDEX: Final = """# Reference
 
-Every public name, by page. `import flowengine as fe` is understood; [Embedding](../embedding.md), [Building graphs](../building.md) and
-[Training](../training.md) show the names in use, and [Ops](../ops.md) lists the constructors of `graph.ops`.
+Every public name, by page, after `import flowengine as fe`. [Embedding](../embedding.md),
+[Building graphs](../building.md) and [Training](../training.md) show the names in use, and [Ops](../ops.md)
+lists the constructors of `graph.ops`.
 
 | page | names |
 |---|---|
@@ -136,14 +156,16 @@ Every public name, by page. `import flowengine as fe` is understood; [Embedding]
 def public() -> Iterator[tuple[str, str]]:
     """Yield the full name of each public name and the module that it is listed under.
 
-    A name of a public module belongs to that module, one of `flowengine` itself to the module that defines it. A
+    A name of a public module belongs to that module, one of `flowengine` to the module that defines it. A
     package that may be called is shown by hand, as the function that it stands for.
     """
     for name in sorted(set(fe.__all__) - _TABLES):
         value = getattr(fe, name)
         if isinstance(value, ModuleType):
             if not callable(value):
-                yield from ((f"flowengine.{name}.{each}", f"flowengine.{name}") for each in sorted(value.__all__))
+                yield from (
+                    (f"flowengine.{name}.{each}", f"flowengine.{name}") for each in sorted(value.__all__)
+                )
         elif not name.startswith("_"):
             yield f"flowengine.{name}", getattr(value, "__module__", "flowengine")
     yield from ((f"flowengine.testing.{each}", "flowengine.testing") for each in sorted(testing.__all__))
@@ -164,7 +186,9 @@ def placed() -> dict[str, list[str]]:
     """Return {page: names} for the pages of `PAGES` and for `more`."""
     known = written_by_hand()
     pages: dict[str, list[str]] = {page: [] for page in PAGES} | {"more": []}
-    order = {module: (page, index) for page, each in PAGES.items() for index, module in enumerate(each.modules)}
+    order = {
+        module: (page, index) for page, each in PAGES.items() for index, module in enumerate(each.modules)
+    }
     ranked: list[tuple[int, str, str]] = []
     for name, module in public():
         if name in known:
@@ -183,7 +207,8 @@ def page_text(page: str, names: list[str]) -> str:
     about = PAGES.get(page, MORE)
     if not names:
         return f"# {about.title}\n\nThe other pages of the reference have them all.\n"
-    return "\n\n".join([f"# {about.title}", about.about, *(f"::: {name}" for name in names)]) + "\n"
+    head = [f"# {about.title}", f"{about.about} Guide: {about.guide}."]
+    return "\n\n".join([*head, *(f"::: {name}" for name in names)]) + "\n"
 
 
 def index_text() -> str:
