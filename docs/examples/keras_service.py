@@ -18,11 +18,11 @@ async def lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
         yield
 
 
-app = FastAPI(lifespan=lifespan)
-
-
-@app.post("/classify")
 async def classify(image: list[list[float]]) -> dict[str, int]:
     rows = [[[[pixel] for pixel in row] for row in image]]  # one row, one channel
     outputs = await app.state.model(image=rows)
     return {"digit": int(outputs["scores"].argmax())}
+
+
+app = FastAPI(lifespan=lifespan)
+app.add_api_route("/classify", classify, methods=["POST"])

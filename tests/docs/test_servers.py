@@ -32,8 +32,11 @@ pytestmark = pytest.mark.slow
 SERVICES: Final = {
     "starlette_service": ("uvicorn", "uvicorn --no-access-log --port 0 {app}", "anyio"),
     "fastapi_service": ("uvicorn", "uvicorn --no-access-log --port 0 {app}", "anyio"),
+    "keras_service": ("uvicorn", "uvicorn --no-access-log --port 0 {app}", "anyio"),
     "quart_service": ("hypercorn", "hypercorn --worker-class trio --bind 127.0.0.1:0 {app}", "trio"),
 }
+#: The services that answer with errors, timeouts and cancellation of their own.
+CAREFUL: Final = [name for name in SERVICES if name != "keras_service"]
 NINE: Final = np.asarray(Image.open(EXAMPLES / "nine.png"))[np.newaxis, :, :, np.newaxis].tolist()
 
 #: The same application with other waits; it says how each step has begun and ended.
@@ -130,7 +133,7 @@ def serving(
     assert process.returncode in {0, -15}
 
 
-@pytest.mark.parametrize("name", SERVICES)
+@pytest.mark.parametrize("name", CAREFUL)
 def test_answers_and_refusals(name: str, tmp_path: Path) -> None:
     with serving(name, tmp_path) as service:
         status, answer = service.ask(NINE)
@@ -143,13 +146,21 @@ def test_answers_and_refusals(name: str, tmp_path: Path) -> None:
         assert service.ask(NINE)[0] == 200
 
 
-@pytest.mark.parametrize("name", SERVICES)
+def test_the_service_of_the_how_to_answers(tmp_path: Path) -> None:
+    (tmp_path / "keras_digits").symlink_to(EXAMPLES / "keras_digits")
+    with serving("keras_service", tmp_path) as service:
+        rows = [[pixel[0] for pixel in row] for row in NINE[0]]
+        assert service.ask(rows) == (200, {"digit": 9})
+        assert service.ask("nine")[0] == 422
+
+
+@pytest.mark.parametrize("name", CAREFUL)
 def test_a_step_that_takes_too_long_is_a_504(name: str, tmp_path: Path) -> None:
     with serving(name, tmp_path, wait_seconds=60, timeout_seconds=0.05) as service:
         assert service.ask(NINE) == (504, {"error": "DeadlineExceededError"})
 
 
-@pytest.mark.parametrize("name", SERVICES)
+@pytest.mark.parametrize("name", CAREFUL)
 def test_a_client_that_hangs_up_ends_its_step(name: str, tmp_path: Path) -> None:
     body = json.dumps(NINE).encode()
     with serving(name, tmp_path, wait_seconds=60) as service:

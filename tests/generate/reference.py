@@ -185,7 +185,7 @@ def on_page(text: str) -> list[str]:
 def placed() -> dict[str, list[str]]:
     """Return {page: names} for the pages of `PAGES` and for `more`."""
     known = written_by_hand()
-    pages: dict[str, list[str]] = {page: [] for page in PAGES} | {"more": []}
+    pages: dict[str, list[str]] = {page: [] for page in [*PAGES, "more"]}
     order = {
         module: (page, index) for page, each in PAGES.items() for index, module in enumerate(each.modules)
     }
