@@ -49,10 +49,19 @@ def command() -> None:
     metavar="JOB=HOST:PORT,...",
     help="A job and where its tasks are, such as worker=10.0.0.6:7000,10.0.0.7:7000. May be repeated.",
 )
-@click.option("--name", default="flowengine", show_default=True, help="Tasks of other names are refused.")
-@click.option("--tls", is_flag=True, help="With an authority, and a certificate for each task and client.")
+@click.option(
+    "--name",
+    default="flowengine",
+    show_default=True,
+    help="The name of the cluster; tasks of other clusters are refused.",
+)
+@click.option(
+    "--tls",
+    is_flag=True,
+    help="Also create a certificate authority, and a certificate for each task and client.",
+)
 @click.option("--client", "clients", multiple=True, metavar="NAME", help=CLIENT_HELP)
-@click.option("--renew", is_flag=True, help="New certificates in the place of those that FOLDER has.")
+@click.option("--renew", is_flag=True, help="Replace the certificates in FOLDER by new ones.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def new(
     folder: str,
@@ -79,7 +88,7 @@ def new(
         _renew(cluster_of(folder), clients)
         return
     if not jobs:
-        raise CommandError("say who is in the cluster: --job JOB=HOST:PORT,...", USAGE)
+        raise CommandError("name the tasks of the cluster: --job JOB=HOST:PORT,...", USAGE)
     if clients and not tls:
         raise CommandError("--client names certificates: it belongs to --tls or --renew", USAGE)
     file = found_cluster(folder, _addresses(jobs), name=name, tls=tls, clients=clients or ("client",))
@@ -100,7 +109,7 @@ def _renew(spec: ClusterSpec, clients: tuple[str, ...]) -> None:
         )
     for path in renew_certificates(Path(spec.tls), spec, clients):
         click.echo(path)
-    click.echo("copy them to their machines; who runs there takes them for new connections", err=True)
+    click.echo("copy them to their machines; running tasks use them for new connections", err=True)
 
 
 def _addresses(jobs: tuple[str, ...]) -> dict[str, list[str]]:
@@ -116,7 +125,7 @@ def _addresses(jobs: tuple[str, ...]) -> dict[str, list[str]]:
 @command.command("status")
 @click.option("--cluster", "cluster_file", metavar="FILE", help=CLUSTER_HELP)
 @click.option("--task", metavar="NAME", help="One task only: /job:ps/task:0.")
-@click.option("--ready", is_flag=True, help="A task that is being drained counts as not there.")
+@click.option("--ready", is_flag=True, help="Treat a task that is being drained as unavailable.")
 @click.option("--timeout", type=float, default=5.0, show_default=True, metavar="S")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
@@ -209,8 +218,8 @@ def drain(task: str, cluster_file: str | None, timeout: float, debug: bool) -> N
 
 @command.command("up", help=UP_HELP, context_settings={"ignore_unknown_options": True})
 @click.option("--local", "jobs", required=True, metavar="JOB=N,...", help="Such as ps=1,worker=2.")
-@click.option("--tls", is_flag=True, help="Under TLS, with certificates that are made for it.")
-@click.option("--restart", is_flag=True, help="Start tasks again that end before the command does.")
+@click.option("--tls", is_flag=True, help="Use TLS, with newly created certificates.")
+@click.option("--restart", is_flag=True, help="Restart tasks that end before the command does.")
 @click.option("--log-level", default="warning", show_default=True, metavar="LEVEL", help="Of the tasks.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")

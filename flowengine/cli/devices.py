@@ -46,7 +46,11 @@ class ProviderFacts:
 
 @click.command("devices", help=HELP)
 @click.option(
-    "--device-count", "device_counts", multiple=True, metavar="TYPE=N", help="As `run` would have them."
+    "--device-count",
+    "device_counts",
+    multiple=True,
+    metavar="TYPE=N",
+    help="Number of devices of a type, such as CPU=4.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")

@@ -21,10 +21,17 @@ For each --by a line says which tensor has its gradient. Conditionals, loops and
 
 @click.command("gradients", help=HELP)
 @click.argument("graph", type=click.Path(), metavar="GRAPH")
-@click.option("--of", "ys", multiple=True, required=True, metavar="NAME", help="What is differentiated.")
-@click.option("--by", "xs", multiple=True, required=True, metavar="NAME", help="By what it is.")
+@click.option("--of", "ys", multiple=True, required=True, metavar="NAME", help="The tensor to differentiate.")
+@click.option(
+    "--by",
+    "xs",
+    multiple=True,
+    required=True,
+    metavar="NAME",
+    help="Differentiate with respect to this tensor.",
+)
 @click.option("-o", "--output", required=True, type=click.Path(), metavar="FILE", help="The graph to write.")
-@click.option("--force", is_flag=True, help="Replace the file of --output, if it is there.")
+@click.option("--force", is_flag=True, help="Overwrite the file of --output, if it exists.")
 @import_option
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def command(

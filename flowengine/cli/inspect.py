@@ -50,7 +50,7 @@ GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory
     "--all",
     "every",
     is_flag=True,
-    help="Show all of everything, not the first ten, and the likely outputs beside signatures.",
+    help="Show complete lists instead of the first ten entries, and likely outputs besides signatures.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")

@@ -63,7 +63,7 @@ class OpFacts:
 @click.command("ops", help=HELP)
 @click.argument("pattern", metavar="[PATTERN]", default="*")
 @click.option(
-    "--missing", is_flag=True, help="Show the ops of TensorFlow that cannot run here, and why they cannot."
+    "--missing", is_flag=True, help="List the ops of TensorFlow that FlowEngine cannot run, with reasons."
 )
 @import_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")

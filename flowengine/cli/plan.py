@@ -36,14 +36,16 @@ Nothing runs, so --feed only names a tensor. Without --feed every placeholder is
 @boxable
 @click.argument("graph", type=click.Path(), metavar="GRAPH")
 @click.option("-x", "--feed", "feeds", multiple=True, metavar="NAME", help="A tensor that the step is fed.")
-@click.option("-y", "--fetch", "fetches", multiple=True, metavar="NAME", help="A tensor that the step gives.")
+@click.option(
+    "-y", "--fetch", "fetches", multiple=True, metavar="NAME", help="A tensor that the step fetches."
+)
 @click.option("-t", "--target", "targets", multiple=True, metavar="NODE", help="A node that the step runs.")
 @click.option("--signature", metavar="NAME", help="Plan a call of this signature of an exported graph.")
 @click.option("--function", metavar="NAME", help="Plan a call of a function that TensorFlow 2 saved.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Which graph of a SavedModel.")
-@click.option("--source", is_flag=True, help="Print the Python that a hot plan is turned into.")
-@click.option("--dot", is_flag=True, help="Print a drawing for Graphviz.")
-@click.option("--placement", is_flag=True, help="Print the device of each node and why it is there.")
+@click.option("--source", is_flag=True, help="Print the Python code of a hot plan.")
+@click.option("--dot", is_flag=True, help="Print the graph for Graphviz.")
+@click.option("--placement", is_flag=True, help="Print the device of each node and the reason.")
 @import_option
 @placement_options
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")

@@ -107,9 +107,9 @@ def _fraction(_: click.Context, __: click.Parameter, value: str | None) -> float
     "--final", "finals", multiple=True, metavar="NAME", help="Fetch a tensor once, after the steps."
 )
 @click.option("-n", "--steps", type=click.IntRange(min=1), default=1, help="How many steps to run.")
-@click.option("--every", type=click.IntRange(min=1), metavar="N", help="Say the scalars every N steps.")
+@click.option("--every", type=click.IntRange(min=1), metavar="N", help="Print the scalars every N steps.")
 @click.option(
-    "--repeat", type=click.IntRange(min=1), metavar="N", help="Then run N more and say how long they took."
+    "--repeat", type=click.IntRange(min=1), metavar="N", help="Then run N more and print how long they took."
 )
 @click.option(
     "-o",
@@ -118,12 +118,12 @@ def _fraction(_: click.Context, __: click.Parameter, value: str | None) -> float
     metavar="FILE",
     help="Keep the values in a .npz, .npy or .json file (those of --final, if there are any).",
 )
-@click.option("--force", is_flag=True, help="Replace the file of --output, if it is there.")
+@click.option("--force", is_flag=True, help="Overwrite the file of --output, if it exists.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     metavar="S",
-    help="Seconds that a step may take.",
+    help="Time limit for a step, in seconds.",
 )
 @click.option(
     "--signature", metavar="NAME", help="Feed and fetch by the names of this signature of an exported graph."
@@ -133,20 +133,20 @@ def _fraction(_: click.Context, __: click.Parameter, value: str | None) -> float
 @click.option(
     "--restore",
     metavar="CHECKPOINT",
-    help="Give the variables the values of a checkpoint; nothing is written.",
+    help="Restore the variables from a checkpoint; write nothing.",
 )
 @click.option("--meta", metavar="FILE", help="The graph is the MetaGraphDef in this file.")
 @click.option(
     "--checkpoint", metavar="DIR", help="Save checkpoints in this directory; train without --target."
 )
 @click.option(
-    "--save-every", type=click.IntRange(min=1), metavar="N", help="Save every N steps, not at the end only."
+    "--save-every", type=click.IntRange(min=1), metavar="N", help="Save every N steps, not only at the end."
 )
-@click.option("--resume", is_flag=True, help="Go on from the latest checkpoint, if there is one.")
+@click.option("--resume", is_flag=True, help="Resume from the latest checkpoint, if there is one.")
 @click.option(
     "--recover",
     is_flag=True,
-    help="Go on from the latest checkpoint when a task was lost, too; --steps is how many to make in all.",
+    help="Also resume from the latest checkpoint after a task was lost; --steps is the total number.",
 )
 @click.option(
     "--at",
@@ -160,7 +160,7 @@ def _fraction(_: click.Context, __: click.Parameter, value: str | None) -> float
     "labels_file",
     type=click.Path(),
     metavar="FILE",
-    help="Names of classes, one a line: show the best of fetched scores.",
+    help="File with one class name on each line: show the best of the fetched scores.",
 )
 @click.option("--top", type=click.IntRange(min=1), metavar="K", help="Show the K best (with --labels: 5).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -169,7 +169,7 @@ def _fraction(_: click.Context, __: click.Parameter, value: str | None) -> float
 @click.option("--image-offset", callback=_fraction, metavar="B", help="Add B to images, after scaling.")
 @import_option
 @placement_options
-@click.option("--log-device-placement", is_flag=True, help="Say on which device each node runs.")
+@click.option("--log-device-placement", is_flag=True, help="Log the device of each node.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 @click.pass_context
 def command(
@@ -283,7 +283,9 @@ def _check_checkpoints(checkpoint: str | None, restore: str | None, *, asks: boo
     if checkpoint is None and asks:
         raise CommandError("--save-every, --resume and --recover need --checkpoint DIR", USAGE)
     if checkpoint is not None and restore is not None:
-        raise CommandError("--restore only reads, --checkpoint goes on from its own directory", USAGE)
+        raise CommandError(
+            "--restore only reads and --checkpoint resumes from its own directory: use one of them", USAGE
+        )
 
 
 def _reported(

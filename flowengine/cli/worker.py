@@ -27,10 +27,10 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 
 @click.command("worker", help=HELP)
 @click.option("--cluster", "cluster_file", metavar="FILE", help="The cluster's file (TOML).")
-@click.option("--job", metavar="NAME", help="The job that this task is of.")
-@click.option("--task", type=int, metavar="N", help="Its number in the job.")
+@click.option("--job", metavar="NAME", help="The job of this task.")
+@click.option("--task", type=int, metavar="N", help="The number of the task in its job.")
 @click.option("--device-count", "device_counts", multiple=True, metavar="TYPE=N", help="Such as CPU=4.")
-@click.option("--tls", metavar="FOLDER", help="Speak under TLS with the certificates of this folder.")
+@click.option("--tls", metavar="FOLDER", help="Use TLS with the certificates of this folder.")
 @import_option
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
 @click.option("--log-json", is_flag=True, help="Log one JSON document a line.")

@@ -25,7 +25,7 @@ def is_path(data: Any) -> bool:
 def graph_path(given: Any) -> str:
     """Return the path given to `Graph.load`; InvalidArgumentError for a graph, its bytes or anything else."""
     if isinstance(given, NodeGraph):
-        return path_text(given, "fe.Graph.load", "it is a graph already, use it as it is")
+        return path_text(given, "fe.Graph.load", "it is already a graph, so use it directly")
     if isinstance(given, bytes | bytearray | memoryview) or hasattr(given, "SerializeToString"):
         return path_text(given, "fe.Graph.load", "fe.Graph.from_graph_def(data) reads bytes and messages")
     return path_text(given, "fe.Graph.load")

@@ -68,7 +68,7 @@ class GraphNodes(ir.NodeGraph):
         if [t.base for t in node.output_types[:count]] != [t.base for t in present.output_types]:
             raise InvalidArgumentError(
                 f"'{node.name}' has outputs {list(map(str, present.output_types))}; "
-                f"what is to stand in its place has {list(map(str, node.output_types))}"
+                f"its replacement has {list(map(str, node.output_types))}"
             )
         self._nodes[node.name] = node
         self._version += 1

@@ -27,7 +27,7 @@ def to_value(value: Any, dtype: DType | None = None) -> tuple[Value, DType]:
     if value is None:
         raise InvalidArgumentError("None is not a tensor: does a function return nothing?")
     if isinstance(value, Iterator):
-        raise InvalidArgumentError(f"{_show(value)} is not a tensor: make a list of what it gives")
+        raise InvalidArgumentError(f"{_show(value)} is not a tensor: convert it to a list")
     if callable(value) and not hasattr(value, "__array__"):
         raise InvalidArgumentError(f"{_show(value)} is a function, not a tensor: call it")
     if isinstance(value, TensorShape):

@@ -214,7 +214,7 @@ class Recovery:
             )
             self._result.restarts.append(restart)
             _log.warning(
-                "%s: goes on from step %d, %.1f s after it was interrupted at step %d",
+                "%s: resumes from step %d, %.1f s after it was interrupted at step %d",
                 self._run.folder,
                 restart.resumed,
                 restart.seconds,

@@ -340,7 +340,9 @@ class Saver:
         if saveables is None and self._nodes is None:
             saveables = self._listed(session.graph)
         if saveables is None:
-            raise InvalidArgumentError("what the saver's nodes save shows only when they run")
+            raise InvalidArgumentError(
+                "the names that this saver's nodes save are known only after they have run"
+            )
         return [each.text for each in saveables]
 
     def runs_nodes(self, session: Session) -> bool:
@@ -429,7 +431,7 @@ class Saver:
     def _prefix(self, path: str | os.PathLike[str], step: int | None) -> str:
         text = path_text(path, "Saver.save")
         if not os.path.basename(text):
-            raise InvalidArgumentError(f"{text!r} names a folder: add what the checkpoint is called")
+            raise InvalidArgumentError(f"{text!r} names a folder: add the name of the checkpoint")
         return text if step is None else f"{text}-{step}"
 
 

@@ -169,7 +169,7 @@ def test_what_cannot_be_read(tmp_path: Path, capsys: Output) -> None:
     assert main(["checkpoint", "export", prefix, str(tmp_path / "no" / "m.npz")]) == failure.STEP_ERROR
     assert main(["checkpoint", "frobnicate"]) == failure.USAGE
     assert main(["checkpoint"]) == failure.OK
-    assert "Tell how two checkpoints differ." in capsys.readouterr().out
+    assert "Print the differences of two checkpoints." in capsys.readouterr().out
     data = Path(f"{prefix}.data-00000-of-00001")
     data.write_bytes(b"\xff" + data.read_bytes()[1:])
     capsys.readouterr()

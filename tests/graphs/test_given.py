@@ -55,7 +55,7 @@ def test_a_session_takes_nothing_but_a_graph(make: Callable[[Any], Any]) -> None
 def test_a_graph_is_no_path(tmp_path: Path) -> None:
     graph = fe.Graph()
     graph.variable(1.0, name="v")
-    with pytest.raises(InvalidArgumentError, match=r"takes a path .*it is a graph already"):
+    with pytest.raises(InvalidArgumentError, match=r"takes a path .*it is already a graph"):
         fe.Graph.load(graph)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match=r"takes a path .*not bytes: fe.Graph.from_graph_def"):
         fe.Graph.load(b"")  # type: ignore[arg-type]

@@ -35,7 +35,7 @@ class Wrong:
         "the branches return float32 ('cond/Switch_1:1') and int32": lambda g, x, n, p: g.cond(
             p, lambda: x, lambda: n
         ),
-        "what the branches return are not alike: one is a tuple": lambda g, x, n, p: g.cond(
+        "the results of the branches are not alike: one is a tuple": lambda g, x, n, p: g.cond(
             p, lambda: (x, x), lambda: x
         ),
         "one branch returns None where the other": lambda g, x, n, p: g.cond(p, lambda: x, lambda: None),
@@ -49,7 +49,7 @@ class Wrong:
         "'while/Merge:0' is int32; it must be bool": lambda g, x, n, p: g.while_loop(
             lambda i: i, lambda i: i + 1, 0
         ),
-        "loop_vars and what the body returns are not alike": lambda g, x, n, p: g.while_loop(
+        "loop_vars and the result of the body are not alike": lambda g, x, n, p: g.while_loop(
             lambda i: i < 3, lambda i: (i, i), 0
         ),
         "maximum_iterations is one integer; 'while/maximum_iterations:0' is string": lambda g, x, n, p: (
@@ -58,7 +58,7 @@ class Wrong:
         "the function returns 2 values; dtype lists 1": lambda g, x, n, p: g.map(
             lambda r: (r, r), x, dtype="float32"
         ),
-        "the initializer and what the function returns are not alike": lambda g, x, n, p: g.scan(
+        "the initializer and the result of the function are not alike": lambda g, x, n, p: g.scan(
             lambda a, r: (a, r), x
         ),
         "'n:0' is int32; it must": lambda g, x, n, p: g.tensor_array("float32", 3).write(0, n),
@@ -105,7 +105,7 @@ class Wrong:
         "[[1, 2], [3]] is not a tensor": lambda g, x, n, p: g.constant([[1, 2], [3]]),
         "None is not a tensor: does a function return nothing?": lambda g, x, n, p: g.map(lambda r: None, x),
         "is a function, not a tensor: call it": lambda g, x, n, p: g.constant(len),
-        "is not a tensor: make a list of what it gives": lambda g, x, n, p: g.cond(
+        "is not a tensor: convert it to a list": lambda g, x, n, p: g.cond(
             p, lambda: (each for each in [x]), lambda: (each for each in [x])
         ),
         "1.5 is float32 and cannot become int32": lambda g, x, n, p: g.constant(1.5, "int32"),

@@ -259,7 +259,7 @@ class Scores(fe.train.Hook):
 
 def test_a_hook_of_ones_own_lists_what_it_sets() -> None:
     stopping = fe.train.EarlyStopping("score", patience=1)
-    with pytest.raises(InvalidArgumentError, match="lists what it sets in its `metric_names`"):
+    with pytest.raises(InvalidArgumentError, match="must list the names it sets in its `metric_names`"):
         run(None, Scores(), stopping)
 
     class Listed(Scores):

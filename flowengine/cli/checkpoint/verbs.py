@@ -40,7 +40,11 @@ name that the checkpoint does not have, 3 the checkpoint cannot be read.
 _JSON: Final = click.option("--json", "as_document", is_flag=True, help="Print one JSON document.")
 _DEBUG: Final = click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 _ONLY: Final = click.option(
-    "--only", "patterns", multiple=True, metavar="NAME", help="Only this tensor; may have * and ? in it."
+    "--only",
+    "patterns",
+    multiple=True,
+    metavar="NAME",
+    help="Only tensors that match this name; * and ? are wildcards.",
 )
 
 
@@ -143,7 +147,7 @@ def show(path: str, patterns: tuple[str, ...], as_document: bool, debug: bool) -
         click.echo(f"{printable(prefix)}: {len(document)} tensors, {total}, every checksum matches")
 
 
-@command.command("diff", short_help="Tell how two checkpoints differ.")
+@command.command("diff", short_help="Print the differences of two checkpoints.")
 @boxable
 @click.argument("one", metavar="CHECKPOINT")
 @click.argument("other", metavar="CHECKPOINT")
@@ -153,7 +157,7 @@ def show(path: str, patterns: tuple[str, ...], as_document: bool, debug: bool) -
     type=click.FloatRange(min=0),
     default=0.0,
     metavar="T",
-    help="Numbers that differ by no more than T count as equal.",
+    help="Treat numbers that differ by at most T as equal.",
 )
 @_JSON
 @_DEBUG

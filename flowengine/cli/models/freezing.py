@@ -28,13 +28,13 @@ its default signature, or of --signature; of another graph --fetch names them.
 
 @click.command("freeze", help=HELP)
 @click.argument("graph", type=click.Path(), metavar="GRAPH")
-@click.option("-y", "--fetch", "fetches", multiple=True, metavar="NAME", help="An output that is wanted.")
-@click.option("--signature", metavar="NAME", help="The outputs of this signature are wanted.")
+@click.option("-y", "--fetch", "fetches", multiple=True, metavar="NAME", help="An output to keep.")
+@click.option("--signature", metavar="NAME", help="Keep the outputs of this signature.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Which graph of a SavedModel.")
-@click.option("--restore", metavar="CHECKPOINT", help="Give the variables the values of a checkpoint.")
+@click.option("--restore", metavar="CHECKPOINT", help="Restore the variables from a checkpoint.")
 @click.option("--init", "inits", multiple=True, metavar="NODE", help="Run a node first, before a restore.")
 @click.option("-o", "--output", required=True, type=click.Path(), metavar="FILE", help="The graph to write.")
-@click.option("--force", is_flag=True, help="Replace the file of --output, if it is there.")
+@click.option("--force", is_flag=True, help="Overwrite the file of --output, if it exists.")
 @import_option
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def command(
@@ -53,7 +53,7 @@ def command(
     call = called_signature(source, signature, is_wanted=True, asks_by_name=bool(fetches))
     names = [call.output(each) for each in fetches or tuple(call.outputs)]
     if not names:
-        raise CommandError("name what is wanted: --fetch NAME", USAGE)
+        raise CommandError("name the outputs to keep: --fetch NAME", USAGE)
     ports = [value_at(source.graph, find_port(source.graph, each, USAGE, "--fetch")) for each in names]
     for node in inits:
         check_node(source.graph, node, USAGE, "--init")

@@ -19,7 +19,7 @@ given; seccomp, which lets it make no other system calls than it needs. Where on
 
 
 @click.command("sandbox", help=HELP)
-@click.option("--check", is_flag=True, help="Look at this machine; the only thing that there is to do.")
+@click.option("--check", is_flag=True, help="Check this machine.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 @click.pass_context

@@ -51,17 +51,25 @@ begin(sys.argv[2])
 _OPTIONS: Final = (
     click.option("--sandbox", is_flag=True, help="Read and run the graph in a locked process."),
     click.option(
-        "--sandbox-memory", default="2GB", metavar="SIZE", show_default=True, help="What it may take."
+        "--sandbox-memory",
+        default="2GB",
+        metavar="SIZE",
+        show_default=True,
+        help="Limit on the memory of the process.",
     ),
     click.option(
         "--sandbox-seconds",
         default=60.0,
         metavar="S",
         show_default=True,
-        help="How long it may take, in all.",
+        help="Limit on the total time of the process, in seconds.",
     ),
     click.option(
-        "--sandbox-write", "sandbox_writes", multiple=True, metavar="FOLDER", help="Where it may write."
+        "--sandbox-write",
+        "sandbox_writes",
+        multiple=True,
+        metavar="FOLDER",
+        help="Folder that the graph may write to.",
     ),
 )
 

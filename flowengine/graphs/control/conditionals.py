@@ -44,7 +44,7 @@ def cond(
             made_true = true_fn()
         with on_false.entered():
             made_false = false_fn()
-        assert_alike(made_true, made_false, "what the branches return")
+        assert_alike(made_true, made_false, "the results of the branches")
         merged = [
             _merged(graph, (on_true, on_false), pair)
             for pair in zip(flatten(made_true), flatten(made_false), strict=True)

@@ -190,7 +190,7 @@ def _accumulated(
         with loop.entered():
             so_far = pack_like(start, loop.variables[1 : 1 + len(initial)])
             made = fn(so_far, rows.row())
-            assert_alike(start, made, "the initializer and what the function returns")
+            assert_alike(start, made, "the initializer and the result of the function")
             values = [
                 loop.bring(convert(graph, each, before.dtype.base))
                 for each, before in zip(flatten(made), initial, strict=True)

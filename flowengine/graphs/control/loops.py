@@ -226,7 +226,7 @@ def _following(loop: LoopContext, loop_vars: Any, made: Any, merges: Sequence[Te
     """Convert the results of the body to tensors of the loop: one for each variable."""
     if isinstance(loop_vars, list | tuple) and len(loop_vars) == 1 and not _is_alike(loop_vars, made):
         made = [made]
-    assert_alike(loop_vars, made, "loop_vars and what the body returns")
+    assert_alike(loop_vars, made, "loop_vars and the result of the body")
     return [
         loop.bring(convert(loop.graph, value, merge.dtype.base))
         for value, merge in zip(flatten(made), merges, strict=True)

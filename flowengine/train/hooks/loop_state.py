@@ -117,16 +117,16 @@ class LoopState:
             if (fetched := self.fetched.find(name)) is not None:
                 if not fetched.has_value:
                     raise InvalidArgumentError(
-                        f"{hook}: '{name}' is fetched as the node '{fetched.name}', which gives no value: "
+                        f"{hook}: '{name}' is fetched as the node '{fetched.name}', which has no value: "
                         f"fetch its output, '{fetched.name}:0'"
                     )
                 return True
         if not is_certain:
             return False
         raise InvalidArgumentError(
-            f"{hook}: no step fetches '{name}' and no hook gives it{alike(name, known)}; there are {known}. "
+            f"{hook}: no step fetches '{name}' and no hook sets it{alike(name, known)}; there are {known}. "
             f"Fetch it with fetches={{'{name}': ...}}, or add fe.train.Evaluation(..., name='{name}'); a "
-            "hook of your own lists what it sets in its `metric_names`"
+            "hook of your own must list the names it sets in its `metric_names`"
         )
 
 

@@ -93,7 +93,7 @@ class StopAtNaN(Hook):
 def _nothing_to_check(names: Sequence[str]) -> InvalidArgumentError:
     found = f"the steps return only {', '.join(map(repr, names))}" if names else "the steps return no value"
     return InvalidArgumentError(
-        f"StopAtNaN(): there is no floating-point value to check: {found}. Fetch what is to be checked, such "
+        f"StopAtNaN(): there is no floating-point value to check: {found}. Fetch the tensor to check, such "
         "as fetches={'loss': loss}"
     )
 
