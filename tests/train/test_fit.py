@@ -253,6 +253,33 @@ async def test_an_error_ends_the_work_ahead_before_it_is_raised() -> None:
         assert closed == [True]
 
 
+async def test_an_error_in_validation_ends_its_work_ahead_before_it_is_raised() -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [None], name="x")
+    closed: list[bool] = []
+
+    def rows() -> Iterator[Any]:
+        try:
+            while True:
+                yield np.full(1, np.nan, np.float32)
+        finally:
+            closed.append(True)
+
+    validation = fe.data.Dataset.from_generator(rows, ["float32"], [[1]]).prefetch(2)
+    async with fe.Session(graph) as session:
+        with pytest.raises(fe.errors.InvalidArgumentError, match="in the validation of epoch 1"):
+            await fe.train.fit(
+                session,
+                fe.identity(x),
+                {x: np.ones(2, np.float32)},
+                inputs=x,
+                fetches={"mean": fe.reduce_mean(x)},
+                validation=validation,
+                quiet=True,
+            )
+        assert closed == [True]
+
+
 def test_a_fit_shows_its_epochs_and_its_table(capsys: pytest.CaptureFixture[str]) -> None:
     one = model()
     x, y = points(5)
