@@ -293,6 +293,21 @@ def test_errors_are_those_of_the_portal() -> None:
         session.run("y:0", {"x:0": 1.0})
 
 
+def test_who_waits_for_the_end_of_steps_hears_of_one_in_place() -> None:
+    heard: list[bool] = []
+    with fe.blocking.Session(squares()) as session:
+        session._session._runner.ended.append(lambda: heard.append(True))
+
+        def step() -> Any:
+            heard.clear()
+            return session.run("y:0", {"x:0": 3.0})
+
+        for _ in range(SETTLED):
+            step()
+        assert in_place(session, step) == 9
+        assert heard == [True]
+
+
 class Interrupts:
     """A feed: Ctrl-C comes while the step reads it."""
 
