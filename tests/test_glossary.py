@@ -121,6 +121,7 @@ PLAIN: Final = frozenset(
             "constant",
             "d",
             "func",
+            "gradient",
             "norm",
             "padding",
             "place",

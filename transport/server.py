@@ -48,7 +48,7 @@ async def listen(address: str, *, security: Any = None) -> Listener:
     return await listen_streams(address, security)
 
 
-class _Server:
+class _ConnectionServer:
     """A server's connections: peers, strangers that are silent, and strangers that have said something."""
 
     def __init__(self, make: Callable[[ByteStream], Peer], connections_max: int, strangers_max: int) -> None:
@@ -186,7 +186,7 @@ async def serve(
     try:
         async with trio.open_nursery() as nursery:
             task_status.started(listener.address)
-            await _Server(make, connections_max, strangers_max).run(listener, nursery)
+            await _ConnectionServer(make, connections_max, strangers_max).run(listener, nursery)
     finally:
         listener.close()
 

@@ -47,7 +47,7 @@ _META_KEY = b""
 
 
 @dataclass(slots=True)
-class _Tensor:
+class _TensorEntry:
     dtype: int
     shape: Shape
     #: Each slice and the table that holds it.
@@ -64,7 +64,7 @@ class V1Reader:
         self.pattern = pattern
         self._check = check
         self._tables: list[TableReader] = []
-        self._tensors: dict[bytes, _Tensor] = {}
+        self._tensors: dict[bytes, _TensorEntry] = {}
         paths = (
             [pattern] if files.is_file(pattern) else sorted(filter(files.is_file, files.matching(pattern)))
         )
@@ -110,7 +110,7 @@ class V1Reader:
                 dtype = value
             elif number == 4:
                 slices.append((decode_slice(value), table))
-        known = self._tensors.setdefault(name, _Tensor(dtype, shape, []))
+        known = self._tensors.setdefault(name, _TensorEntry(dtype, shape, []))
         if known.dtype != dtype or known.shape != shape:
             raise DataLossError(f"{table.path}: tensor {shown(name)!r} has another type or shape elsewhere")
         known.slices += slices
@@ -134,7 +134,7 @@ class V1Reader:
     def __contains__(self, name: bytes) -> bool:
         return name in self._tensors
 
-    def _tensor(self, name: bytes) -> _Tensor:
+    def _tensor(self, name: bytes) -> _TensorEntry:
         tensor = self._tensors.get(name)
         if tensor is None:
             raise NotFoundError(f'Tensor name "{shown(name)}" not found in checkpoint files {self.pattern}')

@@ -27,7 +27,7 @@ def _opened(name: bytes) -> BinaryIO:
         raise translated(error, path) from error
 
 
-class _Caller:
+class _FunctionOrigin:
     """Gives a dataset the one function that it calls."""
 
     def __init__(self, function: NamedFunction) -> None:
@@ -48,7 +48,7 @@ def origin_of(
     types: Sequence[DType], shapes: Sequence[TensorShape], function: NamedFunction | None = None, **attrs: Any
 ) -> Origin:
     attrs.update(output_types=tuple(types), output_shapes=tuple(shapes), f=None, predicate=None)
-    caller = None if function is None else _Caller(function)
+    caller = None if function is None else _FunctionOrigin(function)
     return Origin("", attrs, (), caller=caller, opener=_opened)
 
 

@@ -55,7 +55,7 @@ def jacobian(
         raise GradientValueError(f"unconnected is one of none, zero, not {unconnected!r}")
     stops = [stop_gradients] if isinstance(stop_gradients, Tensor) else list(stop_gradients)
     with y.graph.scopes.name_scope(name or "jacobian") as scope:
-        loop = _RowLoop(y, scope, parallel_iterations)
+        loop = _JacobianLoop(y, scope, parallel_iterations)
         found = loop.rows(xs, stops)
         results = [
             _zeros(y.graph, [y, each]) if rows is None and unconnected == "zero" else rows
@@ -97,7 +97,7 @@ def _as_tensor(gradient: Gradient) -> Tensor:
     return dense(graph, graph.ops, gradient)
 
 
-class _RowLoop:
+class _JacobianLoop:
     """The loop beside y: its counter is built, and closed, before anything else of it."""
 
     def __init__(self, y: Tensor, scope: str, parallel_iterations: int) -> None:

@@ -143,7 +143,7 @@ def build_node(
                     _check_type(definition, attr, final[attr.name])
                 check_attr(op, attr, final[attr.name])
     full_name = graph.scopes.unique_name(name if name is not None else op)
-    found: list[OutputPort | _Constant] = []
+    found: list[OutputPort | _ConstantValue] = []
     for arg, value in zip(definition.inputs, inputs, strict=True):
         if not arg.is_list:
             found.append(_convert(graph, definition, arg, value, final, full_name, None))
@@ -188,7 +188,7 @@ def _brought(bring: Callable[[Tensor], Tensor], value: Any) -> Any:
     return [_brought(bring, each) for each in value] if isinstance(value, list | tuple) else value
 
 
-class _Constant(NamedTuple):
+class _ConstantValue(NamedTuple):
     """A Const to be made of a Python or NumPy value."""
 
     value: TensorAttr
@@ -282,7 +282,7 @@ def _convert(
     attrs: Mapping[str, AttrValue],
     node_name: str,
     item: tuple[int, DType] | None,
-) -> OutputPort | _Constant:
+) -> OutputPort | _ConstantValue:
     """The port that feeds one input, or the constant that shall."""
     if item is not None:
         wanted = item[1]
@@ -327,7 +327,7 @@ def _convert(
             f"{error.message}"
         ) from None
     suffix = arg.name if item is None else f"{arg.name}_{item[0]}"
-    return _Constant(constant(converted, dtype), f"{node_name}/{suffix}")
+    return _ConstantValue(constant(converted, dtype), f"{node_name}/{suffix}")
 
 
 def _because(definition: OpDef, arg: ArgDef) -> str:

@@ -40,7 +40,7 @@ _Graph = TypeVar("_Graph", bound=NodeGraph)
 
 
 @dataclass(frozen=True, slots=True)
-class _Origin:
+class _NodeSource:
     """The NodeDef that a node was read from, and what was made of it: `Node.source` of an imported node.
 
     A part of the node that is still the same object is written back from the proto.
@@ -93,7 +93,7 @@ def read_into(
     if library is None and graph_def.HasField("library"):
         library = graph_def.library
     with collection_paused():
-        for node in _read_nodes(graph, graph_def, _Reader(registry, library), strict, supplied):
+        for node in _read_nodes(graph, graph_def, _NodeReader(registry, library), strict, supplied):
             graph.add(node)
     if fresh:
         graph.source = graph_def
@@ -122,7 +122,7 @@ def _check_versions(versions: VersionDef) -> None:
 def _read_nodes(
     graph: NodeGraph,
     graph_def: GraphDef,
-    reader: _Reader,
+    reader: _NodeReader,
     strict: bool,
     supplied: Collection[OutputPort],
 ) -> list[Node]:
@@ -142,7 +142,7 @@ def _read_nodes(
     return added
 
 
-class _Reader:
+class _NodeReader:
     """NodeDefs to Nodes; what the nodes of one graph have in common is made once and shared."""
 
     def __init__(self, registry: OpRegistry, library: FunctionDefLibrary | None) -> None:
@@ -184,7 +184,7 @@ class _Reader:
         data, control_inputs = tuple(inputs), tuple(controls)
         types = self._signatures.types(op_def, attrs) if op_def is not None else None
         outputs = types[1] if types is not None else ()
-        origin = _Origin(proto, attrs, data, control_inputs)
+        origin = _NodeSource(proto, attrs, data, control_inputs)
         return Node(name, op, data, control_inputs, attrs, proto.device, op_def, outputs, "", origin)
 
     def _define(self, op: str) -> tuple[OpDef | None, dict[str, AttrValue]]:
@@ -238,7 +238,7 @@ def _copy_rest(source: GraphDef, result: GraphDef) -> None:
 
 def write_node(target: NodeDef, node: Node) -> None:
     """Fill an empty NodeDef; errors as `graph_to_def`."""
-    origin = node.source if isinstance(node.source, _Origin) else None
+    origin = node.source if isinstance(node.source, _NodeSource) else None
     if origin is None:
         target.name, target.op, target.device = node.name, node.op, node.device
         write_attrs(target.attr, _written(node))
@@ -268,7 +268,7 @@ def _written(node: Node) -> Mapping[str, AttrValue]:
     }
 
 
-def _write_changed_attrs(target: NodeDef, node: Node, origin: _Origin) -> None:
+def _write_changed_attrs(target: NodeDef, node: Node, origin: _NodeSource) -> None:
     """Bring the attributes up to date; a default that was applied when reading stays unwritten."""
     for name in origin.attrs:
         if name not in node.attrs and name in target.attr:

@@ -25,7 +25,7 @@ from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.resources.waiting import Attempt, AttemptLine, wait_finished
 
 
-class _Accumulator:
+class _GradientAccumulator:
     """The part that dense and sparse accumulators share: the step, the count, and those who wait.
 
     dtype, shape     of a gradient; the shape may be partial
@@ -143,7 +143,7 @@ class _Accumulator:
 class _Take(Attempt):
     __slots__ = ("_accumulator", "_required")
 
-    def __init__(self, accumulator: _Accumulator, required: int) -> None:
+    def __init__(self, accumulator: _GradientAccumulator, required: int) -> None:
         super().__init__()
         self._accumulator = accumulator
         self._required = required
@@ -154,7 +154,7 @@ class _Take(Attempt):
         return self.finish(self._accumulator._take())
 
 
-class Accumulator(_Accumulator):
+class Accumulator(_GradientAccumulator):
     """Gradients that are tensors of one shape."""
 
     kind = "ConditionalAccumulator"
@@ -203,7 +203,7 @@ class Accumulator(_Accumulator):
         self._sum = None
 
 
-class SparseAccumulator(_Accumulator):
+class SparseAccumulator(_GradientAccumulator):
     """Gradients that are some slices of a tensor: an average is one by slice, over those who had it."""
 
     kind = "SparseConditionalAccumulator"

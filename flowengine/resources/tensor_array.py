@@ -56,7 +56,7 @@ class _Zeros(_ElementState):
         self.shape = shape
 
 
-class _Sum(_ElementState):
+class _GradientSum(_ElementState):
     """A gradient written more than once: an array of its own, to be added into."""
 
     __slots__ = ("array",)
@@ -77,7 +77,7 @@ def _written_shape(element: Any) -> tuple[int, ...] | None:
     """The shape of what an element holds or held; None where it was never written."""
     if isinstance(element, _UnwrittenElement):
         return None
-    return _shape_of(element.array if isinstance(element, _Sum) else element)
+    return _shape_of(element.array if isinstance(element, _GradientSum) else element)
 
 
 class TensorArray:
@@ -170,7 +170,7 @@ class TensorArray:
     def bytes_estimate(self) -> int:
         """The bytes of all elements, if they were like the first one."""
         first = self._elements[0] if self._elements else None
-        if isinstance(first, _Sum):
+        if isinstance(first, _GradientSum):
             first = first.array
         return int(getattr(first, "nbytes", 8)) * len(self._elements)
 
@@ -221,16 +221,16 @@ class TensorArray:
             )
         if isinstance(present, _Zeros):
             self._elements[index] = value
-        elif isinstance(present, _Sum) and is_numpy(self.xp):
+        elif isinstance(present, _GradientSum) and is_numpy(self.xp):
             np.add(present.array, value, out=present.array)
         else:
             # On a device what was read may be on its way to the host: nothing is written into it.
-            before = present.array if isinstance(present, _Sum) else present
+            before = present.array if isinstance(present, _GradientSum) else present
             with self.computing():
                 total = self.xp.asarray(self.xp.add(before, value))
             if self.account is not None:
                 self.account.book(total, total.nbytes, self.name)
-            self._elements[index] = _Sum(total)
+            self._elements[index] = _GradientSum(total)
 
     def _check_shape(self, index: int, dims: tuple[int, ...]) -> None:
         if self.element_shape.dims is None and not self.identical_element_shapes:
@@ -264,7 +264,7 @@ class TensorArray:
         return value
 
     def _resolve(self, index: int, element: _ElementState) -> Value:
-        if isinstance(element, _Sum):
+        if isinstance(element, _GradientSum):
             # Whoever reads it keeps it: nothing is added into it any more.
             value = element.array if element.array.ndim else element.array[()]
             self._elements[index] = value

@@ -164,7 +164,7 @@ class PartitionRunner:
         self.new_step_id = runner.new_step_id
         self._held = DeviceResources()
         #: The steps under way.
-        self._steps: set[_Step] = set()
+        self._steps: set[_PlanStep] = set()
 
     async def run(
         self,
@@ -184,7 +184,7 @@ class PartitionRunner:
         started, results = perf_counter(), list[Any]()
         stay = options is not None and options.keep_on_device
         await self._runner.checkpoint()
-        step = _Step(self, plan, feeds, compiles=self._compiles, metadata=run_metadata, joint=joint)
+        step = _PlanStep(self, plan, feeds, compiles=self._compiles, metadata=run_metadata, joint=joint)
         self._runner.running.update(step.executors)
         self._steps.add(step)
         try:
@@ -213,7 +213,7 @@ class PartitionRunner:
                 step.describe(run_metadata)
         return results, step.hot(perf_counter() - started) if self._compiles else []
 
-    def _loss(self, step: _Step, device: Device) -> UnavailableError:
+    def _loss(self, step: _PlanStep, device: Device) -> UnavailableError:
         """The error of a step that had a part on a device which is lost; others that have end as well."""
         gone = self._held.lost(device)
         is_followed = self.when_lost is not None and self.when_lost(device)
@@ -263,7 +263,7 @@ class PartitionRunner:
         return self._runner.settings.worker_threads
 
 
-class _Step:
+class _PlanStep:
     """One run of a partitioned plan."""
 
     def __init__(

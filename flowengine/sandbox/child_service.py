@@ -57,7 +57,7 @@ _LIBRARIES: Final = ("scipy.fft", "scipy.linalg", "scipy.sparse", "scipy.special
 _IDLE_BYTES: Final = 8 << 20
 
 
-class _PreparedRequest(NamedTuple):
+class _ChildRequest(NamedTuple):
     """A request: names of what is fed, fetched and run; NumPy's dtypes of what is fed."""
 
     feeds: tuple[str, ...]
@@ -80,7 +80,7 @@ class BoxService:
         self._resources = ResourceManager()
         self._session: Session | None = None
         self._requests: Requests | None = None
-        self._prepared: LruCache[int, _PreparedRequest] = LruCache(w.REQUESTS_MAX)
+        self._prepared: LruCache[int, _ChildRequest] = LruCache(w.REQUESTS_MAX)
         self._next = 1
 
     def service(self) -> Service:
@@ -133,7 +133,7 @@ class BoxService:
         names = tuple(map(str, read.wanted.ports))
         number, self._next = self._next, self._next + 1
         dtypes = tuple(spec.dtype.as_numpy_dtype for spec in read.feeds)
-        prepared = _PreparedRequest(tuple(map(str, read.ports)), dtypes, names, tuple(read.wanted.targets))
+        prepared = _ChildRequest(tuple(map(str, read.ports)), dtypes, names, tuple(read.wanted.targets))
         self._prepared.put(number, prepared)
         # What is fetched is told in the caller's order; a name without a value is told as such.
         return w.BoxMeaning(
@@ -173,7 +173,7 @@ class BoxService:
         if account is not None:
             account.book(owner, size, "what was fed")
 
-    async def _run(self, prepared: _PreparedRequest | None, tensors: list[Value]) -> Reply:
+    async def _run(self, prepared: _ChildRequest | None, tensors: list[Value]) -> Reply:
         session, _ = self._opened()
         if prepared is None:
             return Reply(w.DROPPED)

@@ -97,7 +97,7 @@ def _block_tables(headers: tuple[bytes, ...], lengths: tuple[int, ...]) -> tuple
     return offsets, np.frombuffer(masks + more, "<u8"), np.frombuffer(wanted + more, "<u8")
 
 
-class _Block:
+class _EntryBlock:
     """Entries of equal sizes that follow each other, in all examples.
 
     Raises Irregular where the bytes between the values are not those of the first example.
@@ -190,7 +190,7 @@ class AlikeExamples:
         self._headers = np.array([len(each.header) for each in entries])[:, np.newaxis]
         self._begin = self._begins()
         #: The block that an entry is in.
-        self._blocks: dict[int, _Block] = {}
+        self._blocks: dict[int, _EntryBlock] = {}
         #: Where the values of each entry of each example begin and end: (entries, examples).
         self._at, self._stop = self._found(self._equal_sizes(texts))
 
@@ -261,14 +261,14 @@ class AlikeExamples:
         require(places[-1] == lists.ends)
         return places[:-1], places[1:]
 
-    def _blocks_of(self, at: Array, equal: Sequence[int]) -> dict[int, _Block]:
+    def _blocks_of(self, at: Array, equal: Sequence[int]) -> dict[int, _EntryBlock]:
         """The block of each entry that is in one. Irregular where what is between the values differs."""
-        found: dict[int, _Block] = {}
+        found: dict[int, _EntryBlock] = {}
         first = 0
         for is_equal, group in groupby(equal, bool):
             stop = first + len(list(group))
             if is_equal and stop - first >= _BLOCK_MIN:
-                block = _Block(self._lists.data, at[first], self._entries, first, stop)
+                block = _EntryBlock(self._lists.data, at[first], self._entries, first, stop)
                 found.update(dict.fromkeys(range(first, stop), block))
             first = stop
         return found

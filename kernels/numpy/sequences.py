@@ -67,7 +67,7 @@ class SequenceStep:
 
 
 @dataclass(frozen=True, slots=True)
-class _Unit:
+class _SequenceUnit:
     """Steps that run next to each other.
 
     places  of the steps
@@ -85,7 +85,7 @@ class Progress:
 
     __slots__ = ("done", "known", "suspended", "units")
 
-    def __init__(self, known: list[Any], units: SequenceOf[_Unit]) -> None:
+    def __init__(self, known: list[Any], units: SequenceOf[_SequenceUnit]) -> None:
         self.known = known
         self.units = units
         self.done = 0
@@ -111,7 +111,7 @@ class Sequence:
             self._firsts.append(self._count)
             self._count += step.outputs
         self._empty = (None,) * (self._count - inputs)
-        self._plain = self._dropping([_Unit((place,), None) for place in range(len(steps))])
+        self._plain = self._dropping([_SequenceUnit((place,), None) for place in range(len(steps))])
         #: Any thread may put others here; each run takes those that it finds.
         self._units = self._plain
         self._runs = self._misses = 0
@@ -198,7 +198,7 @@ class Sequence:
         elif step.outputs:
             known[first : first + step.outputs] = made
 
-    def _dropping(self, units: SequenceOf[_Unit]) -> tuple[_Unit, ...]:
+    def _dropping(self, units: SequenceOf[_SequenceUnit]) -> tuple[_SequenceUnit, ...]:
         """The units, each letting go of what nobody behind it takes."""
         last: dict[int, int] = {}
         for position, unit in enumerate(units):
@@ -286,9 +286,9 @@ class Sequence:
             for number, want in wants
         )
 
-    def _unit(self, places: tuple[int, ...], pieces: dict[int, Piece]) -> _Unit:
+    def _unit(self, places: tuple[int, ...], pieces: dict[int, Piece]) -> _SequenceUnit:
         if len(places) < 2:
-            return _Unit(places, None)
+            return _SequenceUnit(places, None)
         placed: list[Placed] = [
             (
                 pieces[place],
@@ -301,7 +301,7 @@ class Sequence:
         for place, step in enumerate(self._steps):
             if place not in places:
                 outside.update(step.numbers())
-        return _Unit(places, pieces[places[0]].join(placed, outside))
+        return _SequenceUnit(places, pieces[places[0]].join(placed, outside))
 
 
 @kernel("_FusedSequence", heavy=lambda inputs: PRODUCT_MICROSECONDS)

@@ -34,7 +34,7 @@ def _lowest_finite(dtype: Any) -> Any:
     return as_dtype(dtype).min
 
 
-class _Axis:
+class _WindowAxis:
     """The windows along one axis of arrays (lead, size, tail): which elements each offset reads.
 
     rows    the outputs asked for, `count` of them
@@ -60,7 +60,7 @@ class _Axis:
         first = min(part[2] for part in self.parts)
         return first, max(part[2] + (part[1] - part[0] - 1) * self.step + 1 for part in self.parts)
 
-    def moved(self, origin: int) -> _Axis:
+    def moved(self, origin: int) -> _WindowAxis:
         """The same for arrays that begin at the element `origin`."""
         other = copy.copy(self)
         other.parts = [(low, high, first - origin) for low, high, first in self.parts]
@@ -92,7 +92,7 @@ def _three(x: Array, axis: int) -> Array:
 
 
 def _along(
-    x: Array, along: _Axis, axis: int, combine: Callable[..., Any], fill: Any, out: Array | None = None
+    x: Array, along: _WindowAxis, axis: int, combine: Callable[..., Any], fill: Any, out: Array | None = None
 ) -> Array:
     """Combine the windows along one axis of one unpadded image; what lies outside does not count.
 
@@ -117,7 +117,7 @@ def _along(
     return result
 
 
-def _row_blocks(geometry: Windows, channels: int, elements: int) -> list[_Axis]:
+def _row_blocks(geometry: Windows, channels: int, elements: int) -> list[_WindowAxis]:
     """The first axis in blocks of output rows that read about so many elements."""
     row = channels
     for n in geometry.sizes[1:]:
@@ -126,7 +126,7 @@ def _row_blocks(geometry: Windows, channels: int, elements: int) -> list[_Axis]:
     rows = geometry.out[0]
     # Blocks of about the same length.
     step = -(-rows // max(1, -(-rows // step)))
-    return [_Axis(geometry, 0, slice(r, min(r + step, rows))) for r in range(0, rows, step)]
+    return [_WindowAxis(geometry, 0, slice(r, min(r + step, rows))) for r in range(0, rows, step)]
 
 
 def _separable(x: Array, geometry: Windows, combine: Callable[..., Any], fill: Any) -> Array:
@@ -137,7 +137,7 @@ def _separable(x: Array, geometry: Windows, combine: Callable[..., Any], fill: A
     x = np.ascontiguousarray(x)
     parts = _row_blocks(geometry, x.shape[-1], _BLOCK)
     blocks = [(image, rows) for image in range(x.shape[0]) for rows in parts]
-    others = [(axis, _Axis(geometry, axis)) for axis in range(1, len(geometry.window))]
+    others = [(axis, _WindowAxis(geometry, axis)) for axis in range(1, len(geometry.window))]
 
     def work(number: int) -> None:
         image, rows = blocks[number]
@@ -187,7 +187,7 @@ def _where(hit: Array, values: Array) -> Array:
     return chosen.view(values.dtype)
 
 
-def _along_gradient(x: Array, top: Array, gradient: Array, along: _Axis, axis: int) -> Array:
+def _along_gradient(x: Array, top: Array, gradient: Array, along: _WindowAxis, axis: int) -> Array:
     """The gradient of x whose windows along one axis have these greatest: to the first that is as great."""
     flat, tops, upstream = _three(x, axis), _three(top, axis), _three(gradient, axis)
     read = along.reader(flat)
@@ -224,7 +224,7 @@ def maximum_gradient(x: Array, gradient: Array, geometry: Windows) -> Array:
     x, gradient = np.ascontiguousarray(x), np.ascontiguousarray(gradient)
     greater, fill = np.maximum, lowest(x.dtype)
     blocks = _row_blocks(geometry, x.shape[-1], _GRADIENT_BLOCK)
-    others = [_Axis(geometry, axis) for axis in range(1, len(geometry.window))]
+    others = [_WindowAxis(geometry, axis) for axis in range(1, len(geometry.window))]
 
     def work(image: int) -> None:
         written = 0
@@ -298,7 +298,7 @@ def mean_gradient(gradient: Array, geometry: Windows) -> Array:
         return result
     gradient = np.ascontiguousarray(gradient)
     share = _counts_of(geometry, gradient)
-    axes = [_Axis(geometry, axis) for axis in range(len(geometry.window))]
+    axes = [_WindowAxis(geometry, axis) for axis in range(len(geometry.window))]
 
     def work(image: int) -> None:
         # Spread along one axis after the other, the last first: there is least to spread then.
@@ -312,7 +312,7 @@ def mean_gradient(gradient: Array, geometry: Windows) -> Array:
     return result
 
 
-def _spread_along(upstream: Array, along: _Axis, axis: int, out: Array) -> Array:
+def _spread_along(upstream: Array, along: _WindowAxis, axis: int, out: Array) -> Array:
     """Add each window's value to all its elements along one axis; `out` begins as zeros."""
     flat, upstream = _three(out, axis), _three(upstream, axis)
     step = along.step

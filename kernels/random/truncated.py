@@ -47,7 +47,7 @@ _LOG_TWO_PI: Final = math.log(2 * math.pi)
 _Trial = Callable[[Any], tuple[Array, Array]]
 
 
-class _Sequence:
+class _CounterSequence:
     """The numbers from one counter on; those of one counter are a group, which is used up or thrown away."""
 
     def __init__(self, key: int, start: int, dtype: DType) -> None:
@@ -89,7 +89,7 @@ def _exp(x: Any) -> Any:
     return np.exp(x.astype(np.float64)).astype(x.dtype)
 
 
-def _between(sequence: _Sequence, wanted: int, low: Any, high: Any) -> Array:
+def _between(sequence: _CounterSequence, wanted: int, low: Any, high: Any) -> Array:
     """So many numbers of mean 0 and deviation 1 in [low, high]; every step is rounded to their type."""
     of = low.dtype.type
     root = np.sqrt(low * low + of(4))
@@ -122,7 +122,9 @@ def _between(sequence: _Sequence, wanted: int, low: Any, high: Any) -> Array:
     return sequence.accepted(wanted, philox.uniform, 1, exponential)
 
 
-def _of_batch(sequence: _Sequence, wanted: int, mean: Any, deviation: Any, low: Any, high: Any) -> Array:
+def _of_batch(
+    sequence: _CounterSequence, wanted: int, mean: Any, deviation: Any, low: Any, high: Any
+) -> Array:
     finite = np.isfinite(low) or np.isfinite(high)
     if not (deviation > 0 and low < high and finite):
         raise _invalid(deviation, low, high)
@@ -201,7 +203,7 @@ def parameterized_truncated_normal(
     if not count:
         return np.empty(dims, dtype.as_numpy_dtype)
     key, start = node_generator(ctx, node).reserve(_reserved(batches, samples))
-    sequence = _Sequence(key, start, dtype.base)
+    sequence = _CounterSequence(key, start, dtype.base)
     rows = [np.broadcast_to(value.reshape(-1), (batches,)) for value in named.values()]
     result = np.empty(count, dtype.as_numpy_dtype)
     for batch, parameters in enumerate(zip(*rows, strict=True)):
@@ -316,7 +318,7 @@ def stateless_parameterized_truncated_normal(
     key, start = key_and_counter(seed)
     batches = math.prod(inner)
     result = np.empty((count_of(dims) // batches if batches else 0, batches), dtype.as_numpy_dtype)
-    sequence = _Sequence(key, start, dtype.base)
+    sequence = _CounterSequence(key, start, dtype.base)
     columns = [np.broadcast_to(value, inner).reshape(-1) for value in given]
     if result.size:
         for batch, parameters in enumerate(zip(*columns, strict=True)):

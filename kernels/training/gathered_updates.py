@@ -95,7 +95,7 @@ class GatheredUpdates(UpdatesAtOnce):
         self._shapes = tuple(shapes)
         self._size = sum(map(math.prod, shapes))
         #: What holds the variables from one run to the next; only who may write to them looks into it.
-        self._table: _Table | None = None
+        self._table: _VariableTable | None = None
         #: Runs until there is such a table: more each time that one had to be given up.
         self._wait = self._left = 1
 
@@ -130,7 +130,7 @@ class GatheredUpdates(UpdatesAtOnce):
             for array, part in zip(arrays, parts, strict=True):
                 array[...] = part
             return True
-        self._table = _Table(rows, parts)
+        self._table = _VariableTable(rows, parts)
         for variable, part in zip(variables, parts, strict=True):
             variable.adopt(part)
         return True
@@ -141,7 +141,7 @@ class GatheredUpdates(UpdatesAtOnce):
             self._update.rule(np, *rows[:, start : start + BLOCK], **keywords, **self._attrs)
 
 
-class _Table:
+class _VariableTable:
     """Rows whose parts are what variables hold, as long as they do; nobody else refers to a part."""
 
     def __init__(self, rows: Array, parts: Sequence[Array]) -> None:

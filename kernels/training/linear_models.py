@@ -97,7 +97,7 @@ def _sparse(
     return _Feature(starts, order[at] if features.size else at, given, weights, np.zeros_like(weights))
 
 
-class _Model:
+class _LinearModel:
     """All groups of features, and the weights with what was added to them."""
 
     def __init__(self, inputs: Sequence[Any], attrs: Any) -> None:
@@ -188,7 +188,7 @@ def _order(count: int) -> list[int]:
 
 
 def _likely_first(
-    model: _Model, loss: DualLoss, state: Array, labels: Array, weights: Array, l2: float
+    model: _LinearModel, loss: DualLoss, state: Array, labels: Array, weights: Array, l2: float
 ) -> list[int]:
     """Examples that are far from what is best for them, before the others."""
     norms = model.squared_norms()
@@ -214,7 +214,7 @@ def sdca_optimizer(*inputs: Any, node: Node) -> Any:
         raise InvalidArgumentError("Requires at least one feature to train.")
     if attrs["l2"] <= 0:
         raise InvalidArgumentError(f"l2 must be positive, but is {attrs['l2']}")
-    model = _Model(inputs[:9], attrs)
+    model = _LinearModel(inputs[:9], attrs)
     weights, labels, state = inputs[4].reshape(-1), inputs[5].reshape(-1), inputs[9]
     if state.shape != (model.count, 4):
         raise InvalidArgumentError(

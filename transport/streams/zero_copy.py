@@ -30,7 +30,7 @@ _PIPE_BYTES: Final = 1024 * 1024
 _PIPE_BYTES_MIN: Final = 256 * 1024
 
 
-class _Region(ctypes.Structure):
+class _MemoryRange(ctypes.Structure):
     """`struct iovec`."""
 
     _fields_ = (("address", ctypes.c_void_p), ("size", ctypes.c_size_t))
@@ -56,7 +56,7 @@ class PagePipe:
         except OSError:
             self.close()
             raise
-        self._region = _Region()
+        self._region = _MemoryRange()
 
     def send(self, descriptor: int, view: memoryview) -> int:
         """Let a non-blocking socket take this memory, as much as it does at once; how many bytes it took.

@@ -45,7 +45,7 @@ class _Waiter:
         trio.lowlevel.reschedule(self.task)
 
 
-class _Call:
+class _ValueCall:
     """A function that is to be called with a value."""
 
     __slots__ = ("done",)
@@ -86,7 +86,7 @@ class LocalRendezvous:
         """`on_wait(key)` is told when somebody is about to wait; an error that it returns is raised there."""
         self._on_wait = on_wait
         self._held: dict[RendezvousKey, _HeldValue] = {}
-        self._waiters: dict[RendezvousKey, deque[_Waiter | _Call]] = {}
+        self._waiters: dict[RendezvousKey, deque[_Waiter | _ValueCall]] = {}
         self._expected: _AwaitedEdges | None = None
         self.error: Exception | None = None
 
@@ -204,7 +204,7 @@ class LocalRendezvous:
         elif error is not None:
             done(None, False, error)
         else:
-            self._waiters.setdefault(key, deque()).append(_Call(done))
+            self._waiters.setdefault(key, deque()).append(_ValueCall(done))
 
     def abort(self, error: Exception) -> None:
         """Fail every waiter, present and to come, with this error (the first one counts)."""

@@ -70,7 +70,7 @@ class FrameOwner(Protocol[T]):
         """The rest of the payload will not come."""
 
 
-class _Stream(Generic[T]):
+class _FrameStream(Generic[T]):
     __slots__ = ("incoming", "moved_at", "payload_bytes", "remaining", "views")
 
     def __init__(self, incoming: T, payload_bytes: int, now: float) -> None:
@@ -126,7 +126,7 @@ class FrameReader(Generic[T]):
         self._views: list[memoryview] = []
         self._phase = _IN_FRAMES
         self._chunk_stream = 0
-        self._streams: dict[int, _Stream[T]] = {}
+        self._streams: dict[int, _FrameStream[T]] = {}
         self._last_stream = 0
         #: Room held by open streams.
         self.incoming_bytes = 0
@@ -326,7 +326,7 @@ class FrameReader(Generic[T]):
                 return
             self.incoming_bytes += payload_bytes
             self._last_stream = number
-            self._streams[number] = _Stream(incoming, payload_bytes, self._now)
+            self._streams[number] = _FrameStream(incoming, payload_bytes, self._now)
             return
         inline = None
         if payload_bytes:

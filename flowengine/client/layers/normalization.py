@@ -83,7 +83,7 @@ def batch_normalization(
         beta = variable("beta", beta_initializer or zeros, trainable, beta_regularizer) if center else None
         mean = variable("moving_mean", moving_mean_initializer or zeros, False)
         variance = variable("moving_variance", moving_variance_initializer or ones, False)
-        normalization = _Normalization(graph, x, place, epsilon, gamma, beta, mean, variance, momentum)
+        normalization = _NormalizationLayer(graph, x, place, epsilon, gamma, beta, mean, variance, momentum)
         training = training_flag(graph, "layers.batch_normalization", training)
         has_op = rank == 4 and place in _IMAGE_FORMATS and kind is dtypes.float32
         if fused and not has_op:
@@ -95,7 +95,7 @@ def batch_normalization(
         )
 
 
-class _Normalization:
+class _NormalizationLayer:
     """One layer's normalisation: the tensors that both ways of computing it share."""
 
     def __init__(

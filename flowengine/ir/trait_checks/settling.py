@@ -46,7 +46,7 @@ def settled(
     found: dict[type[Trait], Trait] = {}
     conditional: list[When] = []
     if declared:
-        shape = _Signature(op, inputs, outputs, frozenset(attrs), is_stateful)
+        shape = _TraitSignature(op, inputs, outputs, frozenset(attrs), is_stateful)
         for trait in declared:
             if isinstance(trait, When):
                 if trait.attr not in shape.attrs:
@@ -99,7 +99,7 @@ def _names(trait: Trait | None) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class _Signature:
+class _TraitSignature:
     """The signature that traits are checked against."""
 
     op: str

@@ -78,7 +78,7 @@ def search(
         if problem.fits(places):
             makespan = simulate(problem, places).makespan
             return SearchOutcome(places, makespan, "trial", {"one device": makespan}, simulations=1)
-    return _Search(problem, seed, effort).run()
+    return _PlacementSearch(problem, seed, effort).run()
 
 
 def _together(candidates: Iterable[_Candidate]) -> _Candidate | None:
@@ -88,7 +88,7 @@ def _together(candidates: Iterable[_Candidate]) -> _Candidate | None:
     return min((each for each in single if len(set(each[3])) == fewest), default=None)
 
 
-class _Search:
+class _PlacementSearch:
     def __init__(self, problem: Problem, seed: int, effort: float) -> None:
         self.problem = problem
         self.random = random.Random(seed)

@@ -91,7 +91,7 @@ class FunctionCall(NamedTuple):
     captured: Sequence[Value] = ()
 
 
-class _Request(Attempt):
+class _BatchRequest(Attempt):
     """The rows of one step, or some of them; its result are the rows of each output that belong to it."""
 
     __slots__ = ("batch", "call", "has_left", "rows", "tensors")
@@ -119,18 +119,18 @@ class _CallBatch:
 
     def __init__(self, deadline: float) -> None:
         self.deadline = deadline
-        self.requests: list[_Request] = []
+        self.requests: list[_BatchRequest] = []
         self.rows = 0
         self.is_full = False
         self.started = False
         self.scope: trio.CancelScope | None = None
 
-    def add(self, request: _Request) -> None:
+    def add(self, request: _BatchRequest) -> None:
         request.batch = self
         self.requests.append(request)
         self.rows += request.rows
 
-    def remove(self, request: _Request) -> None:
+    def remove(self, request: _BatchRequest) -> None:
         self.requests.remove(request)
         self.rows -= request.rows
 
@@ -202,11 +202,11 @@ class CallBatcher:
             joined_rows([to_array(each) for each in parts], 0) for parts in zip(*results, strict=True)
         )
 
-    def _joined(self, tensors: Sequence[Array], call: FunctionCall, rows: int) -> list[_Request]:
+    def _joined(self, tensors: Sequence[Array], call: FunctionCall, rows: int) -> list[_BatchRequest]:
         """The requests that stand for these rows, each in its batch."""
         if not self.options.splits:
             return [self._enqueued(tensors, call, rows)]
-        requests: list[_Request] = []
+        requests: list[_BatchRequest] = []
         begin = 0
         try:
             while begin < rows or not requests:
@@ -225,14 +225,14 @@ class CallBatcher:
             return 0
         return self.options.rows_max - self._line[-1].rows
 
-    def _enqueued(self, tensors: Sequence[Array], call: FunctionCall, rows: int) -> _Request:
+    def _enqueued(self, tensors: Sequence[Array], call: FunctionCall, rows: int) -> _BatchRequest:
         options = self.options
         batch = self._line[-1] if self._line and not self._line[-1].is_full else None
         if batch is not None and batch.rows + rows <= options.rows_max:
             check_same_rows(batch.requests[0].tensors, tensors)
         else:
             batch = self._opened(batch)
-        request = _Request(tensors, call, rows, batch)
+        request = _BatchRequest(tensors, call, rows, batch)
         batch.add(request)
         if batch.rows >= options.rows_max:
             batch.is_full = True
@@ -290,13 +290,13 @@ class CallBatcher:
             rest.add(request)
         self._line.insert(1, rest)
 
-    def _leave_all(self, requests: Sequence[_Request]) -> None:
+    def _leave_all(self, requests: Sequence[_BatchRequest]) -> None:
         for request in requests:
             if not (request.finished or request.has_left):
                 self._leave(request)
 
     def _leave(self, attempt: Attempt) -> None:
-        assert isinstance(attempt, _Request)
+        assert isinstance(attempt, _BatchRequest)
         batch = attempt.batch
         attempt.has_left = True
         if batch.started:
@@ -358,7 +358,7 @@ class CallBatcher:
         return results
 
     @staticmethod
-    def _fail(requests: Sequence[_Request], error: OpError) -> None:
+    def _fail(requests: Sequence[_BatchRequest], error: OpError) -> None:
         """End each request that waits with an error of its own."""
         for request in requests:
             if not request.finished:

@@ -49,7 +49,7 @@ class _Member(Attempt):
 
     __slots__ = ("batch", "id", "rows", "tensors")
 
-    def __init__(self, tensors: tuple[Array, ...], rows: int, batch: _Batch) -> None:
+    def __init__(self, tensors: tuple[Array, ...], rows: int, batch: _StepBatch) -> None:
         super().__init__()
         self.id = next(_SERIAL)
         self.tensors = tensors
@@ -57,7 +57,7 @@ class _Member(Attempt):
         self.batch = batch
 
 
-class _Batch:
+class _StepBatch:
     __slots__ = ("is_sealed", "members", "rows", "timer")
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class Batcher:
         self.timeout_seconds = timeout_seconds
         self.allowed_batch_sizes = allowed_sizes(allowed_batch_sizes, max_batch_size)
         self._tasks = services.new_tasks()
-        self._open: _Batch | None = None
+        self._open: _StepBatch | None = None
 
     def submit_nowait(self, tensors: tuple[Array, ...]) -> Any:
         """`submit` where the rows fill the batch up, else WOULD_WAIT with nothing changed."""
@@ -130,7 +130,7 @@ class Batcher:
         if batch is not None:
             check_same_rows(batch.members[0].tensors if batch.members else tensors, tensors)
         else:
-            batch = _Batch()
+            batch = _StepBatch()
             if rows < self.max_batch_size:
                 # One timer a batch, on nobody's account: whoever came first may be cancelled.
                 deadline = trio.current_time() + self.timeout_seconds
@@ -145,7 +145,7 @@ class Batcher:
             self._seal(batch)
         return member
 
-    async def _seal_at(self, deadline: float, batch: _Batch) -> None:
+    async def _seal_at(self, deadline: float, batch: _StepBatch) -> None:
         await trio.sleep_until(deadline)
         if not batch.is_sealed:
             self._seal(batch)
@@ -155,7 +155,7 @@ class Batcher:
         attempt.batch.members.remove(attempt)
         attempt.batch.rows -= attempt.rows
 
-    def _seal(self, batch: _Batch) -> None:
+    def _seal(self, batch: _StepBatch) -> None:
         """Close a batch and give each member its result."""
         batch.is_sealed = True
         if batch.timer is not None:

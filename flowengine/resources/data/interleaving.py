@@ -132,7 +132,7 @@ class InterleaveDataset(FunctionDataset):
             raise InvalidArgumentError("block_length must be greater than zero.")
 
     def iterator(self, iteration: Iteration) -> DataIterator:
-        return _InterleaveIterator(iteration, self)
+        return _FunctionInterleaveIterator(iteration, self)
 
     def cardinality(self) -> int:
         return UNKNOWN
@@ -220,7 +220,7 @@ class InterleaveIterator(DataIterator):
                 self.current[place] = source
 
 
-class _InterleaveIterator(InterleaveIterator):
+class _FunctionInterleaveIterator(InterleaveIterator):
     __slots__ = ("_call",)
 
     def __init__(self, iteration: Iteration, made: InterleaveDataset) -> None:

@@ -113,7 +113,7 @@ def in_blocks(plan: Plan, root: StaticFrame, sources: Sequence[Item]) -> Plan | 
     waits = _run_dry(plan, root, sources)
     if len(waits) + len(known) != len(plan.items):
         return None
-    return _Blocks(plan, root, waits).make()
+    return _BlockTables(plan, root, waits).make()
 
 
 class BlockForm:
@@ -187,7 +187,7 @@ def consumers_of(item: Item) -> list[tuple[int, Item]]:
     return found + list(item.control or ())
 
 
-class _Blocks:
+class _BlockTables:
     """The tables that only exist while a plan is put into blocks."""
 
     def __init__(self, plan: Plan, root: StaticFrame, waits: Mapping[Item, int]) -> None:

@@ -161,22 +161,22 @@ class FunctionTable:
             table = FunctionTable(self._library, inside, self._context, tables=self._tables)
             table.caller = self.caller
         if node.op in self._library:
-            return _Invoke(_Body(table, FuncAttr(node.op, attrs)))
-        bodies = [_Body(table, function, types) for function, types in named_by(node)]
+            return _Invoke(_CalledBody(table, FuncAttr(node.op, attrs)))
+        bodies = [_CalledBody(table, function, types) for function, types in named_by(node)]
         if node.op in IF_OPS:
             return _Branch(bodies[::-1], _truth)
         if node.op in CASE_OPS:
             return _Branch(bodies, _case_index)
         if node.op in WHILE_OPS:
-            return _Loop(*bodies)
+            return _WhileLoop(*bodies)
         if node.op == FOR_OP:
             return _Count(*bodies)
         if node.op == SYMBOLIC_GRADIENT:
-            return _Invoke(_Body(table, FuncAttr(node.op, attrs)))
+            return _Invoke(_CalledBody(table, FuncAttr(node.op, attrs)))
         return _Invoke(*bodies)
 
 
-class _Body:
+class _CalledBody:
     """A function as a call names it, and what it has to take and to give, if the call says that."""
 
     def __init__(self, table: FunctionTable, function: FuncAttr, types: FunctionTypes | None = None) -> None:
@@ -220,7 +220,7 @@ class _Rounds:
 
     __slots__ = ("_body", "_left", "_plan")
 
-    def __init__(self, body: _Body) -> None:
+    def __init__(self, body: _CalledBody) -> None:
         self._body = body
         self._plan: Plan | None = None
         self._left = 0
@@ -249,7 +249,7 @@ class Call(Protocol):
 class _Invoke:
     """Run one function on the arguments."""
 
-    def __init__(self, body: _Body) -> None:
+    def __init__(self, body: _CalledBody) -> None:
         self._body = body
         self.planning = body.planning
 
@@ -262,7 +262,7 @@ class _Invoke:
 class _Branch:
     """Run the function that the first argument chooses on the others."""
 
-    def __init__(self, bodies: Sequence[_Body], choose: Callable[[Any, int], int]) -> None:
+    def __init__(self, bodies: Sequence[_CalledBody], choose: Callable[[Any, int], int]) -> None:
         self._bodies = bodies
         self._choose = choose
 
@@ -276,10 +276,10 @@ class _Branch:
             done(results)
 
 
-class _Loop:
+class _WhileLoop:
     """While: run `cond` on the loop variables, then `body`, until `cond` says false."""
 
-    def __init__(self, cond: _Body, body: _Body) -> None:
+    def __init__(self, cond: _CalledBody, body: _CalledBody) -> None:
         self._cond = cond
         self._body = body
 
@@ -312,7 +312,7 @@ class _Loop:
 class _Count:
     """For: run `body` on (i, variables) for i in range(start, limit, delta)."""
 
-    def __init__(self, body: _Body) -> None:
+    def __init__(self, body: _CalledBody) -> None:
         self._body = body
         self.planning = body.planning
 

@@ -79,7 +79,7 @@ class AsynchronousTraining:
         return g
 
 
-class _Program:
+class _WorkerProgram:
     """One worker's program; what it knows outlives it, as a notebook would."""
 
     def __init__(self, world: World, model: AsynchronousTraining, worker: int) -> None:
@@ -141,7 +141,7 @@ def play_asynchronous(
     seconds: list[float] = []
 
     async def main(world: World) -> None:
-        programs = [_Program(world, model, worker) for worker in range(model.workers)]
+        programs = [_WorkerProgram(world, model, worker) for worker in range(model.workers)]
         graph, found = model.graph(0), []
 
         async def initialize() -> None:

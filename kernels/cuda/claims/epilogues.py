@@ -30,7 +30,7 @@ from flowengine.ops.internal import FUSED_CONTRACTION
 _BIASES: Final = frozenset({"BiasAdd", "BiasAddV1"})
 
 
-class _FusedConvolution:
+class _CudaConvolution:
     """Keeps `conv_products.Convolver` forward: with what follows the convolution, where cuDNN has that.
 
     is_whole   whether the last call was so
@@ -82,7 +82,7 @@ class CardEpilogue:
         launcher, products = self._launcher, convolutions_of(self._launcher)
         fits = bias.shape == filters.shape[-1:] and self._is_one_group(x, filters)
         joined = (
-            _FusedConvolution(products, dense(launcher, bias), self._activation is not None) if fits else None
+            _CudaConvolution(products, dense(launcher, bias), self._activation is not None) if fits else None
         )
         try:
             y = convolve(launcher.xp, joined or products, x, filters, node=self._nodes[0])

@@ -29,7 +29,7 @@ _KEPT: Final = "products"
 _SHAPES_MAX: Final = 512
 
 
-class _Product(NamedTuple):
+class _ArrayProduct(NamedTuple):
     """The shape of what arrays of certain shapes give, and what multiplies them; None where all is 0."""
 
     shape: tuple[int, ...]
@@ -37,10 +37,10 @@ class _Product(NamedTuple):
 
 
 #: {shapes of both factors: the product}
-_ByShapes = dict[tuple[tuple[int, ...], tuple[int, ...]], _Product]
+_ByShapes = dict[tuple[tuple[int, ...], tuple[int, ...]], _ArrayProduct]
 
 
-class _Products:
+class _DeviceProducts:
     """The handle of one device, on its stream of work, and the products that were prepared for it."""
 
     def __init__(self, device: CudaDevice) -> None:
@@ -56,15 +56,17 @@ class _Products:
         )
         weakref.finalize(self, self._handle.close).atexit = False
 
-    def prepared(self, a: Array, b: Array, transposed: tuple[bool, bool], is_conjugate: bool) -> _Product:
+    def prepared(
+        self, a: Array, b: Array, transposed: tuple[bool, bool], is_conjugate: bool
+    ) -> _ArrayProduct:
         """The product of arrays like these, whose leading axes, if any, are those of either."""
         left = MatrixOperand(0, _as_stack(a), transposed[0], is_conjugate)
         right = MatrixOperand(0, _as_stack(b), transposed[1], is_conjugate)
         batch = a.shape[:-2] if a.ndim >= b.ndim else b.shape[:-2]
         shape = (*batch, left.taken[0], right.taken[1])
         if not left.taken[1]:
-            return _Product(shape, None)
-        return _Product(shape, self._handle.prepared(left, right, a.dtype.name))
+            return _ArrayProduct(shape, None)
+        return _ArrayProduct(shape, self._handle.prepared(left, right, a.dtype.name))
 
 
 class _Multiplier:
@@ -81,19 +83,19 @@ class _Multiplier:
         """The products that were prepared for a type."""
         return self._known.setdefault(dtype, {})
 
-    def new(self, a: Array, b: Array, known: _ByShapes) -> _Product:
+    def new(self, a: Array, b: Array, known: _ByShapes) -> _ArrayProduct:
         """The product of arrays like these, to be kept."""
         kept = self._launcher.device.kept
         products = kept.get(_KEPT)
         if products is None:
-            products = kept.setdefault(_KEPT, _Products(self._launcher.device))
-        assert isinstance(products, _Products)
+            products = kept.setdefault(_KEPT, _DeviceProducts(self._launcher.device))
+        assert isinstance(products, _DeviceProducts)
         if len(known) >= _SHAPES_MAX:
             known.clear()
         made = known[a.shape, b.shape] = products.prepared(a, b, self._transposed, self._is_conjugate)
         return made
 
-    def multiply(self, found: _Product, a: Any, b: Any) -> Any:
+    def multiply(self, found: _ArrayProduct, a: Any, b: Any) -> Any:
         """The product of two arrays by what was prepared for their shapes."""
         xp = self._launcher.xp
         if not a.flags.c_contiguous:

@@ -51,7 +51,7 @@ _PART: Final = 1 << 20
 _float32: Final = np.dtype(np.float32)
 
 
-class _Part:
+class _ThinPart:
     """(M, K) by (K, N), C-contiguous, on the calling thread, the second matrix read as it lies.
 
     The routine is a relative of `dnnl_sgemm`, see `matrix_product`, but was seen to keep within its
@@ -75,7 +75,7 @@ class _Part:
         self._program(address(a), address(b), address(out))
 
 
-_part: Final = prepared(_Part, lambda *sizes: 0.0)
+_part: Final = prepared(_ThinPart, lambda *sizes: 0.0)
 
 
 def gives_large(rows: int, inner: int, columns: int) -> bool:
