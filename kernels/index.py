@@ -143,14 +143,16 @@ OPS: Final[dict[str, str]] = {
         WindowOp
     """,
     "image.boxes": """
-        CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage DrawBoundingBoxes DrawBoundingBoxesV2
+        BipartiteMatch CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage DrawBoundingBoxes
+        DrawBoundingBoxesV2
     """,
     "image.coding": """
         DecodeAndCropJpeg DecodeBmp DecodeGif DecodeImage DecodeJpeg DecodePng DecodeWebP EncodeJpeg
         EncodeJpegVariableQuality EncodePng ExtractJpegShape
     """,
     "image.colors": """
-        AdjustContrast AdjustContrastv2 AdjustHue AdjustSaturation HSVToRGB RGBToHSV
+        Addons>AdjustHsvInYiq AdjustContrast AdjustContrastv2 AdjustHsvInYiq AdjustHue AdjustSaturation
+        HSVToRGB RGBToHSV
     """,
     "image.cropping": """
         ExtractGlimpse ExtractGlimpseV2 RandomCrop SampleDistortedBoundingBox SampleDistortedBoundingBoxV2
@@ -167,6 +169,10 @@ OPS: Final[dict[str, str]] = {
     "image.suppression": """
         CombinedNonMaxSuppression NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3
         NonMaxSuppressionV4 NonMaxSuppressionV5 NonMaxSuppressionWithOverlaps
+    """,
+    "image.warping": """
+        Addons>ImageConnectedComponents Addons>Resampler Addons>ResamplerGrad ImageConnectedComponents
+        ImageProjectiveTransform Resampler ResamplerGrad
     """,
     "io.checkpoint": """
         MergeV2Checkpoints Restore RestoreSlice RestoreV2 Save SaveSlices SaveV2 ShardedFilename
@@ -217,7 +223,7 @@ OPS: Final[dict[str, str]] = {
         MatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3
     """,
     "linalg.products": """
-        BatchMatMul BatchMatMulV2 BatchMatMulV3 Cross Einsum MatMul SparseMatMul
+        BatchMatMul BatchMatMulV2 BatchMatMulV3 Cross Einsum MaskedMatmul MatMul SparseMatMul
     """,
     "linalg.solving": """
         BandedTriangularSolve BatchMatrixSolve BatchMatrixSolveLs BatchMatrixTriangularSolve MatrixSolve

@@ -75,6 +75,9 @@ GRADIENTS: Final[dict[str, str]] = {
         ResizeBilinearGrad ResizeNearestNeighbor ResizeNearestNeighborGrad ScaleAndTranslate
         ScaleAndTranslateGrad
     """,
+    "image.warping": """
+        Addons>Resampler Resampler
+    """,
     "io.files": """
         Print
     """,

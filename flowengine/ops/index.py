@@ -9,7 +9,7 @@ OPS: Final[dict[str, str]] = {
     "array.axes": """ConjugateTranspose InvertPermutation Reverse ReverseSequence ReverseV2 Roll Transpose""",
     "array.constants": """Const Empty FakeParam Fill OneHot OnesLike Placeholder PlaceholderV2
         PlaceholderWithDefault SparseToDense ZerosLike""",
-    "array.gather": """Gather GatherNd GatherTree GatherV2""",
+    "array.gather": """Addons>GatherTree Gather GatherNd GatherTree GatherV2""",
     "array.identity": """Abort Assert Copy CopyHost DebugGradientIdentity DebugGradientRefIdentity
         DebugIdentity DebugIdentityV2 DebugIdentityV3 DebugNanCount DebugNumericSummary DebugNumericSummaryV2
         DeepCopy EnsureShape GuaranteeConst Identity IdentityN NoOp PreventGradient RefIdentity Snapshot
@@ -95,11 +95,12 @@ OPS: Final[dict[str, str]] = {
         SamplingDataset ScanDataset SetStatsAggregatorDataset ShuffleAndRepeatDatasetV2 ShuffleDatasetV3
         SleepDataset SlidingWindowDataset TakeWhileDataset ThreadPoolDataset UniqueDataset
         WeightedFlatMapDataset WindowOp""",
-    "image.boxes": """CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage DrawBoundingBoxes
-        DrawBoundingBoxesV2""",
+    "image.boxes": """BipartiteMatch CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage
+        DrawBoundingBoxes DrawBoundingBoxesV2""",
     "image.coding": """DecodeAndCropJpeg DecodeBmp DecodeGif DecodeImage DecodeJpeg DecodePng DecodeWebP
         EncodeJpeg EncodeJpegVariableQuality EncodePng ExtractJpegShape""",
-    "image.colors": """AdjustContrast AdjustContrastv2 AdjustHue AdjustSaturation HSVToRGB RGBToHSV""",
+    "image.colors": """Addons>AdjustHsvInYiq AdjustContrast AdjustContrastv2 AdjustHsvInYiq AdjustHue
+        AdjustSaturation HSVToRGB RGBToHSV""",
     "image.cropping": """ExtractGlimpse ExtractGlimpseV2 RandomCrop SampleDistortedBoundingBox
         SampleDistortedBoundingBoxV2 StatelessSampleDistortedBoundingBox""",
     "image.patches": """ExtractImagePatches ExtractVolumePatches""",
@@ -108,6 +109,8 @@ OPS: Final[dict[str, str]] = {
         ScaleAndTranslate ScaleAndTranslateGrad""",
     "image.suppression": """CombinedNonMaxSuppression NonMaxSuppression NonMaxSuppressionV2
         NonMaxSuppressionV3 NonMaxSuppressionV4 NonMaxSuppressionV5 NonMaxSuppressionWithOverlaps""",
+    "image.warping": """Addons>ImageConnectedComponents Addons>Resampler Addons>ResamplerGrad
+        ImageConnectedComponents ImageProjectiveTransform Resampler ResamplerGrad""",
     "io.checkpoint": """MergeV2Checkpoints Restore RestoreSlice RestoreV2 Save SaveSlices SaveV2
         ShardedFilename ShardedFilespec""",
     "io.decoding": """DecodeCSV DecodeCompressed DecodeJSONExample DecodePaddedRaw DecodeRaw ParseTensor
@@ -135,7 +138,8 @@ OPS: Final[dict[str, str]] = {
     "linalg.parts": """BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag Diag
         DiagPart MatrixBandPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixDiagV2
         MatrixDiagV3 MatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3""",
-    "linalg.products": """BatchMatMul BatchMatMulV2 BatchMatMulV3 Cross Einsum MatMul SparseMatMul""",
+    "linalg.products": """BatchMatMul BatchMatMulV2 BatchMatMulV3 Cross Einsum MaskedMatmul MatMul
+        SparseMatMul""",
     "linalg.solving": """BandedTriangularSolve BatchMatrixSolve BatchMatrixSolveLs BatchMatrixTriangularSolve
         MatrixSolve MatrixSolveLs MatrixTriangularSolve TridiagonalMatMul TridiagonalSolve""",
     "math.binary": """AccumulateNV2 Add AddN AddV2 Atan2 BitwiseAnd BitwiseOr BitwiseXor ClipByValue Div

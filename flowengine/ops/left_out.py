@@ -61,6 +61,28 @@ LEFT_OUT: Final[dict[str, str]] = {
         Gcs* BigQueryReader GenerateBigQueryReaderPartitions RemoteFusedGraphExecute
     """,
     "words between words, drawn from a file in an order that threads decide": "NegTrain Skipgram",
+    "of tf.contrib: decision trees and forests, in whose place TensorFlow has BoostedTrees ops": """
+        BuildCategoricalEqualitySplits BuildDenseInequalitySplits BuildSparseInequalitySplits
+        CenterTreeEnsembleBias CreateFertileStatsVariable CreateQuantileAccumulator CreateStatsAccumulator*
+        CreateTreeEnsembleVariable CreateTreeVariable DecisionTree* FeatureUsageCounts FertileStats*
+        FinalizeTree GradientTrees* GrowTree* MakeQuantileSummaries ProcessInputV4 QuantileAccumulator*
+        QuantileBuckets QuantileStreamResourceHandleOp Quantiles BucketizeWithInputBoundaries
+        StatsAccumulator* TraverseTreeV4 Tree* UpdateModelV4 ReinterpretStringToFloat ScatterAddNdim
+    """,
+    "of tf.contrib: data of Bigtable, Kafka, Kinesis, Ignite and Hadoop": """
+        Bigtable* DatasetToBigtable KafkaDataset KinesisDataset IgniteDataset SequenceFileDataset
+    """,
+    "of tf.contrib.ffmpeg: sound and film, which the program FFmpeg reads and writes": """
+        DecodeAudio DecodeAudioV2 DecodeVideo EncodeAudio EncodeAudioV2
+    """,
+    "of tf.contrib: feature crosses, factorization, hashing, drawing and small readers": """
+        SparseFeatureCross SparseFeatureCrossV2 WALSComputePartialLhsAndRhs HyperplaneLSHProbes
+        SingleImageRandomDotStereograms SkipGramGenerateCandidates PeriodicResample PeriodicResampleOpGrad
+        DecodeLibsvm ObtainNext
+    """,
+    "of tf.contrib: memory of CUDA devices, and a convolution that only cuDNN has": """
+        BytesInUse BytesLimit MaxBytesInUse FusedConv2DBiasActivation
+    """,
     "for TensorFlow's own tests": """
         A Attr AttrBool AttrBoolList AttrDefault AttrEmptyListDefault AttrEnum AttrEnumList
         AttrFloat AttrListDefault AttrListMin AttrListTypeDefault AttrMin AttrPartialShape

@@ -304,3 +304,37 @@ def _draw(image: Array, corners: list[int], ink: Array) -> None:
         image[rows, left] = ink
     if right < width:
         image[rows, right] = ink
+
+
+# Boxes of one kind matched with boxes of another, the nearest first.
+
+
+@kernel("BipartiteMatch", fresh=True, host=("distance_mat", "num_valid_rows"))
+def bipartite_match(xp: Any, distances: Array, num_valid_rows: Any, *, top_k: int) -> Any:
+    """Match rows of (R, C) with columns, one to one, the least distance first; -1 for what is left.
+
+    num_valid_rows   rows beyond these are not matched; all are where it is negative
+    top_k            matches at most; as many as there can be where it is not positive
+    Of equal distances the first in the order of rows comes first.
+    """
+    if distances.ndim != 2:
+        raise InvalidArgumentError(f"distance_mat should be 2-dimensional, not {shape_text(distances)}")
+    if getattr(num_valid_rows, "size", 1) != 1:
+        raise InvalidArgumentError(f"num_valid_rows should be 1 element, not {shape_text(num_valid_rows)}")
+    rows, columns = distances.shape
+    wanted = float(np.asarray(num_valid_rows).reshape(-1)[0])
+    valid = rows if wanted < 0 else int(wanted)
+    if valid > rows:
+        raise InvalidArgumentError(
+            f"There should be at least {valid} rows in distance_mat, but only got {rows} rows."
+        )
+    left = min(valid, columns) if top_k <= 0 else min(valid, columns, top_k)
+    column_of, row_of = np.full(rows, -1, np.int32), np.full(columns, -1, np.int32)
+    for place in np.argsort(distances[:valid].reshape(-1), kind="stable").tolist():
+        if not left:
+            break
+        row, column = divmod(place, columns)
+        if column_of[row] < 0 and row_of[column] < 0:
+            column_of[row], row_of[column] = column, row
+            left -= 1
+    return xp.asarray(column_of), xp.asarray(row_of)

@@ -6,7 +6,7 @@ Half-precision images are computed in float32.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -135,3 +135,36 @@ def adjust_contrast(
     _check_scalar(max_value, "max_value")
     spread = _contrast(xp, images.astype(np.float32), contrast_factor)
     return xp.minimum(xp.maximum(spread, min_value), max_value)
+
+
+#: Red, green and blue to luma and two chroma axes (YIQ), and back, with the digits that TensorFlow uses.
+_TO_YIQ: Final = np.array(
+    [[0.299, 0.587, 0.114], [0.596, -0.274, -0.322], [0.211, -0.523, 0.312]], np.float32
+)
+_FROM_YIQ: Final = np.array(
+    [[1, 0.95617069, 0.62143257], [1, -0.2726886, -0.64681324], [1, -1.103744, 1.70062309]], np.float32
+)
+
+
+@kernel(
+    "AdjustHsvInYiq",
+    "Addons>AdjustHsvInYiq",
+    fresh=True,
+    heavy=_cost,
+    types={"T": ["float32"]},
+    host=("delta_h", "scale_s", "scale_v"),
+)
+def adjust_hsv_in_yiq(xp: Any, images: Array, delta_h: Any, scale_s: Any, scale_v: Any) -> Any:
+    """Turn the chroma of (..., 3) in float32 by an angle in radians, and scale saturation and value."""
+    _check_images(images)
+    if images.shape[-1] != 3:
+        raise InvalidArgumentError(f"input must have 3 channels but instead has {images.shape[-1]} channels.")
+    for what, value in (("delta_h", delta_h), ("scale_s", scale_s), ("scale_v", scale_v)):
+        if getattr(value, "ndim", 0):
+            raise InvalidArgumentError(f"{what} must be scalar: {brackets(value.shape)}")
+    angle, value = float(delta_h), float(scale_v)
+    chroma = float(scale_s) * value
+    along, across = chroma * math.cos(angle), chroma * math.sin(angle)
+    turn = np.array([[value, 0, 0], [0, along, -across], [0, across, along]], np.float32)
+    both = xp.asarray((_FROM_YIQ @ turn @ _TO_YIQ).T)
+    return (images.reshape(-1, 3) @ both).reshape(images.shape)

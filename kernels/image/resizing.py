@@ -379,6 +379,14 @@ def _projected(
     return xp.where(somewhere, value.astype(images.dtype), fill)
 
 
+def project_alike(xp: Any, images: Array, transforms: Array, interpolation: bytes) -> Any:
+    """Project images (N, H, W, C) to images of their size, 0 where nothing of an image lies."""
+    if images.ndim == 4 and not images.size:
+        return xp.zeros(images.shape, images.dtype)
+    size = np.array(images.shape[1:3], np.int32)
+    return _projected(xp, images, transforms, size, interpolation, b"CONSTANT", images.dtype.type(0))
+
+
 @kernel("ImageProjectiveTransformV2", fresh=True, heavy=_cost, host=("output_shape",))
 def image_projective_transform_v2(
     xp: Any,

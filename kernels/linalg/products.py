@@ -13,6 +13,7 @@ from flowengine.core.arrays import Array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.array_args import brackets
+from flowengine.kernels.common.checks import refuse
 from flowengine.kernels.common.matrices import product
 from flowengine.kernels.common.ufuncs import NARROW, float_kernel, shape_text, widened
 from flowengine.kernels.registry import kernel
@@ -310,3 +311,33 @@ def _spread(xp: Any, x: Any, labels: Sequence[Label], output: Sequence[Label]) -
     repeated = "".join(letters[label] for label in output)
     xp.einsum(f"{repeated}->{''.join(letters[label] for label in labels)}", result)[...] = x
     return result
+
+
+@kernel("MaskedMatmul", fresh=True, host=("transpose_a", "transpose_b"))
+def masked_matmul(
+    xp: Any, a: Array, b: Array, mask_indices: Array, transpose_a: Any, transpose_b: Any
+) -> Any:
+    """The elements of the product of (M, K) and (K, N) at places (n, 2), row and column each: (n,)."""
+    for what, flag in (("transpose_a", transpose_a), ("transpose_b", transpose_b)):
+        if getattr(flag, "ndim", 0):
+            raise InvalidArgumentError(f"{what} must be a scalar, not {shape_text(flag)}")
+    if a.ndim != 2 or b.ndim != 2:
+        raise InvalidArgumentError(f"a and b must be matrices, not {shape_text(a)} and {shape_text(b)}")
+    if mask_indices.ndim != 2 or mask_indices.shape[1] != 2:
+        raise InvalidArgumentError(f"mask_indices must be (n, 2), not {shape_text(mask_indices)}")
+    left, right = a.T if transpose_a else a, b if transpose_b else b.T
+    if left.shape[1] != right.shape[1]:
+        raise InvalidArgumentError(
+            f"the inner dimensions of a and b differ: {left.shape[1]} and {right.shape[1]}"
+        )
+    rows, columns = mask_indices[:, 0], mask_indices[:, 1]
+    _check_places(rows, left.shape[0], "row")
+    _check_places(columns, right.shape[0], "column")
+    return (left[rows] * right[columns]).sum(axis=-1)
+
+
+def _check_places(places: Array, size: int, what: str) -> None:
+    refuse(
+        ((places < 0) | (places >= size)).any(),
+        lambda: InvalidArgumentError(f"mask_indices has a {what} index out of bounds [0, {size})"),
+    )

@@ -65,8 +65,9 @@ _HANDLES: Final = frozenset({"resource", "variant"})
 
 
 def source(definitions: list[OpDef]) -> str:
-    """The stub of these ops."""
+    """The stub of these ops, but those of namespaces (`Addons>Resampler`), which no attribute can name."""
     tuples: dict[tuple[tuple[str, str], ...], str] = {}
+    definitions = [each for each in definitions if each.name.isidentifier()]
     methods = [_method(each, _result(each, tuples)) for each in definitions]
     return "\n".join([HEAD, *_named_tuples(tuples), *CLASS, *methods, ""])
 

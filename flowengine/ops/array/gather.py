@@ -84,7 +84,8 @@ def gather_nd(c: ShapeContext) -> Shapes:
 
 
 @define(
-    "GatherTree(step_ids, parent_ids: T, max_sequence_lengths: int32, end_token: T) -> beams: T",
+    "GatherTree, "
+    "Addons>GatherTree(step_ids, parent_ids: T, max_sequence_lengths: int32, end_token: T) -> beams: T",
     "T: {int32}",
     NotDifferentiable(),
 )

@@ -6,7 +6,7 @@ from flowengine.core.shapes import TensorShape, unknown_of_rank
 from flowengine.ir.opdef import ShapeContext, Shapes
 from flowengine.ir.traits import NotDifferentiable
 from flowengine.ops.registry import define
-from flowengine.ops.shape_functions import at_least, like_input, merge_dims, ranked
+from flowengine.ops.shape_functions import at_least, dims_of, like_input, merge_dims, ranked
 
 # Boxes in images: crops of them, resized.
 
@@ -55,3 +55,18 @@ define(
     NotDifferentiable(),
     shape=at_least(3),
 )
+
+
+# Boxes of one kind matched with boxes of another.
+
+
+@define(
+    "BipartiteMatch(distance_mat, num_valid_rows: float) "
+    "-> row_to_col_match_indices, col_to_row_match_indices: int32",
+    "stateful; top_k: int = -1",
+    NotDifferentiable(),
+)
+def bipartite_match(c: ShapeContext) -> Shapes:
+    """(R, C) -> the column of each row, the row of each column"""
+    rows, columns = dims_of(ranked(c, 0, 2), 2)
+    return [TensorShape([rows]), TensorShape([columns])]

@@ -29,3 +29,8 @@ define("AdjustHue(images: T, delta: float) -> output: T", "T: {half, float} = fl
 define(
     "AdjustSaturation(images: T, scale: float) -> output: T", "T: {half, float} = float", shape=at_least(3)
 )
+define(
+    "AdjustHsvInYiq, Addons>AdjustHsvInYiq(images: T, delta_h, scale_s, scale_v: float) -> output: T",
+    "T: {uint8, int8, int16, int32, int64, half, float, double}",
+    shape=at_least(3),
+)

@@ -152,3 +152,15 @@ def _one_size(sizes: Sequence[Dimension]) -> Dimension:
     if len(known) > 1:
         raise InvalidArgumentError(f"one letter of the equation has several sizes: {sorted(known)}")
     return known.pop() if known else None
+
+
+@define(
+    "MaskedMatmul(a, b: float, mask_indices: int64, transpose_a, transpose_b: bool) -> prod_values: float",
+)
+def masked_matmul(c: ShapeContext) -> Shapes:
+    """(M, K), (K, N), places (n, 2) in their product -> (n)"""
+    ranked(c, 0, 2)
+    ranked(c, 1, 2)
+    count, pair = dims_of(ranked(c, 2, 2), 2)
+    merge_dims(pair, 2, "The numbers of a place")
+    return [TensorShape([count])]

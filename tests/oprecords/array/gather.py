@@ -88,11 +88,12 @@ _PARENTS = np.array([[[0, 0, 0]], [[0, 1, 1]], [[2, 1, 2]], [[-1, -1, -1]]])
 
 _OF_GATHER_TREE: Final = [
     OpRecord(
-        "GatherTree",
+        op,
         [sample(_STEPS, _PARENTS, [3], 10)],
         _gather_tree,
         [bad("InvalidArgumentError", "", _STEPS, _PARENTS[:2], [3], 10)],
-    ),
+    )
+    for op in ("GatherTree", "Addons>GatherTree")
 ]
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tests.oprecords.record import OpRecord, Sample, bad, sample
+from tests.oprecords.record import OpRecord, Sample, bad, sample, told
 
 # Boxes in images: crops, drawings, distorted samples.
 
@@ -196,4 +196,26 @@ _OF_DRAWING: Final = [
 ]
 
 
-RECORDS: Final = [*_OF_BOXES, *_OF_DRAWING]
+# Recorded from TensorFlow 1.15.5's contrib.image.
+_DISTANCES: Final = [[0.5, 0.25, 1.0], [0.125, 0.75, 0.375], [2.0, 0.0625, 0.625]]
+
+_OF_MATCHING: Final = [
+    OpRecord(
+        "BipartiteMatch",
+        [
+            told([_DISTANCES, -1.0], [[2, 0, 1], [1, 2, 0]], {}),
+            told([_DISTANCES, 2.0], [[1, 0, -1], [1, 0, -1]], {}),
+            told([_DISTANCES, -1.0], [[-1, -1, 1], [-1, 2, -1]], {"top_k": 1}),
+            told([np.zeros((0, 2)), -1.0], [np.zeros(0, int), [-1, -1]], {}),
+        ],
+        None,
+        [
+            bad(_INVALID, "at least 4 rows in distance_mat, but only got 3", _DISTANCES, 4.0),
+            bad(_INVALID, "", [0.5, 0.25], -1.0),
+            bad(_INVALID, "1 element", _DISTANCES, [1.0, 2.0]),
+        ],
+    ),
+]
+
+
+RECORDS: Final = [*_OF_BOXES, *_OF_DRAWING, *_OF_MATCHING]

@@ -75,6 +75,35 @@ RECORDS: Final = [
         [bad(_INVALID, "4", [[0.0] * 4]), bad(_INVALID, "", 1.0)],
         loose=3,
     ),
+    *(
+        OpRecord(
+            op,
+            [
+                # Recorded from TensorFlow 1.15.5's contrib.image.
+                told(
+                    [[[[0.1, 0.7, 0.3], [0.9, 0.2, 0.2]]], 0.3, 1.2, 0.9],
+                    [
+                        [
+                            [
+                                [0.07192958146333694, 0.6850000023841858, 0.03419330716133118],
+                                [0.9123286008834839, 0.07915049046278, 0.43089789152145386],
+                            ]
+                        ]
+                    ],
+                    {},
+                ),
+                told([_EMPTY, 0.3, 1.0, 1.0], [_EMPTY], {}),
+            ],
+            None,
+            [
+                bad(_INVALID, "3 channels", np.zeros((1, 1, 4)), 0.1, 1.0, 1.0),
+                bad(_INVALID, "", [[0.0] * 3], 0.1, 1.0, 1.0),
+                bad(_INVALID, "delta_h must be scalar", _COLOURS, [0.1], 1.0, 1.0),
+            ],
+            dtypes={"T": ["float32"]},
+        )
+        for op in ("AdjustHsvInYiq", "Addons>AdjustHsvInYiq")
+    ),
     OpRecord(
         "AdjustHue",
         [sample([_COLOURS], 0.25), sample(_COLOURS, -0.4), sample(_COLOURS, 0.0), sample(_EMPTY, 0.1)],

@@ -174,4 +174,34 @@ _OF_EINSUM: Final = [
 ]
 
 
-RECORDS: Final = [*_OF_PRODUCTS, *_OF_EINSUM]
+def _masked(a: Any, b: Any, places: Any, transpose_a: Any, transpose_b: Any) -> Any:
+    whole = (a.T if transpose_a else a) @ (b.T if transpose_b else b)
+    return whole[places[:, 0], places[:, 1]]
+
+
+_A_MASKED: Final = np.arange(6.0).reshape(2, 3)
+_B_MASKED: Final = np.arange(12.0).reshape(3, 4)
+_PLACES_MASKED: Final = [[0, 1], [1, 3], [1, 3]]
+
+_OF_MASKED: Final = [
+    OpRecord(
+        "MaskedMatmul",
+        [
+            sample(_A_MASKED, _B_MASKED, _PLACES_MASKED, False, False),
+            sample(_A_MASKED.T, _B_MASKED, _PLACES_MASKED, True, False),
+            sample(_A_MASKED, _B_MASKED.T, _PLACES_MASKED, False, True),
+            sample(_A_MASKED, _B_MASKED, np.zeros((0, 2)), False, False),
+        ],
+        _masked,
+        [
+            bad("InvalidArgumentError", "row", _A_MASKED, _B_MASKED, [[2, 0]], False, False),
+            bad("InvalidArgumentError", "column", _A_MASKED, _B_MASKED, [[0, -1]], False, False),
+            bad("InvalidArgumentError", "inner", _A_MASKED, _B_MASKED.T, [[0, 0]], False, False),
+            bad("InvalidArgumentError", "", _A_MASKED, _B_MASKED, [[0, 0, 0]], False, False),
+            bad("InvalidArgumentError", "scalar", _A_MASKED, _B_MASKED, [[0, 0]], [True], False),
+        ],
+    ),
+]
+
+
+RECORDS: Final = [*_OF_PRODUCTS, *_OF_EINSUM, *_OF_MASKED]
