@@ -48,7 +48,8 @@ UNDECIDED: Final = {
         ListDiff RandomShuffle StatelessShuffle Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2
     """,
     "continuous, but TensorFlow has no gradient either": """
-        AdjustContrast AdjustContrastv2 AdjustHue AdjustSaturation Conv NearestNeighbors ResizeArea
+        AdjustContrast AdjustContrastv2 AdjustHsvInYiq Addons>AdjustHsvInYiq AdjustHue AdjustSaturation Conv
+        ImageProjectiveTransform MaskedMatmul NearestNeighbors ResizeArea
     """,
     "gradients of gradients: nodes of a gradient that TensorFlow does not differentiate either": """
         BlockLSTMGrad BlockLSTMGradV2 CropAndResizeGradBoxes GRUBlockCellGrad IgammaGradA LSTMBlockCellGrad
