@@ -5,6 +5,7 @@ They look through `site/`, which `make docs` builds, and are skipped where that 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -126,6 +127,35 @@ def test_search_knows_pages_and_reference() -> None:
     index = (SITE / "search" / "search_index.js").read_text()
     for words in ("make_callable", "run_with_recovery", "Property-test your op"):
         assert words in index
+
+
+def test_search_ranks_guides_above_internals_and_leaves_decisions_out() -> None:
+    text = (SITE / "search" / "search_index.js").read_text()
+    pages = json.loads(text[text.index("{") : text.rindex("}") + 1])["docs"]
+    ranks = {page["location"]: page.get("boost", 1) for page in pages}
+    assert not [location for location in ranks if location.startswith("decisions/")]
+    assert (
+        ranks["how-to.html"] > ranks["training.html"] > ranks["reference/train.html"] > ranks["design.html"]
+    )
+
+
+def test_the_reference_links_the_line_of_the_source() -> None:
+    text = (SITE / "reference" / "layers.html").read_text()
+    found = re.findall(r'href="\.\./source/([\w/]+)\.html#L(\d+)"', text.replace(".py.html", ".html"))
+    assert len(found) > 20
+    for name, line in found:
+        source = (ROOT / f"{name}.py").read_text().splitlines()
+        assert re.match(r"\s*(async def|def|class|@)", source[int(line) - 1])
+        assert f'id="L{line}"' in (SITE / "source" / f"{name}.py.html").read_text()
+
+
+def test_no_page_of_the_reference_is_large() -> None:
+    for page in (SITE / "reference").glob("*.html"):
+        assert page.stat().st_size < 400_000, page
+
+
+def test_the_changelog_is_a_page() -> None:
+    assert "not yet released" in (SITE / "changelog.html").read_text()
 
 
 def test_there_is_no_page_of_an_image_or_an_example() -> None:
