@@ -6,7 +6,7 @@
 #   make test-everywhere   demo and a part of the tests from places that are no developer's; PLACES='load one-core', WHOLE=1
 #   make test-numpy   what oneDNN has a part in, with NumPy alone
 #   make docs     the documentation, in site/      make bench     benchmarks
-#   make docs-shots   pictures of all its pages, looked over for what is cut off; needs Chromium
+#   make docs-shots   pictures of its pages, light and dark, checked for what is cut off; needs Chromium
 #   make examples   the programs of docs/examples on each Python found, servers and notebook among them
 #   make generate   the files that are made from the tree: indexes, docs/ops.md, the list of packages
 #   make nightly  the suite with many more random examples, the long tests, and 1,000 simulated clusters; SEEDS=0:50

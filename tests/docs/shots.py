@@ -4,8 +4,8 @@
 
 Pictures go to FOLDER/WIDTH-SCHEME/PAGE.png (by default .shots/). The exit status is 1 if a page is wider than
 the window, a table is cut off without a scroll bar, a block of code is cut off on a desk or not highlighted,
-text has too little contrast, a picture or script is missing, the copy button of a transcript copies a prompt or
-output, or the search finds nothing; it is 0, with the reason, if there is no Chromium.
+text has too little contrast, a picture or script is missing, the copy button of a transcript copies a prompt
+or output, or the search finds nothing; it is 0, with the reason, if there is no Chromium.
 """
 
 from __future__ import annotations

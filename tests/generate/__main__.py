@@ -28,7 +28,10 @@ GENERATED: Final[dict[str, Sequence[str]]] = {
     "docs/ops.md": ("-m", "flowengine", "ops", "--markdown"),
 }
 #: {folder: the arguments of Python that print JSON, {name of a file in the folder: its text}}
-FOLDERS: Final[dict[str, Sequence[str]]] = {"docs/reference": ("-m", "tests.generate.reference")}
+FOLDERS: Final[dict[str, Sequence[str]]] = {
+    "docs/reference": ("-m", "tests.generate.reference"),
+    "docs/images": ("-m", "tests.tools.diagrams"),
+}
 
 
 def texts() -> Iterator[tuple[Path, str]]:
