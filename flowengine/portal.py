@@ -284,7 +284,7 @@ class PortalOwnSession(_Session):
         return begin_in_place(
             *(self._runner, self._planning, found, values, seconds),
             compiles=self._compiles,
-            give=lambda results: pack(found.values(self.hand_out(found.prepared, results))),
+            give=lambda results: pack(found.values(self.hand_out(found.prepared.fetches, results))),
             tell=self._tell_plainly,
         )
 

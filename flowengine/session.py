@@ -44,10 +44,11 @@ from flowengine.runtime.planning.explaining import explained, explained_placemen
 from flowengine.runtime.planning.fetches import as_values, unpack
 from flowengine.runtime.planning.measuring import PlacementMeasurement
 from flowengine.runtime.planning.placing import Placer, SessionPlacer
-from flowengine.runtime.planning.preparing import PreparedPlan, own_values
+from flowengine.runtime.planning.preparing import PreparedPlan
 from flowengine.runtime.planning.requests import Requests
 from flowengine.runtime.planning.session_plans import ReadyPlan, SessionPlans
 from flowengine.runtime.planning.tiers import TieredPlan
+from flowengine.runtime.planning.values import FetchSpec, own_values
 from flowengine.runtime.run_metadata import RunMetadata
 from flowengine.runtime.step import StepRunner
 from flowengine.transport.tensors.rendezvous import LocalRendezvous
@@ -113,7 +114,7 @@ class Session(SessionVariables, SessionView):
             placer = SessionPlacer(self.devices, kernels, self._settings, lambda: whole)
         self._placer: Placer = placer
         self._closed = False
-        self.hand_out: Callable[[PreparedPlan, list[Any]], list[Any]] = own_values  # or `lent_values`
+        self.hand_out: Callable[[Sequence[FetchSpec], list[Any]], list[Any]] = own_values  # or `lent_values`
         # Plans are this session's: as long as they knew it, neither would go before the collector comes.
         own = weakref.ref(self)
         self._planning = SessionPlans(
@@ -218,8 +219,8 @@ class Session(SessionVariables, SessionView):
                 found, waited = await self._planning.prepare_in_turns(
                     key, leaves, list(feed_dict), targets, timeout, waited
                 )
-            values = list(feed_dict.values())
-            return pack(found.values(await self._step(found.prepared, values, options, run_metadata, waited)))
+            results = await self._step(found.prepared, [*feed_dict.values()], options, run_metadata, waited)
+            return pack(results if found.slots is None else found.values(results))
         except OpError as error:
             self._tell_plainly(error)
             raise
@@ -272,7 +273,7 @@ class Session(SessionVariables, SessionView):
         """The values of a plan's tensors, of a step that has waited so many seconds of its timeout."""
         if self._closed:
             raise FailedPreconditionError("this session is closed")
-        self.resources.bind_to_current_run()
+        self._runner.bind()
         timeout = None if options is None else timeout_of(options)
         if prepared.takes_text and self._planning.takes_long(prepared.feeds, values):
             feeds, waited = await self._planning.feed_in_turns(prepared.feeds, values, timeout, waited)
@@ -299,7 +300,7 @@ class Session(SessionVariables, SessionView):
                 prepared.plan = tiers.plan
             return found
         del feeds
-        return self.hand_out(prepared, results)
+        return self.hand_out(prepared.fetches, results)
 
     # -- the rest -----------------------------------------------------------------------------------
 

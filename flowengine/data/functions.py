@@ -19,8 +19,9 @@ from flowengine.resources.container import ResourceManager
 from flowengine.resources.function_calls import CallOutcome
 from flowengine.runtime.planning.fetches import as_values
 from flowengine.runtime.planning.function_calls import Step, WholeCalls
-from flowengine.runtime.planning.preparing import PlannedRequest, PreparedPlan, own_values
+from flowengine.runtime.planning.preparing import PlannedRequest, PreparedPlan
 from flowengine.runtime.planning.tiers import TieredPlan
+from flowengine.runtime.planning.values import own_values
 from flowengine.session import Session
 
 
@@ -41,7 +42,7 @@ class _FunctionSession(Session):
             return [spec.convert(value) for spec, value in zip(prepared.feeds, arguments, strict=True)]
 
         def give(results: list[Any]) -> tuple[Value, ...]:
-            return tuple(request.values(own_values(prepared, results)))
+            return tuple(request.values(own_values(prepared.fetches, results)))
 
         return WholeCalls(self._runner, take, give)
 

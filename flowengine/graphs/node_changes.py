@@ -71,7 +71,7 @@ class GraphNodes(ir.NodeGraph):
                 f"its replacement has {list(map(str, node.output_types))}"
             )
         self._nodes[node.name] = node
-        self._version += 1
+        self.version += 1
         # What comes around a loop, or was not known of a call, may be known better now.
         self._shapes = None
         return node

@@ -98,7 +98,7 @@ class NodeGraph:
         self, nodes: Iterable[Node] = (), *, producer: int = GRAPH_VERSION, min_consumer: int = 0
     ) -> None:
         self._nodes: dict[str, Node] = {}
-        self._version = 0
+        self.version = 0
         self._needed: set[str] = set()
         #: GraphDef.versions.producer of the graph as read, or ours.
         self.producer = producer
@@ -112,11 +112,7 @@ class NodeGraph:
             if node.name in own:
                 raise _taken(node)
             own[node.name] = node
-        self._version = len(own)
-
-    @property
-    def version(self) -> int:
-        return self._version
+        self.version = len(own)
 
     @property
     def nodes(self) -> Mapping[str, Node]:
@@ -128,7 +124,7 @@ class NodeGraph:
         if node.name in self._nodes:
             raise _taken(node)
         self._nodes[node.name] = node
-        self._version += 1
+        self.version += 1
         return node
 
     def set_back_edge(self, merge: str, slot: int, source: OutputPort) -> Node:
@@ -145,7 +141,7 @@ class NodeGraph:
             )
         inputs = (*node.inputs[:slot], source, *node.inputs[slot + 1 :])
         self._nodes[merge] = node = replace(node, inputs=inputs)
-        self._version += 1
+        self.version += 1
         return node
 
     def note_needed(self, names: Iterable[str]) -> None:
@@ -160,14 +156,14 @@ class NodeGraph:
                 "build another node, or change a copy of the graph"
             )
         self._nodes[self[node.name].name] = node
-        self._version += 1
+        self.version += 1
         return node
 
     def snapshot(self) -> NodeGraph:
         """An independent graph with the same nodes."""
         other = NodeGraph(producer=self.producer, min_consumer=self.min_consumer)
         other._nodes = dict(self._nodes)
-        other._version = self._version
+        other.version = self.version
         other.library = self.library
         other.source = self.source
         return other

@@ -59,6 +59,10 @@ class ManagerStatistics:
     resources: dict[str, int]
 
 
+def _no_task() -> None:
+    return None
+
+
 class ResourceManager:
     """Containers of named resources: one private to a session, or one shared by several.
 
@@ -76,6 +80,7 @@ class ResourceManager:
         "_token",
         "account",
         "generation",
+        "last_task",
     )
 
     def __init__(self) -> None:
@@ -86,6 +91,9 @@ class ResourceManager:
         #: {container: {(kind, name): resource}}
         self._containers: dict[str, dict[tuple[type[Any], str], Any]] = {}
         self._token: trio.lowlevel.TrioToken | None = None
+        #: Gives the task that last ran a step here, if it still lives. A task belongs to one run for ever, so
+        #: that task need not bind again.
+        self.last_task: Callable[[], trio.lowlevel.Task | None] = _no_task
         #: That of the run: a child that was forked from it has none.
         self._process = 0
         self._closed = False
@@ -219,6 +227,7 @@ class ResourceManager:
     def close(self) -> None:
         """Remove and destroy everything; the manager cannot be bound again, nor its resources start tasks."""
         self._closed = True
+        self.last_task = _no_task
         if self._services is not None:
             self._services.close()
         self.reset(())

@@ -27,9 +27,9 @@ from flowengine.runtime.member_calls import MemberCalls
 from flowengine.runtime.offload_policy import is_worth_thread
 from flowengine.runtime.planning.items import Item
 from flowengine.runtime.planning.plan import Plan
+from flowengine.runtime.prepared_start import take_results
 from flowengine.runtime.receives import EdgeRendezvous, Place
 from flowengine.runtime.resumable_blocks import TURN
-from flowengine.runtime.token_propagation import take_results
 from flowengine.runtime.waiting import TurnCaller
 from flowengine.transport.tensors.routes import Route
 

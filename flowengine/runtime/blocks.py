@@ -14,29 +14,29 @@ from time import perf_counter
 from typing import Any, Final, Protocol
 
 from flowengine.core.errors import OpError
-from flowengine.kernels.context import KernelContext
+from flowengine.kernels.context import StepTransfers
 from flowengine.resources.variable import Variable
 from flowengine.runtime.failures import cause_of
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.lanes import ALONE_MICROSECONDS, HEAVY_MICROSECONDS
 from flowengine.runtime.list_body import ListBody, MemberOutside, open_block
 from flowengine.runtime.member_calls import MemberCalls
-from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.offloaded_runs import LOOK_SECONDS, OffloadedRun
 from flowengine.runtime.planning.functions import Done
 from flowengine.runtime.planning.items import Item, Kind
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.planning.timings import NEVER_RAN
-from flowengine.runtime.resumable_blocks import DONE, PARKED, THREAD, Body, LoopBody, Outcome
+from flowengine.runtime.prepared_start import take_results
+from flowengine.runtime.receives import Receives
+from flowengine.runtime.resumable_blocks import DONE, PARKED, THREAD, Body, Outcome
 from flowengine.runtime.state import ExecutorState
-from flowengine.runtime.token_propagation import take_results
 
 #: A look at the clock is due about so often: a slice ends when it should, give or take this.
 CLOCK_SECONDS: Final = 100e-6
 
 
 class Outside(MemberOutside, Protocol):
-    """The operations that a ready loop leaves to others.
+    """The operations that a ready loop leaves to its subclass.
 
     They are called on the event loop's thread, except for `issue`.
     """
@@ -66,7 +66,7 @@ class Outside(MemberOutside, Protocol):
         """Have the event loop's thread do something. Called on any thread."""
 
 
-class BlockRunner(MemberCalls):
+class BlockRunner(MemberCalls, Outside):
     """Runs the blocks and calls of one step. Also the *turn* that bodies ask how long they may go on.
 
     state         which items may run
@@ -76,39 +76,33 @@ class BlockRunner(MemberCalls):
     spent         whether it is over already
     is_cancelled  whether the step is to end
     stretch       what the compute thread has that runs it; None on the event loop's thread
-    outside       whom to ask for what is not done here, while anything runs
-    begun         {(order, serial of the iteration): what has begun and is not done}
+    crossing      takes values into the memory of a device and out of it; None on the host
+    exchange      what a partition of a step waits for from the others; None for a step of one partition
+    begun         {(order, serial of the iteration): what has begun and is not done}; None if nothing ever has
+    held          {a call whose turn ended between two bodies: what goes on with it}; None as for `begun`
     postponed     what would not have fitted into the last slice
     heavy_items   how many kernels and regions were worth a thread
     """
 
-    context: KernelContext
+    state: ExecutorState
     # What most steps never change: to set it for each of them would cost a null step a twentieth.
     ends = 0.0
     spent = False
     is_cancelled = False
     heavy_items = 0
     stretch: OffloadedRun | None = None
-    outside: Outside | None = None
     postponed: Item | None = None
-
-    def __init__(
-        self, plan: Plan, state: ExecutorState, context: KernelContext, meter: MemoryMeter | None
-    ) -> None:
-        self.plan = plan
-        self.state = state
-        self.context = context
-        self.meter = meter
-        self.begun: dict[tuple[int, int], Body] = {}
-        #: {a call whose turn ended between two bodies: what goes on with it}
-        self.held: dict[tuple[int, int], Callable[[], None]] = {}
+    crossing: StepTransfers | None = None
+    exchange: Receives | None = None
+    begun: dict[tuple[int, int], Body] | None = None
+    held: dict[tuple[int, int], Callable[[], None]] | None = None
 
     def close(self) -> None:
         """Let go of what has begun: the step is over."""
-        self.held.clear()
-        begun, self.begun = self.begun, {}
-        for body in begun.values():
-            body.close()
+        begun, self.begun, self.held = self.begun, None, None
+        if begun is not None:
+            for body in begun.values():
+                body.close()
 
     # -- as a turn ----------------------------------------------------------------------------------
 
@@ -159,28 +153,12 @@ class BlockRunner(MemberCalls):
             return True
         return fastest == NEVER_RAN or perf_counter() + fastest <= self.ends
 
-    def run_region(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
-        """Many nodes at once. One without a loop runs through; one with a loop is a body."""
-        region = item.region
-        if region.is_generator:
-            self.begin_body(item, iteration, LoopBody(item, self.context, self.plan.times, self), args)
-            return
-        if self.stretch is None:
-            assert self.outside is not None
-            if self.outside.shares_region(item, iteration, args):
-                return
-        outputs = self.call_region(item, iteration, args, self.plan.times)
-        if perf_counter() > self.ends and self.stretch is None:
-            self.spent = True
-        self.complete(item, iteration, outputs)
-
     def run_block(self, item: Item, iteration: IterationState) -> None:
         """Bound kernels in a row; item by item, where the block is dead."""
         if self.state.is_dead(item, iteration):
             open_block(item.block, 0, iteration, self.state, is_dead=True)
             return
-        assert self.outside is not None
-        self.begin_body(item, iteration, ListBody(item.block, iteration, self, self.outside), [])
+        self.begin_body(item, iteration, ListBody(item.block, iteration, self, self), [])
 
     def begin_body(self, item: Item, iteration: IterationState, body: Body, args: list[Any]) -> None:
         started = perf_counter()
@@ -200,16 +178,14 @@ class BlockRunner(MemberCalls):
 
     def goes_on(self, item: Item, iteration: IterationState) -> bool:
         """Go on with an item that has begun, if it has: a sequence on a compute thread, a loop here."""
+        begun = self.begun
         key = (item.order, iteration.serial)
-        body = self.begun.get(key)
-        if body is None:
+        if begun is None or key not in begun:
             return False
         if self.stretch is None and item.kind < Kind.REGION:
-            assert self.outside is not None
-            self.outside.depart(item, iteration, [])
+            self.depart(item, iteration, [])
         else:
-            del self.begun[key]
-            self.go_on(item, iteration, body)
+            self.go_on(item, iteration, begun.pop(key))
         return True
 
     def _settle(
@@ -225,13 +201,18 @@ class BlockRunner(MemberCalls):
         if outcome.kind == THREAD:
             open_block(item.block, outcome.value, iteration, self.state)
             return
-        self.begun[item.order, iteration.serial] = body
+        self.keep_begun(item, iteration, body)
         if outcome.kind == PARKED:
-            assert self.outside is not None
-            self.outside.ready_when_free(item, iteration, outcome.value)
+            self.ready_when_free(item, iteration, outcome.value)
             return
         heappush(self.state.ready, (item.order, iteration.serial, item, iteration))
         self.spent = True
+
+    def keep_begun(self, item: Item, iteration: IterationState, body: Body) -> None:
+        """Remember a body that has begun, for when its item is ready again."""
+        if self.begun is None:
+            self.begun = {}
+        self.begun[item.order, iteration.serial] = body
 
     def _body_failure(self, error: Exception, item: Item, iteration: IterationState, args: Any) -> OpError:
         if item.kind == Kind.REGION:
@@ -283,13 +264,15 @@ class BlockRunner(MemberCalls):
 
     def _hold(self, item: Item, iteration: IterationState, goes_on: Callable[[], None]) -> None:
         """Give way within a call: bodies in which nothing is to do would else follow each other for ever."""
+        if self.held is None:
+            self.held = {}
         self.held[item.order, iteration.serial] = goes_on
         heappush(self.state.ready, (item.order, iteration.serial, item, iteration))
         self.spent = True
 
     def resumes(self, item: Item, iteration: IterationState) -> bool:
         """Go on with a call that gave way, if the item is one."""
-        goes_on = self.held.pop((item.order, iteration.serial), None)
+        goes_on = None if self.held is None else self.held.pop((item.order, iteration.serial), None)
         if goes_on is None:
             return False
         try:

@@ -9,62 +9,86 @@ without any costs no nursery.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import trio
 
 from flowengine.core.abandonment import SESSION_CLOSED
 from flowengine.core.errors import CancelledError
 from flowengine.kernels.context import KernelContext
+from flowengine.resources.container import ResourceManager, StepContainer
 from flowengine.runtime.external_work import StepDoors
 from flowengine.runtime.failures import cannot_go_on, first_of
 from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.planning.plan import Plan
+from flowengine.runtime.prepared_start import PreparedStart, start_of, take_results
 from flowengine.runtime.receives import Receives
-from flowengine.runtime.state import ExecutorState
-from flowengine.runtime.token_propagation import take_results
 from flowengine.runtime.turn_queue import Ticket
 from flowengine.runtime.turns import Turns, current_turns
 from flowengine.runtime.waiting import Sleeper
+
+#: Makes the context of a step from its plan and its container.
+NewContext: TypeAlias = Callable[[Plan, StepContainer], KernelContext]
 
 
 class Executor(StepDoors):
     """One run of a plan. Made for a step and thrown away with it.
 
-    state   which items may run
-    error   the first failure; later ones are its notes
+    state       which items may run
+    context     what kernels see, made when the first of them asks for it
+    container   the TensorArrays and stacks of a step that made its own context; None before it has
+    error       the first failure; later ones are its notes
     """
 
-    __slots__ = ("_generation", "_sources", "_ticket", "_turns")
+    container: StepContainer | None = None
+
+    _generation: int
+    _prepared: PreparedStart
 
     def __init__(
         self,
         plan: Plan,
-        context: KernelContext,
+        resources: ResourceManager,
         *,
+        context: KernelContext | None = None,
+        new_context: NewContext | None = None,
         use_threads: bool = True,
         meter: MemoryMeter | None = None,
         exchange: Receives | None = None,
         turns: Turns | None = None,
         ticket: Ticket | None = None,
     ) -> None:
-        """`ticket` is the step's place in line, if it had to wait for a turn to begin."""
-        root, self._sources = plan.handles.start(plan.root, plan.sources, context.resources)
-        self._generation = context.resources.generation
-        super().__init__(plan, ExecutorState(root), context, meter, exchange, use_threads=use_threads)
+        """
+        context       what kernels see; or else
+        new_context   makes it, when the first of them asks
+        ticket        the step's place in line, if it had to wait for a turn to begin
+        """
+        self.plan = plan
+        self._resources = resources
         self._turns = turns if turns is not None else current_turns()
         #: The step's place in line, once it has waited for anything.
         self._ticket = ticket
+        self._new_context = new_context
+        if context is not None:
+            self.context = context
+            self.crossing = context.crossing
+        # What most steps have as their class says.
+        if not use_threads:
+            self.uses_threads = False
+        if meter is not None:
+            self.meter = meter
+        if exchange is not None:
+            self.exchange = exchange
 
-    @property
-    def heavy_items(self) -> int:
-        """How many kernels and regions were worth a thread."""
-        return self.loop.heavy_items
-
-    @property
-    def device(self) -> str:
-        """For error messages."""
-        return self.context.device
+    @cached_property
+    def context(self) -> KernelContext:
+        assert self._new_context is not None
+        self.container = StepContainer()
+        made = self._new_context(self.plan, self.container)
+        made.memory = self.meter
+        return made
 
     # -- the step -----------------------------------------------------------------------------------
 
@@ -82,24 +106,30 @@ class Executor(StepDoors):
             if not has_turn:
                 await self._turns.arrive(self._own_ticket())
                 self._check_going_on()
-            if feeds is None or not self._begin(feeds):
+            if feeds is not None:
+                self._start(feeds)
+            if feeds is None or not self._run_slice(self._turns.line.ends):
                 await self._run_on()
         finally:
             if self._ticket is not None or self.offload is not None or self.parked:
                 await self._wind_up()
-            if self.loop.begun or self.loop.held:
-                self.loop.close()
+            if self.begun or self.held:
+                self.close()
             # An error knows the frames that it came through, and they know this step: as long as the step
             # knows the error, too, neither goes before the collector comes.
             self.ending = None
         if self.error is not None or self.plan.handles.has_any:
             self._conclude()
 
-    def _begin(self, feeds: list[Any]) -> bool:
-        """The first slice; True if it was the whole step."""
+    def _start(self, feeds: Sequence[Any]) -> None:
+        """Begin with these values, one a fed port: nothing has run yet."""
         plan = self.plan
-        self.state.start(self._sources, plan.feeds, feeds, plan.constants)
-        return self._run_slice()
+        root, sources = plan.root, plan.sources
+        if plan.handles.has_any:
+            root, sources = plan.handles.start(root, sources, self._resources)
+            self._generation = self._resources.generation
+        self._prepared = prepared = root.start or start_of(plan, root, sources)
+        self.state = prepared.begin(feeds)
 
     def _conclude(self) -> None:
         """Raise the step's error, or remember what a step that went well has looked up."""
@@ -109,11 +139,21 @@ class Executor(StepDoors):
                 raise error
             finally:
                 del error
-        self.plan.handles.keep(self.plan.root, self.plan.sources, self.context, self._generation)
+        plan = self.plan
+        if not plan.handles.are_known(self._resources):
+            plan.handles.keep(plan.root, plan.sources, self.context, self._generation)
 
     def results(self) -> list[Any]:
-        """The fetched values, in order; InvalidArgumentError for one that is dead or never came."""
-        return take_results(self.plan, self.state.root)
+        """Take the fetched values, in order, out of a step that ended well: once.
+
+        InvalidArgumentError for one that is dead or never came.
+        """
+        state = self.state
+        del self.state  # it is another step's from now on
+        values = take_results(self.plan, state.root)
+        if not self.has_shared:
+            self._prepared.take_back(state)
+        return values
 
     # -- a step's task ------------------------------------------------------------------------------
 
@@ -125,7 +165,7 @@ class Executor(StepDoors):
                 await self._yield()
             else:  # a thread has it, or all that is left is parked
                 await self._wait_for_progress()
-            if not self.is_away and self._run_slice():
+            if not self.is_away and self._run_slice(self._turns.line.ends):
                 return
         try:
             async with trio.open_nursery() as nursery:
@@ -155,12 +195,12 @@ class Executor(StepDoors):
 
     async def _drive(self) -> None:
         while True:
-            waiting, self.needs_nursery = self.needs_nursery, []
+            waiting, self.needs_nursery = [*self.needs_nursery], ()
             waiting.reverse()
             while waiting:
                 # Popped, so that this frame, which sleeps next, keeps none of their inputs alive.
                 self.start(*waiting.pop())
-            if not self.is_away and self._run_slice() and not self.needs_nursery:
+            if not self.is_away and self._run_slice(self._turns.line.ends) and not self.needs_nursery:
                 return
             if self.needs_nursery:
                 continue
@@ -213,7 +253,7 @@ class Executor(StepDoors):
         self._check_going_on()
 
     def _check_going_on(self) -> None:
-        if self.loop.is_cancelled:
+        if self.is_cancelled:
             raise CancelledError(SESSION_CLOSED)
         if self.ending is not None:
             raise self.ending
@@ -233,7 +273,7 @@ class Executor(StepDoors):
 
     def request_cancel(self) -> None:
         """End the step with CancelledError: for the session that is being closed."""
-        self.loop.is_cancelled = True
+        self.is_cancelled = True
         self.recall()
 
     async def _wind_up(self) -> None:
@@ -254,14 +294,15 @@ class Executor(StepDoors):
 
     # -- slices -------------------------------------------------------------------------------------
 
-    def _slice_ends(self) -> float:
-        return self._turns.line.ends
-
     @trio.lowlevel.enable_ki_protection
-    def _run_slice(self) -> bool:
-        """Run ready items for one slice of time. True once the step is done, False if more is to come."""
+    def _run_slice(self, ends: float) -> bool:
+        """Run ready items until the slice ends. True once the step is done, False if more is to come."""
         state = self.state
-        self.loop.run(self._slice_ends(), self)
+        if self.crossing is None:
+            self.run_ready(ends)
+        else:
+            with self.crossing.entered():
+                self.run_ready(ends)
         if state.done:
             return not (self.async_running or (self.offload is not None and self.offload.jobs))
         if not state.ready and not self.needs_nursery and not self.is_waiting():
@@ -272,4 +313,4 @@ class Executor(StepDoors):
         return False
 
 
-__all__ = ["Executor"]
+__all__ = ["Executor", "NewContext"]

@@ -8,7 +8,7 @@ handed over through the inbox and the outbox.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -19,25 +19,19 @@ from flowengine.core.abandonment import SESSION_CLOSED
 from flowengine.core.accounting import call_for
 from flowengine.core.arrays import WOULD_WAIT
 from flowengine.core.errors import CancelledError, OpError
-from flowengine.kernels.context import KernelContext
 from flowengine.resources.variable import Variable
 from flowengine.runtime import lanes
 from flowengine.runtime.failures import cause_of
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.lanes import INLINE, STRETCH, THREAD
-from flowengine.runtime.memory import MemoryMeter
-from flowengine.runtime.offload import Offload
+from flowengine.runtime.offload import Offload, StepOwner
 from flowengine.runtime.offload_policy import is_worth_thread
 from flowengine.runtime.planning.items import Item, Kind, grouped
-from flowengine.runtime.planning.plan import Plan
-from flowengine.runtime.ready_loop import ReadyLoop
-from flowengine.runtime.receives import Receives
-from flowengine.runtime.state import ExecutorState
 from flowengine.runtime.waiting import ParkedItems, Sleeper
 from flowengine.transport.tensors.routes import Route
 
 
-class StepDoors:
+class StepDoors(StepOwner):
     """The outside work of one step that is under way, and the errors that it has met.
 
     error          the first failure; later ones are its notes
@@ -45,60 +39,26 @@ class StepDoors:
     ending         an error that ends the step at its next turn
     nursery        where items that may wait run, once there is one
     needs_nursery  async and heavy items that were ready before
-    exchange       what a partition of a step waits for from the others; None for a step of one partition
+    uses_threads   whether kernels may be worth a thread
     offload        what is on compute threads, once anything is
     parked         items that wait for variables, once there are any
     sleeper        where the step waits, once it has waited
     async_items    how many items became tasks; async_running, how many are
     """
 
-    __slots__ = (
-        "_meter",
-        "_use_threads",
-        "async_items",
-        "async_running",
-        "context",
-        "ending",
-        "error",
-        "exchange",
-        "interrupt",
-        "loop",
-        "needs_nursery",
-        "nursery",
-        "offload",
-        "parked",
-        "plan",
-        "sleeper",
-        "state",
-    )
-
-    def __init__(
-        self,
-        plan: Plan,
-        state: ExecutorState,
-        context: KernelContext,
-        meter: MemoryMeter | None,
-        exchange: Receives | None,
-        *,
-        use_threads: bool,
-    ) -> None:
-        self.plan = plan
-        self.state = state
-        self.context = context
-        self.loop = ReadyLoop(plan, state, context, meter)
-        self.exchange = exchange
-        self.error: OpError | None = None
-        self.interrupt: BaseException | None = None
-        self.ending: Exception | None = None
-        self.nursery: trio.Nursery | None = None
-        self.needs_nursery: list[tuple[Item, IterationState, list[Any]]] = []
-        self.async_items = self.async_running = 0
-        self._meter = meter
-        self._use_threads = use_threads
-        # What a step that runs in one slice does without.
-        self.offload: Offload | None = None
-        self.parked: ParkedItems | None = None
-        self.sleeper: Sleeper | None = None
+    # What a step that runs in one slice does without: it is made when it is first needed.
+    error: OpError | None = None
+    interrupt: BaseException | None = None
+    ending: Exception | None = None
+    nursery: trio.Nursery | None = None
+    needs_nursery: Sequence[tuple[Item, IterationState, list[Any]]] = ()
+    uses_threads = True
+    offload: Offload | None = None
+    parked: ParkedItems | None = None
+    sleeper: Sleeper | None = None
+    async_items = async_running = 0
+    #: Whether a thread, a task or a variable has been given part of this step's tables.
+    has_shared = False
 
     # -- being woken, and ended ---------------------------------------------------------------------
 
@@ -130,7 +90,7 @@ class StepDoors:
         if isinstance(error, OpError):
             if self.error is None:
                 # What an item finds missing once the session is closed has gone with that.
-                self.error = CancelledError(SESSION_CLOSED) if self.loop.is_cancelled else error
+                self.error = CancelledError(SESSION_CLOSED) if self.is_cancelled else error
             elif error is not self.error:
                 self.error.add_note(f"also: {type(error).__name__}: {error}")
         elif self.interrupt is None or isinstance(self.interrupt, trio.Cancelled):
@@ -151,6 +111,7 @@ class StepDoors:
     def ready_when_free(self, item: Item, iteration: IterationState, variable: Variable) -> None:
         """Make an item ready when nobody writes a variable any more."""
         if self.parked is None:
+            self.has_shared = True
             self.parked = ParkedItems(self.state)
         self.parked.add(item, iteration, variable, self._arrives)
 
@@ -177,15 +138,16 @@ class StepDoors:
 
     def _own_offload(self) -> Offload:
         if self.offload is None:
-            self.offload = Offload(self.plan, self.loop, self._meter, self)
+            self.has_shared = True
+            self.offload = Offload(self.plan, self.meter, self)
         return self.offload
 
     def lane_of(self, item: Item, iteration: IterationState, args: list[Any], estimate: float) -> int:
         """Return the lane of a kernel with large inputs, which has started unless it runs here or later."""
-        if estimate <= lanes.HEAVY_MICROSECONDS or not self._use_threads:
+        if estimate <= lanes.HEAVY_MICROSECONDS or not self.uses_threads:
             return INLINE
         offload = self._own_offload()
-        left = self.loop.ends - perf_counter()
+        left = self.ends - perf_counter()
         lane = offload.lane_of(item, estimate, left, others_wait=bool(self.needs_nursery))
         if lane == STRETCH:
             offload.depart(item, iteration, args)
@@ -206,12 +168,12 @@ class StepDoors:
 
     def is_worth_thread(self, item: Item, args: list[Any]) -> bool:
         """Whether a kernel or a region may be worth a thread, by the inputs that it has."""
-        return self._use_threads and is_worth_thread(item, args)
+        return self.uses_threads and is_worth_thread(item, args)
 
     def _start_on_thread(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
         if self.nursery is None:
-            self.needs_nursery.append((item, iteration, args))
-            self.loop.spent = True  # the sooner it starts the better
+            self.needs_nursery = [*self.needs_nursery, (item, iteration, args)]
+            self.spent = True  # the sooner it starts the better
         else:
             self._own_offload().start(item, iteration, args)
 
@@ -228,32 +190,32 @@ class StepDoors:
         """Begin an item that may wait: at once if it need not, else as a task."""
         if item.nowait is not None:
             try:
-                if self._meter is None:
+                if self.meter is None:
                     outputs = item.nowait(*grouped(item, args), **self._keywords(item))
                 else:
-                    outputs = call_for(self._meter, item.nowait, *grouped(item, args), **self._keywords(item))
+                    outputs = call_for(self.meter, item.nowait, *grouped(item, args), **self._keywords(item))
             except Exception as error:
-                raise self.loop.failure(error, item, iteration, args) from cause_of(error)
+                raise self.failure(error, item, iteration, args) from cause_of(error)
             if outputs is not WOULD_WAIT:
                 self._complete(item, iteration, outputs)
                 return
         if self.nursery is not None:
             self.start(item, iteration, args)
             return
-        self.needs_nursery.append((item, iteration, args))
+        self.needs_nursery = [*self.needs_nursery, (item, iteration, args)]
         if self.is_away:
             self.wake()
 
     def _complete(self, item: Item, iteration: IterationState, outputs: Any) -> None:
-        if self._meter is not None:
+        if self.meter is not None:
             try:
-                self._meter.count(item, outputs)
+                self.meter.count(item, outputs)
             except OpError as error:
-                raise self.loop.failure(error, item, iteration, None) from None
+                raise self.failure(error, item, iteration, None) from None
         if self.is_away:
-            self._arrives(partial(self.loop.complete, item, iteration, outputs))
+            self._arrives(partial(self.complete, item, iteration, outputs))
         else:
-            self.loop.complete(item, iteration, outputs)
+            self.complete(item, iteration, outputs)
 
     def _keywords(self, item: Item) -> dict[str, Any]:
         return {"ctx": self.context} if item.takes_context else {}
@@ -263,6 +225,7 @@ class StepDoors:
             self._own_offload().start(item, iteration, args)
             return
         assert self.nursery is not None
+        self.has_shared = True
         self.async_running += 1
         self.async_items += 1
         self.nursery.start_soon(self._run_async, item, iteration, args, name=item.name)
@@ -273,7 +236,7 @@ class StepDoors:
             outputs = await item.function(*grouped(item, args), **self._keywords(item))
             self._complete(item, iteration, outputs)
         except Exception as error:
-            self.fail(self.loop.failure(error, item, iteration, args))
+            self.fail(self.failure(error, item, iteration, args))
         except BaseException as error:
             self.fail(error)
         finally:
@@ -287,7 +250,7 @@ class StepDoors:
         try:
             item.function(value, is_dead, iteration.tag(), **self._keywords(item))
         except Exception as error:
-            raise self.loop.failure(error, item, iteration, (value,)) from cause_of(error)
+            raise self.failure(error, item, iteration, (value,)) from cause_of(error)
 
     def send_along(self, item: Item, iteration: IterationState, route: Route, value: Any) -> None:
         """Hand the live value of a Send over, outside any loop, where it is known which edge it takes."""
@@ -300,7 +263,7 @@ class StepDoors:
                 done = self.exchange.awaited(item, iteration)
                 item.function(iteration.tag(), done, **self._keywords(item))
         except Exception as error:
-            raise self.loop.failure(error, item, iteration, ()) from cause_of(error)
+            raise self.failure(error, item, iteration, ()) from cause_of(error)
 
     def received(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
         """Take in the value that a Recv waited for."""
@@ -314,11 +277,11 @@ class StepDoors:
         if is_dead:
             self.state.finish_dead(item, iteration)
             return
-        if self._meter is not None:
+        if self.meter is not None:
             try:
-                self._meter.count(item, value)
+                self.meter.count(item, value)
             except OpError as error:
-                self.end_with(self.loop.failure(error, item, iteration, None))
+                self.end_with(self.failure(error, item, iteration, None))
                 return
         self.state.finish_single(item, iteration, value)
 

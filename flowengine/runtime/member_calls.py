@@ -5,8 +5,7 @@ The same for an item by itself, for a member of a block, and for the region that
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextvars import Context, ContextVar
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +20,25 @@ from flowengine.runtime.frames import IterationState
 from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.planning.items import Item, grouped
 from flowengine.runtime.planning.plan import Plan
-from flowengine.runtime.planning.timings import PlanTimes
+from flowengine.runtime.planning.timings import SLOW_REGION_SECONDS, PlanTimes
 from flowengine.runtime.streams.memory_holders import forget_locals, name_holders
 
 
-@contextmanager
-def _both(first: AbstractContextManager[None], second: AbstractContextManager[None]) -> Iterator[None]:
-    with first, second:
-        yield
+def _without_warnings() -> tuple[ContextVar[Any], Any]:
+    """Find the variable that NumPy keeps its error handling in, and the value that ignores all errors.
+
+    `np.errstate` sets the same, in three Python calls. A NumPy that keeps it elsewhere gives a variable that
+    nobody reads, so that kernels may warn.
+    """
+    apart = Context()
+    apart.run(np.seterr, all="ignore")
+    for variable, value in apart.items():
+        return variable, value
+    return ContextVar("no error handling"), None
+
+
+#: `NUMPY_ERRORS.set(IGNORED)` before kernels run, and `reset` after them, keeps NumPy from warning.
+NUMPY_ERRORS, IGNORED = _without_warnings()
 
 
 class MemberCalls:
@@ -81,23 +91,20 @@ class MemberCalls:
         meter.count(item, outputs, args)
         return outputs
 
-    def within(self) -> AbstractContextManager[None]:
-        """Around items that run after one another: NumPy does not warn; what their kernels enter, once."""
-        crossing = self.context.crossing
-        quiet = np.errstate(all="ignore")
-        return quiet if crossing is None else _both(quiet, crossing.entered())
-
     def call_region(self, item: Item, iteration: IterationState, args: list[Any], times: PlanTimes) -> Any:
         """Call a region without a loop and return its outputs.
 
         times   where it is noted if it is slow: its plan's
         """
+        region, taken = item.region, item.times
         started = perf_counter()
         try:
-            outputs = item.region.call(args, self.context)
+            outputs = region.call(args, self.context if region.takes_context else None)
         except Exception as error:
             raise self.region_failure(error, item, iteration) from cause_of(error)
-        times.region_took(item.times, perf_counter() - started)
+        seconds = perf_counter() - started
+        if seconds < taken.fastest_seconds or seconds > SLOW_REGION_SECONDS or taken.slow_runs:
+            times.region_took(taken, seconds)
         return outputs
 
     def failure(self, error: Exception, item: Item, iteration: IterationState, inputs: Any) -> OpError:

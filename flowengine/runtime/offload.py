@@ -7,9 +7,10 @@ thread but what a stretch runs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 import trio
 
@@ -20,7 +21,6 @@ from flowengine.kernels.providers import dismiss_team
 from flowengine.resources.function_calls import BESIDE_OTHERS
 from flowengine.resources.variable import Variable
 from flowengine.runtime import lanes
-from flowengine.runtime.blocks import Outside
 from flowengine.runtime.failures import cause_of
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.lanes import Doing, Ownership
@@ -33,17 +33,20 @@ from flowengine.runtime.ready_loop import ReadyLoop
 from flowengine.runtime.threads import POOL, PRODUCTS, Job, current_inbox
 
 
-class StepOwner(Outside, Protocol):
+class StepOwner(ReadyLoop):
     """The step whose items these are."""
 
     def wake(self) -> None:
         """Something has happened for the step."""
+        raise NotImplementedError
 
     def end_with(self, error: Exception) -> None:
         """End the step, at its next turn."""
+        raise NotImplementedError
 
     def fail(self, error: BaseException) -> None:
         """Record what an item has raised, and end the step."""
+        raise NotImplementedError
 
 
 def _entered(call: Callable[..., Any], args: list[Any], context: KernelContext) -> Any:
@@ -66,7 +69,6 @@ class Offload:
         "_beside_others",
         "_inbox",
         "_is_worth_it",
-        "_loop",
         "_meter",
         "_plan",
         "_step",
@@ -77,9 +79,8 @@ class Offload:
         "ownership",
     )
 
-    def __init__(self, plan: Plan, loop: ReadyLoop, meter: MemoryMeter | None, step: StepOwner) -> None:
+    def __init__(self, plan: Plan, meter: MemoryMeter | None, step: StepOwner) -> None:
         self._plan = plan
-        self._loop = loop
         self._meter = meter
         self._step = step
         self._inbox = current_inbox()
@@ -104,7 +105,7 @@ class Offload:
 
     def lane_of(self, item: Item, estimate: float, seconds_left: float, *, others_wait: bool) -> int:
         """Return the lane of a kernel that is worth a thread."""
-        loop, jobs = self._loop, self.jobs
+        step, jobs = self._step, self.jobs
         return lanes.lane_of(
             estimate,
             seconds_left=seconds_left,
@@ -113,8 +114,8 @@ class Offload:
             is_running=bool(jobs),
             product_is_running=item.is_product and jobs.have_product,
             others_wait=others_wait,
-            has_company=lambda: has_company(item, loop.state.ready),
-            may_wait=loop.may_wait(item),
+            has_company=lambda: has_company(item, step.state.ready),
+            may_wait=step.may_wait(item),
             departs=lambda: self._may_depart(item),
         )
 
@@ -122,11 +123,11 @@ class Offload:
 
     def start(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
         """Give one kernel, or a region, to a thread."""
-        loop = self._loop
+        step = self._step
         if item.kind == Kind.REGION:
-            loop.heavy_items += 1
-            call = item.region.call if loop.context.crossing is None else partial(_entered, item.region.call)
-            job = Job(call, (args, loop.context), {}, self._job_done, self._inbox)
+            step.heavy_items += 1
+            call = item.region.call if step.crossing is None else partial(_entered, item.region.call)
+            job = Job(call, (args, step.context), {}, self._job_done, self._inbox)
             self.jobs.submit(job, item, iteration)
             return
         held: tuple[Variable, ...] = ()
@@ -138,9 +139,9 @@ class Offload:
                     self._step.ready_when_free(item, iteration, variable)
                     return
             for variable in held:
-                variable.acquire(loop)
-        loop.heavy_items += 1
-        keywords = {"ctx": loop.context} if item.takes_context else {}
+                variable.acquire(step)
+        step.heavy_items += 1
+        keywords = {"ctx": step.context} if item.takes_context else {}
         function = item.function if self._meter is None else partial(call_for, self._meter, item.function)
         job = Job(function, grouped(item, args), keywords, self._job_done, self._inbox)
         self.jobs.submit(job, item, iteration, held, args)
@@ -163,14 +164,14 @@ class Offload:
 
     def _go_on(self, job: Job, item: Item, iteration: IterationState) -> None:
         """Go on after a heavy kernel."""
-        loop = self._loop
+        step = self._step
         try:
             if job.error is not None:
                 if not isinstance(job.error, Exception):
                     raise job.error
                 if item.kind == Kind.REGION:
-                    raise loop.region_failure(job.error, item, iteration) from cause_of(job.error)
-                raise loop.failure(job.error, item, iteration, job.arguments) from cause_of(job.error)
+                    raise step.region_failure(job.error, item, iteration) from cause_of(job.error)
+                raise step.failure(job.error, item, iteration, job.arguments) from cause_of(job.error)
             # Whoever still holds the job must not hold its inputs: a variable that was read counts them.
             arguments, job.arguments = job.arguments, ()
             result, job.result = job.result, None
@@ -178,9 +179,9 @@ class Offload:
                 try:
                     self._meter.count(item, result, arguments)
                 except OpError as error:
-                    raise loop.failure(error, item, iteration, arguments) from None
+                    raise step.failure(error, item, iteration, arguments) from None
             del arguments
-            loop.complete(item, iteration, result)
+            step.complete(item, iteration, result)
         except BaseException as error:
             self._step.fail(error)
         finally:
@@ -204,7 +205,7 @@ class Offload:
         """Begin a stretch with an item that has its inputs, as soon as the slice is over."""
         self.ownership.depart()
         self.departing = (item, iteration, args)
-        self._loop.spent = True
+        self._step.spent = True
 
     def hand_over(self) -> None:
         """Give the executor to a thread."""
@@ -212,19 +213,20 @@ class Offload:
         pool = POOL if self._beside_others and not self._has_products() else PRODUCTS
         if pool is PRODUCTS:
             dismiss_team()
-        loop = self._loop
+        step = self._step
         first, self.departing = self.departing, None
-        stretch = OffloadedRun(self._plan.offloaded_items, loop.state, self.ownership, pool.is_wanted)
-        self._stretch = loop.stretch = stretch
+        stretch = OffloadedRun(self._plan.offloaded_items, step.state, self.ownership, pool.is_wanted)
+        self._stretch = step.stretch = stretch
         self.ownership.hand_over()
         pool.submit(Job(self._run_stretch, first, {}, self._stretch_over, self._inbox))
 
     def _run_stretch(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
         """Run the stretch on its thread."""
-        loop = self._loop
-        loop.ends = perf_counter() + LOOK_SECONDS
-        if loop.begin_with(item, iteration, args):
-            loop.run(loop.ends, self._step)
+        step = self._step
+        with nullcontext() if step.crossing is None else step.crossing.entered():
+            step.ends = perf_counter() + LOOK_SECONDS
+            if step.begin_with(item, iteration, args):
+                step.run_ready(step.ends)
 
     @trio.lowlevel.enable_ki_protection
     def _stretch_over(self, job: Job) -> None:
@@ -232,13 +234,13 @@ class Offload:
         ownership, stretch = self.ownership, self._stretch
         assert stretch is not None
         job.arguments = ()
-        self._stretch = self._loop.stretch = None
-        self._loop.spent = False
+        self._stretch = self._step.stretch = None
+        self._step.spent = False
         self.gives_way = ownership.is_recalled
         ownership.give_back()
         stretch.end()
         if ownership.is_closed:
-            self._loop.close()
+            self._step.close()
         else:
             if isinstance(job.error, Exception):
                 self._step.end_with(job.error)

@@ -198,10 +198,9 @@ class PartitionRunner:
                 if scope.cancelled_caught:
                     raise DeadlineExceededError(f"the step did not end within {timeout_seconds:g} s")
         except OpError:
-            lost = [device for device in step.devices if is_lost(device)]
-            if not lost:
-                raise
-            raise self._loss(step, lost[0]) from None
+            for device in filter(is_lost, step.devices):
+                raise self._loss(step, device) from None
+            raise
         finally:
             self._steps.discard(step)
             step.close()
@@ -316,9 +315,8 @@ class _PlanStep:
             if self._ledger is not None:
                 meter = context.memory = runner.new_meter(self._ledger, device, chosen.graph.producer)
                 self._meters.append(meter)
-            executor = Executor(
-                chosen, context, use_threads=runner.uses_threads, meter=meter, exchange=exchange
-            )
+            executor = Executor(chosen, context.resources, context=context, meter=meter, exchange=exchange)
+            executor.uses_threads = runner.uses_threads
             exchange.serve(executor)
             self.executors.append(executor)
             self._exchanges.append(exchange)

@@ -12,26 +12,29 @@ opened among the items of the step, control flow is told to the state machine.
 from __future__ import annotations
 
 from functools import partial
-from heapq import heappop
+from heapq import heappop, heappush
 from itertools import repeat
 from time import perf_counter
 from typing import Any, Final
 
+import numpy as np
+
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.resources.variable import Variable
-from flowengine.runtime.blocks import CLOCK_SECONDS, BlockRunner, Outside
+from flowengine.runtime.blocks import CLOCK_SECONDS, BlockRunner
 from flowengine.runtime.failures import cause_of
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.lanes import ALONE_MICROSECONDS, HEAVY_MICROSECONDS, INLINE, LATER
+from flowengine.runtime.member_calls import IGNORED, NUMPY_ERRORS
 from flowengine.runtime.offload_policy import bytes_of, estimated
 from flowengine.runtime.planning.items import Item, Kind
 from flowengine.runtime.planning.signatures import ALWAYS_INLINE, ESTIMATE_BYTES
-from flowengine.runtime.resumable_blocks import SequenceBody
+from flowengine.runtime.resumable_blocks import LoopBody, SequenceBody
 
 #: The clock is read once for so many items: reading it costs as much as a tenth of a small kernel.
 ITEMS_PER_CLOCK: Final = 16
-#: Kinds that are handed out, so that a compute thread can go on.
-_HANDED_OUT: Final = frozenset({Kind.ASYNC, Kind.SEND, Kind.RECEIVE})
+#: An item has no value to deliver: it gave none, gave it already, or will give it later.
+NOT_NOW: Final = object()
 
 
 class ReadyLoop(BlockRunner):
@@ -39,36 +42,41 @@ class ReadyLoop(BlockRunner):
 
     # -- the loop -----------------------------------------------------------------------------------
 
-    def run(self, ends: float, outside: Outside) -> None:
-        """Run ready items until the turn is over or none is left. Raises what ends the step."""
+    def run_ready(self, ends: float) -> None:
+        """Run ready items until the turn is over or none is left. Raises what ends the step.
+
+        On a device with memory of its own, within `crossing.entered()`.
+        """
         ready = self.state.ready
         self.ends = ends
-        self.outside = outside
         # A thread looks at the clock after each item: what it runs takes long.
         batch = 1 if self.stretch is not None else self.plan.times.items_per_clock or ITEMS_PER_CLOCK
         looked = 0.0
+        warnings = NUMPY_ERRORS.set(IGNORED)
         try:
-            with self.within():
-                while ready:
-                    self._run_batch(batch)
-                    if not ready:
-                        break
-                    now = perf_counter()
-                    if self.spent or self.is_cancelled or self._is_spent(now):
-                        break
-                    if looked and (batch < ITEMS_PER_CLOCK or now - looked > CLOCK_SECONDS):
-                        batch = self._fit(batch, now - looked)
-                    looked = now
+            while ready:
+                self._run_batch(batch)
+                if not ready:
+                    break
+                now = perf_counter()
+                if self.spent or self.is_cancelled or self._is_spent(now):
+                    break
+                if looked and (batch < ITEMS_PER_CLOCK or now - looked > CLOCK_SECONDS):
+                    batch = self._fit(batch, now - looked)
+                looked = now
         finally:
+            NUMPY_ERRORS.reset(warnings)
             if self.spent:
                 self.spent = False
             self.ends = 0.0  # between slices nothing runs inline
-            self.outside = None
 
     def _run_batch(self, count: int) -> None:
-        """Run so many ready items, or fewer if the turn is spent before."""
+        """Run so many ready items, or fewer if the turn is spent before.
+
+        What computes one value leaves it in `value`, and it is delivered at the end, for all kinds alike.
+        """
         state, unmetered = self.state, self.meter is None
-        ready = state.ready
+        ready, root = state.ready, state.root
         small = ESTIMATE_BYTES  # of fewer bytes no kernel is asked what it takes
         for _ in repeat(None, count):
             _, _, item, iteration = heappop(ready)
@@ -88,6 +96,7 @@ class ReadyLoop(BlockRunner):
                     entries[start] = entries[start + 1] = None
                     self._run_large(item, iteration, [a, b], a.nbytes + b.nbytes)
                     del a, b
+                    value = NOT_NOW
                 else:
                     try:
                         value = item.function(a, b)
@@ -95,14 +104,13 @@ class ReadyLoop(BlockRunner):
                         raise self.failure(error, item, iteration, (a, b)) from cause_of(error)
                     entries[start] = entries[start + 1] = None
                     del a, b
-                    state.finish_single(item, iteration, value)
-                    del value
             elif kind == 0 and unmetered:  # Kind.UNARY
                 a = entries[start]
                 if a.nbytes > small and a.nbytes > item.times.inline_bytes:
                     entries[start] = None
                     self._run_large(item, iteration, [a], a.nbytes)
                     del a
+                    value = NOT_NOW
                 else:
                     try:
                         value = item.function(a)
@@ -110,31 +118,82 @@ class ReadyLoop(BlockRunner):
                         raise self.failure(error, item, iteration, (a,)) from cause_of(error)
                     entries[start] = None
                     del a
-                    state.finish_single(item, iteration, value)
-                    del value
             elif kind == 3 and not item.follows:  # Kind.SWITCH
                 pred = entries[start + 1]
                 if pred.ndim:
                     self._predicate(item, iteration, [entries[start], pred])
                 state.finish_switch(item, iteration, entries[start], 1 if pred else 0)
                 entries[start] = None
+                value = NOT_NOW
             elif kind == 5 and not item.follows:  # Kind.FORWARD
-                state.finish_single(item, iteration, entries[start])
+                value = entries[start]
                 entries[start] = None
             elif kind == 4:  # Kind.MERGE
                 state.finish_merge(item, iteration)
+                value = NOT_NOW
+            elif kind == 13:  # Kind.REGION
+                value = self._run_region(item, iteration)
             else:
                 self._run_other(item, iteration)
+                value = NOT_NOW
+            if value is not NOT_NOW:
+                pending = iteration.pending
+                left = -1
+                for local, entry, consumer in item.edges[0]:
+                    entries[entry] = value
+                    pending[local] = awaited = pending[local] - 1
+                    if not awaited:
+                        heappush(ready, (consumer.order, iteration.serial, consumer, iteration))
+                        left += 1
+                if item.has_rare_edges:
+                    left += state.emit_rare(item, iteration, value)
+                if left:
+                    iteration.outstanding = left = iteration.outstanding + left
+                    if not left:
+                        if iteration is root and not iteration.children:
+                            state.done = True
+                        else:
+                            state.iteration_idle(iteration)
+                del value
             if not ready or self.spent:
                 return
+
+    def _run_region(self, item: Item, iteration: IterationState) -> Any:
+        """Run many nodes at once: their one value, or NOT_NOW if there is none, or it is not there yet."""
+        stretch = self.stretch
+        if stretch is not None and stretch.leaves(item):
+            self._leave(item, iteration)
+            return NOT_NOW
+        if self.begun and self.goes_on(item, iteration):
+            return NOT_NOW
+        if item.times.fastest_seconds > CLOCK_SECONDS and not self.fits(item):
+            self.put_back(item, iteration)
+            return NOT_NOW
+        entries, start, stop = iteration.entries, item.start, item.stop
+        args = entries[start:stop]
+        entries[start:stop] = [None] * len(args)
+        if (item.dereference or item.mutates) and not self.resolve(item, iteration, args):
+            return NOT_NOW
+        if item.region.is_generator:
+            self.begin_body(item, iteration, LoopBody(item, self.context, self.plan.times, self), args)
+            return NOT_NOW
+        if self.exchange is not None and stretch is None and self.shares_region(item, iteration, args):
+            return NOT_NOW
+        outputs = self.call_region(item, iteration, args, self.plan.times)
+        if stretch is None and perf_counter() > self.ends:
+            self.spent = True
+        if item.single:
+            return outputs
+        self.complete(item, iteration, outputs)
+        return NOT_NOW
 
     def begin_with(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
         """Run an item that has its inputs, or go on with one that has begun: the first of a stretch.
 
         Whether the stretch goes on.
         """
-        with self.within():
-            body = self.begun.pop((item.order, iteration.serial), None)
+        with np.errstate(all="ignore"):
+            body = None if self.begun is None else self.begun.pop((item.order, iteration.serial), None)
             if body is None:
                 self._run_here(item, iteration, args)
             else:
@@ -176,9 +235,6 @@ class ReadyLoop(BlockRunner):
         if kind == Kind.BLOCK:
             self.run_block(item, iteration)
             return
-        if kind == Kind.REGION and not self.fits(item):
-            self.put_back(item, iteration)
-            return
         args = self._taken(item, iteration)
         if args is None:
             return
@@ -195,10 +251,7 @@ class ReadyLoop(BlockRunner):
         elif kind == Kind.CONSTANT:
             state.finish_single(item, iteration, item.value)
         elif kind == Kind.ASYNC:
-            assert self.outside is not None
-            self.outside.begin_async(item, iteration, args)
-        elif kind == Kind.REGION:
-            self.run_region(item, iteration, args)
+            self.begin_async(item, iteration, args)
         elif kind == Kind.CALL:
             self.begin_call(item, iteration, args)
         else:
@@ -232,8 +285,7 @@ class ReadyLoop(BlockRunner):
         variable = self.follow(item, iteration, args)
         if variable is not None:
             iteration.entries[item.start : item.stop] = args
-            assert self.outside is not None
-            self.outside.ready_when_free(item, iteration, variable)
+            self.ready_when_free(item, iteration, variable)
         return variable is None
 
     def _predicate(self, item: Item, iteration: IterationState, args: list[Any]) -> int:
@@ -267,8 +319,7 @@ class ReadyLoop(BlockRunner):
             except OpError as error:
                 raise self.failure(error, item, iteration, args) from None
         estimate = estimated(item, args, size)
-        assert self.outside is not None
-        lane = self.outside.lane_of(item, iteration, args, estimate)
+        lane = self.lane_of(item, iteration, args, estimate)
         if lane == LATER:
             iteration.entries[item.start : item.stop] = args
             self.put_back(item, iteration)
@@ -309,22 +360,18 @@ class ReadyLoop(BlockRunner):
         elif item.kind == Kind.ASYNC and not self._has_variables(item, iteration):
             args = iteration.entries[item.start : item.stop]
             iteration.entries[item.start : item.stop] = [None] * len(args)
-            outside = self.outside
-            assert outside is not None
-            outside.issue(partial(outside.begin_async, item, iteration, args))
+            self.issue(partial(self.begin_async, item, iteration, args))
         else:
             self._keep(item, iteration)
 
     def _send_or_receive(self, item: Item, iteration: IterationState) -> None:
         """Both run dead or live. A Recv is outstanding until its tensor comes; a Send is done at once."""
-        outside = self.outside
-        assert outside is not None
         is_here = self.stretch is None
         if item.kind == Kind.RECEIVE:
             if is_here:
-                outside.receive(item, iteration)
+                self.receive(item, iteration)
             else:
-                outside.issue(partial(outside.receive, item, iteration))
+                self.issue(partial(self.receive, item, iteration))
             return
         args = iteration.entries[item.start : item.stop]
         iteration.entries[item.start : item.stop] = [None] * len(args)
@@ -333,9 +380,9 @@ class ReadyLoop(BlockRunner):
             return
         value = None if is_dead else args[0]
         if is_here:
-            outside.send(item, iteration, value, is_dead)
+            self.send(item, iteration, value, is_dead)
         else:
-            outside.issue(partial(outside.send, item, iteration, value, is_dead))
+            self.issue(partial(self.send, item, iteration, value, is_dead))
         self.state.finish(item, iteration, ())
 
     def _has_variables(self, item: Item, iteration: IterationState) -> bool:

@@ -56,15 +56,18 @@ class ExecutorState:
     ready   a heap of the items that may run now; an executor's inner loop may pop it directly
     root    the iteration of the root frame
     frames  {(serial of the parent iteration, static frame): the frame alive there}
+    first   what is ready at the start, where that was prepared; see `prepared_start.py`
+    serial  that of the iteration made last; 0 while the root's is the only one
     done    whether every item has run that ever will
     """
 
-    __slots__ = ("_serial", "done", "frames", "ready", "root")
+    __slots__ = ("done", "first", "frames", "ready", "root", "serial")
 
     def __init__(self, root: StaticFrame) -> None:
         self.ready: list[ReadyEntry] = []
+        self.first: Sequence[ReadyEntry] = ()
         self.done = False
-        self._serial = 0
+        self.serial = 0
         self.root = IterationState(root_frame(root), 0, 0)
         self.frames: dict[tuple[int, StaticFrame], FrameState] = {}
 
@@ -105,8 +108,8 @@ class ExecutorState:
         """
         frame = FrameState(root, caller)
         frame.on_done = on_done
-        self._serial += 1
-        body = IterationState(frame, 0, self._serial)
+        self.serial += 1
+        body = IterationState(frame, 0, self.serial)
         self._begin(body, sources, ports, values, constants)
         if body.outstanding:
             caller.children += 1
@@ -161,11 +164,11 @@ class ExecutorState:
                 heappush(self.ready, (consumer.order, iteration.serial, consumer, iteration))
                 count += 1
         if item.has_rare_edges:
-            count += self._emit_rare(item, iteration, value)
+            count += self.emit_rare(item, iteration, value)
         if count:
             iteration.outstanding += count
             if not iteration.outstanding:
-                self._iteration_idle(iteration)
+                self.iteration_idle(iteration)
 
     def finish(self, item: Item, iteration: IterationState, outputs: Sequence[Any]) -> None:
         """An item has run: one value an output, DEAD for an output that is not to be taken."""
@@ -203,7 +206,7 @@ class ExecutorState:
         if count:
             iteration.outstanding += count
             if not iteration.outstanding:
-                self._iteration_idle(iteration)
+                self.iteration_idle(iteration)
 
     def finish_merge(self, item: Item, iteration: IterationState) -> None:
         """A ready Merge: passes on the value that came first and its index, or dead if none is live."""
@@ -250,7 +253,7 @@ class ExecutorState:
         if not frame.pending_enters:
             first = frame.iterations.get(frame.oldest)
             if first is not None and not first.outstanding:
-                self._iteration_idle(first)
+                self.iteration_idle(first)
         self._count(iteration, -1)
 
     def finish_exit(self, item: Item, iteration: IterationState, value: Any) -> None:
@@ -299,8 +302,8 @@ class ExecutorState:
         return frame
 
     def _open_iteration(self, frame: FrameState, number: int) -> IterationState:
-        self._serial += 1
-        iteration = IterationState(frame, number, self._serial)
+        self.serial += 1
+        iteration = IterationState(frame, number, self.serial)
         frame.iterations[number] = iteration
         frame.newest = number
         if frame.dead_exits:
@@ -309,7 +312,7 @@ class ExecutorState:
             iteration.outstanding += self._emit_any(enter, iteration, value)
         return iteration
 
-    def _iteration_idle(self, iteration: IterationState) -> None:
+    def iteration_idle(self, iteration: IterationState) -> None:
         """Nothing of the iteration is outstanding: free it if it is done, and what follows from that."""
         frame = iteration.frame
         if frame.parent is None:
@@ -355,14 +358,14 @@ class ExecutorState:
         del self.frames[(parent.serial, frame.static)]
         parent.children -= 1
         if not parent.outstanding and not parent.children:
-            self._iteration_idle(parent)
+            self.iteration_idle(parent)
 
     # -- delivering: each returns how many items became ready in the target ----------------------------
 
     def _emit(self, item: Item, target: IterationState, value: Any) -> int:
         """The one live output of an item, to all its consumers in an iteration."""
         count = deliver(self.ready, item.edges[0], target, value)
-        return count + self._emit_rare(item, target, value) if item.has_rare_edges else count
+        return count + self.emit_rare(item, target, value) if item.has_rare_edges else count
 
     def _emit_dead(self, item: Item, target: IterationState) -> int:
         """All outputs of an item, dead."""
@@ -394,7 +397,7 @@ class ExecutorState:
             count += deliver_control(self.ready, merge, target)
         return count
 
-    def _emit_rare(self, item: Item, target: IterationState, value: Any) -> int:
+    def emit_rare(self, item: Item, target: IterationState, value: Any) -> int:
         """Deliver an item's one live output along its rare edges: all but plain data edges."""
         count = self._emit_rare_slot(item, 0, target, value)
         if item.control is None and item.control_merges is None:
@@ -440,4 +443,4 @@ class ExecutorState:
         if change:
             iteration.outstanding += change
         if not iteration.outstanding:
-            self._iteration_idle(iteration)
+            self.iteration_idle(iteration)

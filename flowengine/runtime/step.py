@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import logging
+import weakref
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any, Final, Protocol
 
@@ -84,6 +86,20 @@ class StepRunner:
         self._turns: Turns | None = None
         self._is_closed = False
 
+    def bind(self) -> None:
+        """Make the current trio run the owner of the resources, or check that it is.
+
+        Raises FailedPreconditionError from any other run or thread, and after the resources are closed.
+        """
+        try:
+            task = trio.lowlevel.current_task()
+        except RuntimeError:
+            self.resources.bind_to_current_run()  # outside of any task
+        else:
+            if self.resources.last_task() is not task:
+                self.resources.bind_to_current_run()
+                self.resources.last_task = weakref.ref(task)
+
     async def run(
         self,
         plan: Plan,
@@ -111,23 +127,17 @@ class StepRunner:
             await trio.lowlevel.checkpoint_if_cancelled()
         else:
             ticket, waited = await self._begin(turns, timeout_seconds, waited)
-        container = StepContainer()
-        context = KernelContext(
-            resources=self.resources,
-            step_container=container,
-            device=self._device_name,
-            step_id=next(_step_ids),
-            functions=plan.caller,
-            sequences=sequences,
-            **self.common,
-        )
         meter = None
         if self._counts:
-            meter = context.memory = self.new_meter(self.new_ledger(), self.device, plan.graph.producer)
+            meter = self.new_meter(self.new_ledger(), self.device, plan.graph.producer)
             self.device.ledger.reset_peak()
+        new_context = self.new_context
+        if sequences is not None:
+            new_context = partial(new_context, sequences=sequences)
         executor = Executor(
             plan,
-            context,
+            self.resources,
+            new_context=new_context,
             use_threads=self.settings.worker_threads,
             meter=meter,
             turns=turns,
@@ -145,7 +155,8 @@ class StepRunner:
             return executor.results()
         finally:
             self.running.discard(executor)
-            container.clear()
+            if executor.container is not None:
+                executor.container.clear()
             if meter is not None:
                 meter.close()
                 meter.step.close()
@@ -184,6 +195,20 @@ class StepRunner:
                 turns.end(ticket)
             raise error
         return ticket, waited
+
+    def new_context(
+        self, plan: Plan, container: StepContainer, sequences: ResourceManager | None = None
+    ) -> KernelContext:
+        """Make what the kernels of a new step see."""
+        return KernelContext(
+            resources=self.resources,
+            step_container=container,
+            device=self._device_name,
+            step_id=next(_step_ids),
+            functions=plan.caller,
+            sequences=sequences,
+            **self.common,
+        )
 
     def new_step_id(self) -> int:
         """Another number for every step of this process."""

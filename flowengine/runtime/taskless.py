@@ -23,6 +23,7 @@ from flowengine.runtime.partitions import PartitionedPlan
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.planning.tiers import TieredPlan
 from flowengine.runtime.receives import EdgeRendezvous, LocalReceives, StepGroup
+from flowengine.runtime.state import ExecutorState
 from flowengine.runtime.step import StepRunner
 from flowengine.runtime.turns import current_turns
 from flowengine.runtime.waiting import TurnCaller
@@ -57,19 +58,6 @@ def needs_no_task(plan: PartitionedPlan, runner: StepRunner) -> bool:
 class TasklessStep(Executor, TurnCaller):
     """One run of a plan that `needs_no_task`, for a step that other processes take part in."""
 
-    __slots__ = (
-        "_container",
-        "_done",
-        "_feeds",
-        "_inside",
-        "_is_over",
-        "_learns",
-        "_receives",
-        "_scope",
-        "_started",
-        "_steps",
-    )
-
     def __init__(
         self,
         steps: TasklessSteps,
@@ -87,7 +75,14 @@ class TasklessStep(Executor, TurnCaller):
         """
         self._container = context.step_container
         self._receives = receives = LocalReceives()
-        super().__init__(plan, context, use_threads=steps.use_threads, exchange=receives, turns=steps.turns)
+        super().__init__(
+            plan,
+            context.resources,
+            context=context,
+            use_threads=steps.use_threads,
+            exchange=receives,
+            turns=steps.turns,
+        )
         receives.serve(self)
         self._started = perf_counter()
         self._steps = steps
@@ -108,8 +103,7 @@ class TasklessStep(Executor, TurnCaller):
     def begin(self) -> None:
         """Run as far as that goes now."""
         self._steps.runner.running.add(self)
-        plan = self.plan
-        self.state.start(self._sources, plan.feeds, self._feeds, plan.constants)
+        self._start(self._feeds)
         self._go()
 
     def take_over(self, step: BlockStep) -> None:
@@ -118,12 +112,14 @@ class TasklessStep(Executor, TurnCaller):
         if step.under_way is not None:
             item, position = step.under_way
             ready.append(item)
-            body = ListBody(item.block, iteration, self.loop, self, position)
-            self.loop.begun[item.order, iteration.serial] = body
+            self.keep_begun(item, iteration, ListBody(item.block, iteration, self, self, position))
         assert self.plan.awaited is not None
         for number, edge in enumerate(self.plan.awaited.receives):
             if number not in step.come:
                 waiting[edge.item.order, 0] = edge.item, iteration
+        self.state = ExecutorState(self.plan.root)
+        self._generation = self.context.resources.generation
+        self.has_shared = True
         self.state.resume(iteration, ready, len(waiting))
 
     def resume(self) -> None:
@@ -162,7 +158,7 @@ class TasklessStep(Executor, TurnCaller):
         state = self.state
         try:
             self._check_going_on()
-            is_done = (state.ready or state.done) and self._run_slice()
+            is_done = (state.ready or state.done) and self._run_slice(self._turns.line.ends)
             if not is_done:
                 self._check_going_on()
         except Exception as error:
@@ -216,20 +212,20 @@ class TasklessStep(Executor, TurnCaller):
             try:
                 if self.error is not None or self.plan.handles.has_any:
                     self._conclude()
-                if steps.fetches:
-                    values = steps.spread(self.results())
+                values = steps.spread(self.results())
             except Exception as raised:
                 error = raised
         if self.parked is not None:
             self.parked.forget()
         self._end_ticket()
-        self.loop.close()
+        self.close()
         self._receives.finish(failed=error is not None)
         self._container.clear()
         is_hot = self._learns and error is None and steps.ran(self._feeds, perf_counter() - self._started)
         done, self.error, self.ending, self.offload = self._done, None, None, None
         # Whoever keeps the step, to give it up, keeps nothing else alive.
-        del self._done, self._feeds, self.state, self.loop.state
+        del self._done, self._feeds
+        self.__dict__.pop("state", None)
         steps.ended(self)
         done(values, steps.hot if is_hot else (), error)
 

@@ -2,7 +2,7 @@
 
 A function here delivers along edges that lie within one iteration, puts the items that became ready on the
 heap, and returns how many those are. What a token does besides, at a Merge that passes it on at once or at
-the edge of a frame, is for `state.py` to say. What was fetched is taken out of the tables at the end.
+the edge of a frame, is for `state.py` to say.
 """
 
 from __future__ import annotations
@@ -11,11 +11,8 @@ from collections.abc import Sequence
 from heapq import heappush
 from typing import Any, TypeAlias
 
-from flowengine.core.arrays import DEAD
-from flowengine.core.errors import InvalidArgumentError
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.planning.items import Edge, Item, MergeEdge
-from flowengine.runtime.planning.plan import Plan
 
 #: (construction order, serial of the iteration, item, iteration): smallest runs first, never ties.
 ReadyEntry: TypeAlias = tuple[int, int, Item, IterationState]
@@ -93,23 +90,3 @@ def count_down(ready: list[ReadyEntry], consumer: Item, target: IterationState) 
         return 0
     heappush(ready, (consumer.order, target.serial, consumer, target))
     return 1
-
-
-def take_results(plan: Plan, root: IterationState) -> list[Any]:
-    """The fetched values of a plan whose root iteration is done, moved out of it.
-
-    InvalidArgumentError for one that is dead or never came.
-    """
-    values = []
-    for local, entry, port in plan.fetches:
-        value = root.entries[entry]
-        root.entries[entry] = None
-        if value is DEAD:
-            reason = (
-                "the branch that would produce it was not taken"
-                if root.dead is not None and local in root.dead
-                else "it was never produced"
-            )
-            raise InvalidArgumentError(f"Retval: tensor '{port}' has no value: {reason}")
-        values.append(value)
-    return values

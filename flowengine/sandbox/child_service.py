@@ -25,8 +25,8 @@ from flowengine.ir.graph import OutputPort
 from flowengine.kernels.load import registry as kernel_registry
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.planning.fetches import as_values, port_of
-from flowengine.runtime.planning.preparing import lent_values
 from flowengine.runtime.planning.requests import Requests
+from flowengine.runtime.planning.values import lent_values
 from flowengine.sandbox import confine
 from flowengine.sandbox import messages as w
 from flowengine.sandbox.allowed_ops import AllowedKernels, AllowedOps

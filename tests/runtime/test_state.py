@@ -18,8 +18,8 @@ from flowengine.runtime.frames import IterationState
 from flowengine.runtime.planning.items import Item, Kind
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.planning.planner import make_plan
+from flowengine.runtime.prepared_start import take_results
 from flowengine.runtime.state import ExecutorState
-from flowengine.runtime.token_propagation import take_results
 
 
 class Hand:

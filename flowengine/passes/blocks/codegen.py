@@ -64,15 +64,19 @@ class Blame:
 class CompiledRegion:
     """The function of a region: `call(args, ctx)` with a list that it empties.
 
-    is_generator   whether `call` gives a generator, whose return value is the result
+    is_generator    whether `call` gives a generator, whose return value is the result
+    takes_context   whether a member uses `ctx`; if none does, it may be None
     """
 
-    __slots__ = ("_constants", "_lines", "call", "is_generator")
+    __slots__ = ("_constants", "_lines", "call", "is_generator", "takes_context")
 
-    def __init__(self, lines: Sequence[Line], constants: Sequence[Any], is_generator: bool) -> None:
+    def __init__(
+        self, lines: Sequence[Line], constants: Sequence[Any], *, is_generator: bool, takes_context: bool
+    ) -> None:
         self._lines = lines
         self._constants = tuple(constants)
         self.is_generator = is_generator
+        self.takes_context = takes_context
         namespace: dict[str, Any] = {}
         exec(_code("\n".join(line.text for line in lines)), namespace)
         self.call: Callable[..., Any] = namespace.pop("make")(self._constants)
@@ -120,7 +124,12 @@ def compiling_region(program: Program, kernels: KernelRegistry) -> Pieces[Compil
     writer = _Writer(program, kernels)
     yield from writer.writing()
     yield
-    return CompiledRegion(writer.lines, writer.constants, writer.loops_written > 0)
+    return CompiledRegion(
+        writer.lines,
+        writer.constants,
+        is_generator=writer.loops_written > 0,
+        takes_context=writer.takes_context,
+    )
 
 
 def as_scalar(value: Any) -> Any:
@@ -135,6 +144,7 @@ class _Writer(CallSourceWriter, LoopSourceWriter):
         self.lines: list[Line] = []
         self.constants: list[Any] = []
         self.loops_written = 0
+        self.takes_context = False
         self._constant_names: dict[Any, str] = {}
         self._kernel_of = {}
         self._held = set()

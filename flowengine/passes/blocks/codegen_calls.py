@@ -49,6 +49,8 @@ class CallSourceWriter(StackSourceWriter):
 
     program: Program
     kernels: KernelRegistry
+    #: Whether a call that was written passes `ctx` on.
+    takes_context: bool
     #: {what it is: the name that holds it}
     _constant_names: dict[Any, str]
     _kernel_of: dict[str, Kernel]
@@ -122,6 +124,7 @@ class CallSourceWriter(StackSourceWriter):
             if buffer is not None:
                 arguments = [*arguments, self._value(buffer)]
         if kernel.takes_context:
+            self.takes_context = True
             arguments = [*arguments, "ctx=ctx"]
         return f"{self._function(kernel, node)}({', '.join(arguments)})", plain
 

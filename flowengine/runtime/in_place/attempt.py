@@ -86,7 +86,7 @@ def begin_in_place(
 
     async def go_on() -> Any:
         try:
-            return give(await step.go_on())
+            return give(await step.run_rest())
         except OpError as error:
             tell(error)
             raise

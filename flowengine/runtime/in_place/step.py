@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowengine.kernels.context import KernelContext
-from flowengine.resources.container import StepContainer
 from flowengine.runtime.executor import Executor
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.lanes import HEAVY_MICROSECONDS, LATER, THREAD
@@ -22,68 +20,64 @@ from flowengine.runtime.turns import Turns
 class StepInPlace(Executor):
     """A step whose first slice runs in its caller's thread, which has the baton."""
 
-    __slots__ = ("_in_place_ends", "_runner")
+    #: Whether that slice is under way.
+    _is_in_place = False
 
     def __init__(self, runner: StepRunner, plan: Plan, turns: Turns) -> None:
-        context = KernelContext(
-            resources=runner.resources,
-            step_container=StepContainer(),
-            device=runner.device.name,
-            step_id=runner.new_step_id(),
-            functions=plan.caller,
-            **runner.common,
+        super().__init__(
+            plan,
+            runner.resources,
+            new_context=runner.new_context,
+            use_threads=runner.settings.worker_threads,
+            turns=turns,
         )
-        super().__init__(plan, context, use_threads=runner.settings.worker_threads, turns=turns)
         self._runner = runner
-        #: When its slice in place ends; None once that is over.
-        self._in_place_ends: float | None = None
 
     def begin(self, feeds: list[Any], ends: float) -> list[Any] | None:
-        """Run one slice. The fetched values if that was the whole step, None if it is to `go_on` in the run.
+        """Run one slice. The fetched values if that was the whole step, None if `run_rest` is to follow.
 
         Raises the step's error; nothing is left of it then.
         """
         self._runner.running.add(self)
         is_over = True
-        self._in_place_ends = ends
+        self._is_in_place = True
         try:
-            is_over = self._begin(feeds)
+            self._start(feeds)
+            is_over = self._run_slice(ends)
             if not is_over:
                 return None
             if self.error is not None or self.plan.handles.has_any:
                 self._conclude()
             return self.results()
         finally:
-            self._in_place_ends = None
+            self._is_in_place = False
             if is_over:
                 if self.parked is not None:
                     self.parked.forget()
-                self.loop.close()
-                self._leave()
+                self.close()
+                self._end()
 
-    async def go_on(self) -> list[Any]:
+    async def run_rest(self) -> list[Any]:
         """Run the rest of the step, in the run. As `StepRunner.run` for everything else."""
         try:
             await self.run(None, has_turn=False)
             return self.results()
         finally:
-            self._leave()
+            self._end()
 
-    def _leave(self) -> None:
+    def _end(self) -> None:
         """The step is over."""
         self._runner.running.discard(self)
-        self.context.step_container.clear()
+        if self.container is not None:
+            self.container.clear()
         for call in tuple(self._runner.ended):
             call()
 
-    def _slice_ends(self) -> float:
-        return super()._slice_ends() if self._in_place_ends is None else self._in_place_ends
-
     def lane_of(self, item: Item, iteration: IterationState, args: list[Any], estimate: float) -> int:
         """As of any step; in place, what is worth a thread ends the slice, and is decided in the run."""
-        if self._in_place_ends is None or estimate <= HEAVY_MICROSECONDS or not self._use_threads:
+        if not self._is_in_place or estimate <= HEAVY_MICROSECONDS or not self.uses_threads:
             return super().lane_of(item, iteration, args, estimate)
-        if self.loop.may_wait(item):
+        if self.may_wait(item):
             return LATER
         self._start_on_thread(item, iteration, args)
         return THREAD

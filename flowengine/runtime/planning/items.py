@@ -207,6 +207,7 @@ class StaticFrame:
     entries    template: values of the inputs that are known beforehand
     enters     how many Enters lead into it: all of them must have arrived before iteration 0 is done
     root_state what all steps have in common of a frame without a parent; see `frames.root_frame`
+    start      how steps that begin with these templates start; see `prepared_start.py`
     """
 
     __slots__ = (
@@ -218,6 +219,7 @@ class StaticFrame:
         "path",
         "pending",
         "root_state",
+        "start",
     )
 
     def __init__(self, path: FramePath, parent: StaticFrame | None) -> None:
@@ -229,8 +231,9 @@ class StaticFrame:
         self.enters = 0
         self.parallel_iterations = 10
         self.root_state: Any = None
+        self.start: Any = None
 
     def part(self) -> None:
         """Forget the items, for good: the plan is gone."""
         self.items = []
-        self.root_state = None
+        self.root_state = self.start = None

@@ -66,30 +66,20 @@ class PreparedPlan:
 
 
 class PlannedRequest:
-    """A plan, and which of its values each leaf of the fetches has. It knows nothing of their structure."""
+    """A plan, and which of its values each leaf of the fetches has. It knows nothing of their structure.
 
-    __slots__ = ("_slots", "prepared")
+    slots   the index of each leaf's value; None where each has a value of its own, in order
+    """
+
+    __slots__ = ("prepared", "slots")
 
     def __init__(self, prepared: PreparedPlan, slots: Sequence[int]) -> None:
         self.prepared = prepared
-        #: None where each leaf has a value of its own, in order.
-        self._slots = None if list(slots) == list(range(len(prepared.fetches))) else tuple(slots)
+        self.slots = None if list(slots) == list(range(len(prepared.fetches))) else tuple(slots)
 
     def values(self, found: list[Any]) -> list[Any]:
         """The value of each leaf, of what `hand_out` gave for the plan's tensors."""
-        return found if self._slots is None else leaf_values(found, self._slots)
-
-
-def own_values(prepared: PreparedPlan, results: list[Any]) -> list[Any]:
-    """The values of a plan's tensors, the caller's own. The list has the only references that the step has
-    left."""
-    return [spec.convert(results, index) for index, spec in enumerate(prepared.fetches)]
-
-
-def lent_values(prepared: PreparedPlan, results: list[Any]) -> list[Any]:
-    """The values of a plan's tensors as they are: for callers who have read them, or copied them, before
-    anything else runs. Variables may lie there, and what was fed."""
-    return results
+        return found if self.slots is None else leaf_values(found, self.slots)
 
 
 class RequestPlanner:
@@ -240,4 +230,4 @@ class RequestPlanner:
         return table
 
 
-__all__ = ["AnyPlan", "PlannedRequest", "PreparedPlan", "RequestPlanner", "lent_values", "own_values"]
+__all__ = ["AnyPlan", "PlannedRequest", "PreparedPlan", "RequestPlanner"]

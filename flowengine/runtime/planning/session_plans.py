@@ -26,7 +26,6 @@ from flowengine.devices.session_devices import OfferedDevices
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.cut.shared_names import SharedNames
-from flowengine.resources.container import ResourceManager
 from flowengine.runtime.planning.fetches import spread_feeds, unpack
 from flowengine.runtime.planning.function_calls import StepCaller
 from flowengine.runtime.planning.functions import FunctionTable
@@ -92,10 +91,6 @@ class SessionPlans:
             self._ledger.relief = self._make_room
         self.planner = self._new_planner()
 
-    @property
-    def _resources(self) -> ResourceManager:
-        return self._runner.resources
-
     def close(self) -> None:
         """Forget all plans, and give up what is being made."""
         self._forget()
@@ -134,7 +129,7 @@ class SessionPlans:
         """
         if self._closed():
             raise FailedPreconditionError("this session is closed")
-        self._resources.bind_to_current_run()
+        self._runner.bind()
         await in_turns(job, self._runner.turns)
         if self._closed():
             raise CancelledError(SESSION_CLOSED)
@@ -149,21 +144,16 @@ class SessionPlans:
 
         Raises InvalidArgumentError for a structure that is fed something else than its parts.
         """
-        key, found = self._found(leaves, feeds, targets)
-        if found is None and (spread := spread_feeds(feeds)) is not feeds:
-            feeds = spread
-            key, found = self._found(leaves, feeds, targets)
-        return key, feeds, found
-
-    def _found(
-        self, leaves: tuple[Any, ...], feeds: Iterable[Any], targets: Iterable[Any]
-    ) -> tuple[Any, PlannedRequest | None]:
-        key = (leaves, tuple(feeds), tuple(targets))
+        key: Any = (leaves, tuple(feeds), tuple(targets))
         try:
             found = self.asked.get(key)
         except TypeError:
-            return None, None
-        return key, found if self.version == self._graph.version else None
+            key = found = None
+        if self.version != self._graph.version:
+            found = None
+        if found is None and (spread := spread_feeds(feeds)) is not feeds:
+            return self.find(leaves, spread, targets)
+        return key, feeds, found
 
     def kept_for(
         self, leaves: Iterable[Any], feeds: Sequence[Any], targets: Sequence[Any]
@@ -189,7 +179,7 @@ class SessionPlans:
         """
         if self._closed():
             raise FailedPreconditionError("this session is closed")
-        self._resources.bind_to_current_run()
+        self._runner.bind()
         self._notice_growth()
         planner = self.planner
         making = partial(self._make, planner, leaves, feeds, targets)

@@ -90,7 +90,13 @@ class TieredPlan:
             self.compile()
             learned.fed_bytes = 1 << 62
         compiled = self.compiled
-        if compiled is None or _bytes_of(feeds) > _GROWTH * learned.fed_bytes + _SMALL_BYTES:
+        if compiled is None:
+            return self.interpreted
+        size = 0  # as `_bytes_of`: every step of a hot plan comes here
+        for value in feeds:
+            if isinstance(value, np.ndarray):
+                size += value.nbytes
+        if size > _GROWTH * learned.fed_bytes + _SMALL_BYTES:
             return self.interpreted
         if compiled.times.slow_iterations > _SLOW_ITERATIONS and learned.looks_left:
             # Something in a loop has grown worth a thread: see in the interpreter what it is.

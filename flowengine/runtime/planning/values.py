@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from sys import getrefcount
 from typing import Any, Final
 
@@ -44,6 +44,8 @@ class FeedSpec:
         another kind of number, another shape, or no shape at all.
         """
         if type(value) is np.ndarray and value.dtype == self._numpy and self.dtype is not string:
+            if self._declared is None or value.shape == self._declared:
+                return value
             array = value
         elif self.dtype is string:
             array = self._strings(value)
@@ -226,6 +228,22 @@ class FetchSpec:
         (name,) = self._structured.names or ("",)
         if value.dtype != self._structured[name]:
             raise InvalidArgumentError(f"'{self.name}' is to have dtype {name}, its value has {value.dtype}")
+
+
+def own_values(fetches: Sequence[FetchSpec], results: list[Any]) -> list[Any]:
+    """Convert the values of a plan's tensors to the caller's own.
+
+    The list must hold the only references that the step has left.
+    """
+    return [spec.convert(results, index) for index, spec in enumerate(fetches)]
+
+
+def lent_values(fetches: Sequence[FetchSpec], results: list[Any]) -> list[Any]:
+    """Hand the values of a plan's tensors out as they are: variables may lie there, and what was fed.
+
+    For callers who have read them, or copied them, before anything else runs.
+    """
+    return results
 
 
 def _copied(view: Array) -> Array:

@@ -37,10 +37,14 @@ class Handles:
         self, root: StaticFrame, sources: list[Item], resources: ResourceManager
     ) -> tuple[StaticFrame, list[Item]]:
         """Return the start of a step: the templates, and the items that are ready at once."""
-        if self._resources is resources and self._generation == resources.generation:
+        if self.are_known(resources):
             assert self._root is not None
             return self._root, self._sources
         return root, sources
+
+    def are_known(self, resources: ResourceManager) -> bool:
+        """Whether `start` gives what was looked up before."""
+        return self._resources is resources and self._generation == resources.generation
 
     def keep(self, root: StaticFrame, sources: list[Item], context: KernelContext, generation: int) -> None:
         """Remember what the look-ups give; a step in which all of them ran has just ended well.
@@ -81,7 +85,7 @@ class Handles:
     def clear(self) -> None:
         """Forget what look-ups gave. Steps that started from it go on."""
         if self._root is not None:
-            self._root.root_state = None  # it refers to the templates
+            self._root.root_state = self._root.start = None  # they refer to the templates
         self._resources, self._generation = None, -1
         self._root, self._sources = None, []
 
