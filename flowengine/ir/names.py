@@ -55,7 +55,6 @@ COPY_OPS: Final = frozenset({COPY_TO_HOST, COPY_TO_DEVICE})
 #: Many nodes as one.
 REGION: Final = "_Region"
 #: The same where they are only listed; no node of a graph.
-BLOCK: Final = "_Block"
 #: What reads one shard of a saved dataset, where a dataset under way is written as a graph.
 SHARD_READER: Final = "SnapshotDatasetReader"
 #: What stands for a caller's fetch; no node of a graph.

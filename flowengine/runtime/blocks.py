@@ -13,13 +13,13 @@ from heapq import heappush
 from time import perf_counter
 from typing import Any, Final, Protocol
 
+from flowengine.core.arrays import Value
 from flowengine.core.errors import OpError
 from flowengine.kernels.context import StepTransfers
 from flowengine.resources.variable import Variable
 from flowengine.runtime.failures import cause_of
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.lanes import ALONE_MICROSECONDS, HEAVY_MICROSECONDS
-from flowengine.runtime.list_body import ListBody, MemberOutside, open_block
 from flowengine.runtime.member_calls import MemberCalls
 from flowengine.runtime.offloaded_runs import LOOK_SECONDS, OffloadedRun
 from flowengine.runtime.planning.functions import Done
@@ -27,15 +27,16 @@ from flowengine.runtime.planning.items import Item, Kind
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.planning.timings import NEVER_RAN
 from flowengine.runtime.prepared_start import take_results
-from flowengine.runtime.receives import Receives
-from flowengine.runtime.resumable_blocks import DONE, PARKED, THREAD, Body, Outcome
+from flowengine.runtime.receives import ReceiveTable
+from flowengine.runtime.resumable_blocks import DONE, PARKED, Body, Outcome, SequenceBody
 from flowengine.runtime.state import ExecutorState
+from flowengine.transport.tensors.routes import Route
 
 #: A look at the clock is due about so often: a slice ends when it should, give or take this.
 CLOCK_SECONDS: Final = 100e-6
 
 
-class Outside(MemberOutside, Protocol):
+class Outside(Protocol):
     """The operations that a ready loop leaves to its subclass.
 
     They are called on the event loop's thread, except for `issue`.
@@ -78,6 +79,7 @@ class BlockRunner(MemberCalls, Outside):
     stretch       what the compute thread has that runs it; None on the event loop's thread
     crossing      takes values into the memory of a device and out of it; None on the host
     exchange      what a partition of a step waits for from the others; None for a step of one partition
+    along         sends a live value along an edge, outside any loop; None where each Send names its key
     begun         {(order, serial of the iteration): what has begun and is not done}; None if nothing ever has
     held          {a call whose turn ended between two bodies: what goes on with it}; None as for `begun`
     postponed     what would not have fitted into the last slice
@@ -93,7 +95,8 @@ class BlockRunner(MemberCalls, Outside):
     stretch: OffloadedRun | None = None
     postponed: Item | None = None
     crossing: StepTransfers | None = None
-    exchange: Receives | None = None
+    exchange: ReceiveTable | None = None
+    along: Callable[[Route, Value], None] | None = None
     begun: dict[tuple[int, int], Body] | None = None
     held: dict[tuple[int, int], Callable[[], None]] | None = None
 
@@ -153,13 +156,6 @@ class BlockRunner(MemberCalls, Outside):
             return True
         return fastest == NEVER_RAN or perf_counter() + fastest <= self.ends
 
-    def run_block(self, item: Item, iteration: IterationState) -> None:
-        """Bound kernels in a row; item by item, where the block is dead."""
-        if self.state.is_dead(item, iteration):
-            open_block(item.block, 0, iteration, self.state, is_dead=True)
-            return
-        self.begin_body(item, iteration, ListBody(item.block, iteration, self, self), [])
-
     def begin_body(self, item: Item, iteration: IterationState, body: Body, args: list[Any]) -> None:
         started = perf_counter()
         try:
@@ -198,9 +194,6 @@ class BlockRunner(MemberCalls, Outside):
                 self.note(item, body.seconds)
             self.complete(item, iteration, outcome.value)
             return
-        if outcome.kind == THREAD:
-            open_block(item.block, outcome.value, iteration, self.state)
-            return
         self.keep_begun(item, iteration, body)
         if outcome.kind == PARKED:
             self.ready_when_free(item, iteration, outcome.value)
@@ -218,6 +211,47 @@ class BlockRunner(MemberCalls, Outside):
         if item.kind == Kind.REGION:
             return self.region_failure(error, item, iteration)
         return self.failure(error, item, iteration, args)
+
+    # -- on a compute thread, and variables ---------------------------------------------------------
+
+    def run_here(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        """A kernel on the compute thread that has the executor, where all are worth it."""
+        stretch = self.stretch
+        assert stretch is not None
+        layers = stretch.items.sequences.get(item)
+        if layers is not None:
+            body = SequenceBody(layers)
+            self.begin_body(item, iteration, body, args)
+            return
+        started = perf_counter()
+        self.complete(item, iteration, self.call(item, iteration, args))
+        self.note(item, perf_counter() - started)
+
+    def has_variables(self, item: Item, iteration: IterationState) -> bool:
+        return any(isinstance(value, Variable) for value in iteration.entries[item.start : item.stop])
+
+    def leave_to_loop(self, item: Item, iteration: IterationState) -> None:
+        """Leave an item, with its inputs in place, to the event loop, where it comes first."""
+        assert self.stretch is not None
+        self.stretch.keep((item.order, iteration.serial, item, iteration))
+        self.spent = True
+
+    def resolve(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
+        """Follow references to values. False if the item was put back: another thread writes the variable."""
+        if self.stretch is not None:
+            try:
+                is_had = self.stretch.resolve(item, args)
+            except Exception as error:
+                raise self.failure(error, item, iteration, None) from cause_of(error)
+            if not is_had:
+                iteration.entries[item.start : item.stop] = args
+                self.leave_to_loop(item, iteration)
+            return is_had
+        variable = self.follow(item, iteration, args)
+        if variable is not None:
+            iteration.entries[item.start : item.stop] = args
+            self.ready_when_free(item, iteration, variable)
+        return variable is None
 
     # -- function calls -----------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from flowengine.runtime.failures import cannot_go_on, first_of
 from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.prepared_start import PreparedStart, start_of, take_results
-from flowengine.runtime.receives import Receives
+from flowengine.runtime.receives import ReceiveTable
 from flowengine.runtime.turn_queue import Ticket
 from flowengine.runtime.turns import Turns, current_turns
 from flowengine.runtime.waiting import Sleeper
@@ -42,8 +42,11 @@ class Executor(StepDoors):
     error       the first failure; later ones are its notes
     """
 
+    #: Whether Recvs outside of loops wait at the edges of the rendezvous, all at once.
+    at_edges = False
+    #: Whether variables are looked up, whose places the plan will know from then on.
+    looks_up = False
     container: StepContainer | None = None
-
     _generation: int
     _prepared: PreparedStart
 
@@ -56,7 +59,7 @@ class Executor(StepDoors):
         new_context: NewContext | None = None,
         use_threads: bool = True,
         meter: MemoryMeter | None = None,
-        exchange: Receives | None = None,
+        exchange: ReceiveTable | None = None,
         turns: Turns | None = None,
         ticket: Ticket | None = None,
     ) -> None:
@@ -84,11 +87,15 @@ class Executor(StepDoors):
 
     @cached_property
     def context(self) -> KernelContext:
-        assert self._new_context is not None
         self.container = StepContainer()
-        made = self._new_context(self.plan, self.container)
+        made = self.make_context(self.container)
         made.memory = self.meter
         return made
+
+    def make_context(self, container: StepContainer) -> KernelContext:
+        """Make what kernels see."""
+        assert self._new_context is not None
+        return self._new_context(self.plan, container)
 
     # -- the step -----------------------------------------------------------------------------------
 
@@ -118,7 +125,7 @@ class Executor(StepDoors):
             # An error knows the frames that it came through, and they know this step: as long as the step
             # knows the error, too, neither goes before the collector comes.
             self.ending = None
-        if self.error is not None or self.plan.handles.has_any:
+        if self.error is not None or self.looks_up:
             self._conclude()
 
     def _start(self, feeds: Sequence[Any]) -> None:
@@ -127,8 +134,13 @@ class Executor(StepDoors):
         root, sources = plan.root, plan.sources
         if plan.handles.has_any:
             root, sources = plan.handles.start(root, sources, self._resources)
-            self._generation = self._resources.generation
-        self._prepared = prepared = root.start or start_of(plan, root, sources)
+            if root is plan.root:
+                self.looks_up = True
+                self._generation = self._resources.generation
+        prepared = root.edge_start if self.at_edges else root.start
+        if prepared is None:
+            prepared = start_of(plan, root, sources, at_edges=self.at_edges)
+        self._prepared = prepared
         self.state = prepared.begin(feeds)
 
     def _conclude(self) -> None:
@@ -140,8 +152,7 @@ class Executor(StepDoors):
             finally:
                 del error
         plan = self.plan
-        if not plan.handles.are_known(self._resources):
-            plan.handles.keep(plan.root, plan.sources, self.context, self._generation)
+        plan.handles.keep(plan.root, plan.sources, self.context, self._generation)
 
     def results(self) -> list[Any]:
         """Take the fetched values, in order, out of a step that ended well: once.
@@ -150,7 +161,7 @@ class Executor(StepDoors):
         """
         state = self.state
         del self.state  # it is another step's from now on
-        values = take_results(self.plan, state.root)
+        values = take_results(self.plan, state.root) if self.plan.fetches else []
         if not self.has_shared:
             self._prepared.take_back(state)
         return values
@@ -297,12 +308,16 @@ class Executor(StepDoors):
     @trio.lowlevel.enable_ki_protection
     def _run_slice(self, ends: float) -> bool:
         """Run ready items until the slice ends. True once the step is done, False if more is to come."""
-        state = self.state
         if self.crossing is None:
             self.run_ready(ends)
         else:
             with self.crossing.entered():
                 self.run_ready(ends)
+        return (self.state.done and not self.has_shared) or self._has_ended()
+
+    def _has_ended(self) -> bool:
+        """Whether the step is done, after a slice. Raises if it is not, and nothing will ever be ready."""
+        state = self.state
         if state.done:
             return not (self.async_running or (self.offload is not None and self.offload.jobs))
         if not state.ready and not self.needs_nursery and not self.is_waiting():

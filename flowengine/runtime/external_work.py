@@ -28,7 +28,6 @@ from flowengine.runtime.offload import Offload, StepOwner
 from flowengine.runtime.offload_policy import is_worth_thread
 from flowengine.runtime.planning.items import Item, Kind, grouped
 from flowengine.runtime.waiting import ParkedItems, Sleeper
-from flowengine.transport.tensors.routes import Route
 
 
 class StepDoors(StepOwner):
@@ -251,10 +250,6 @@ class StepDoors(StepOwner):
             item.function(value, is_dead, iteration.tag(), **self._keywords(item))
         except Exception as error:
             raise self.failure(error, item, iteration, (value,)) from cause_of(error)
-
-    def send_along(self, item: Item, iteration: IterationState, route: Route, value: Any) -> None:
-        """Hand the live value of a Send over, outside any loop, where it is known which edge it takes."""
-        self.send(item, iteration, value, False)
 
     def receive(self, item: Item, iteration: IterationState) -> None:
         """Have a Recv told of its value."""

@@ -32,7 +32,6 @@ from flowengine.runtime.executor import Executor
 from flowengine.runtime.failures import first_of
 from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.planning.binding import Functions
-from flowengine.runtime.planning.cold_blocks import BlockForm
 from flowengine.runtime.planning.hardware import kernels_on
 from flowengine.runtime.planning.measuring import Measure
 from flowengine.runtime.planning.plan import Plan
@@ -64,18 +63,16 @@ class JointStep(NamedTuple):
 class Part:
     """One partition's plans.
 
-    blocks            the one that its steps run, in blocks where nobody gives them a task
     feeds, fetches    positions among the request's
     """
 
-    __slots__ = ("blocks", "device", "feeds", "fetches", "tiers")
+    __slots__ = ("device", "feeds", "fetches", "tiers")
 
     def __init__(
         self, device: Device, tiers: TieredPlan, feeds: Sequence[int], fetches: Sequence[int]
     ) -> None:
         self.device = device
         self.tiers = tiers
-        self.blocks = BlockForm()
         self.feeds = tuple(feeds)
         self.fetches = tuple(fetches)
 

@@ -11,24 +11,40 @@ Merge does with them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flowengine.core.arrays import DEAD
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.runtime.frames import IterationState
-from flowengine.runtime.planning.items import Item, StaticFrame
+from flowengine.runtime.planning.items import Item, Kind, StaticFrame
 from flowengine.runtime.planning.plan import Plan
+from flowengine.runtime.receives import Key
 from flowengine.runtime.state import ExecutorState
+from flowengine.transport.tensors.routes import Route
 
 
 class PreparedStart:
     """The start of all steps that begin with the same templates: see the module."""
 
-    __slots__ = ("_entries", "_idle", "_is_simple", "_items", "_pending", "_places", "_plan_start", "_root")
+    __slots__ = (
+        "_entries",
+        "_idle",
+        "_is_simple",
+        "_items",
+        "_pending",
+        "_places",
+        "_plan_start",
+        "_receives",
+        "_root",
+        "routes",
+    )
 
-    def __init__(self, plan: Plan, root: StaticFrame, sources: Sequence[Item]) -> None:
-        """root, sources   the templates, and the items that wait for nothing: see `Plan.handles`"""
+    def __init__(self, plan: Plan, root: StaticFrame, sources: Sequence[Item], *, at_edges: bool) -> None:
+        """
+        root, sources   the templates, and the items that wait for nothing: see `Plan.handles`
+        at_edges        whether whoever begins a step has its Recvs wait, all at once, at these `routes`
+        """
         self._root = root
         self._plan_start = (sources, plan.feeds, plan.constants)
         self._is_simple = not plan.constants and not any(merges for _, merges in plan.feeds)
@@ -42,6 +58,13 @@ class PreparedStart:
                 pending[local] -= 1
                 if not pending[local]:
                     ready.append(consumer)
+        #: The Recvs that wait at their edges, and where.
+        self._receives = [item for item in ready if item.kind == Kind.RECEIVE]
+        self.routes: Mapping[Route, Key] = {item.route: (item.order, 0) for item in self._receives}
+        if not at_edges or not self._is_simple or len(self.routes) < len(self._receives):
+            # Two that wait for one tensor do so one by one.
+            self._receives, self.routes = [], {}
+        ready = [item for item in ready if item not in self._receives]
         #: The items that are ready once all feeds are there, in the order in which they run: a heap, too.
         self._items = sorted(ready, key=lambda item: item.order)
         #: The tables of a step that has ended, for the next one.
@@ -57,6 +80,7 @@ class PreparedStart:
         if not self._idle:
             state = ExecutorState(self._root)
             state.first = tuple((item.order, 0, item, state.root) for item in self._items)
+            state.awaited = {(item.order, 0): (item, state.root) for item in self._receives}
             self.take_back(state)
         state = self._idle.pop()
         entries = state.root.entries
@@ -74,17 +98,19 @@ class PreparedStart:
         if self._is_simple and not (self._idle or state.serial or root.dead or root.dead_inputs):
             root.entries[:] = self._entries
             root.pending[:] = self._pending
-            root.outstanding = len(state.first)
             state.ready[:] = state.first
-            state.done = not state.first
+            root.outstanding = outstanding = len(state.first) + len(state.awaited)
+            state.done = not outstanding
             self._idle.append(state)
 
 
-def start_of(plan: Plan, root: StaticFrame, sources: Sequence[Item]) -> PreparedStart:
-    """The prepared start of a plan with these templates; made when it is first asked for."""
-    start: PreparedStart | None = root.start
-    if start is None:
-        start = root.start = PreparedStart(plan, root, sources)
+def start_of(plan: Plan, root: StaticFrame, sources: Sequence[Item], *, at_edges: bool) -> PreparedStart:
+    """Prepare the start of the steps of a plan that begin with these templates, and keep it with them."""
+    start = PreparedStart(plan, root, sources, at_edges=at_edges)
+    if at_edges:
+        root.edge_start = start
+    else:
+        root.start = start
     return start
 
 

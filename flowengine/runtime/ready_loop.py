@@ -1,9 +1,9 @@
 """The ready loop: takes ready items and finishes them, for the thread that has the executor.
 
 That is the event loop's thread for a slice, or a compute thread for as long as nobody asks (`lanes.py`). What
-differs between them is asked of the *stretch* that a compute thread runs (`stretches.py`): its variables, and
-when it is over. What only the event loop can do, the loop hands out: at once where that thread runs it, else
-through the outbox.
+differs between them is asked of the *stretch* that a compute thread runs (`offloaded_runs.py`): its variables,
+and when it is over. What only the event loop can do, the loop hands out: at once where that thread runs it,
+else through the outbox.
 
 How an item runs depends on its kind: a kernel is called, a block's body begun or called, a function's body
 opened among the items of the step, control flow is told to the state machine.
@@ -29,7 +29,7 @@ from flowengine.runtime.member_calls import IGNORED, NUMPY_ERRORS
 from flowengine.runtime.offload_policy import bytes_of, estimated
 from flowengine.runtime.planning.items import Item, Kind
 from flowengine.runtime.planning.signatures import ALWAYS_INLINE, ESTIMATE_BYTES
-from flowengine.runtime.resumable_blocks import LoopBody, SequenceBody
+from flowengine.runtime.resumable_blocks import LoopBody
 
 #: The clock is read once for so many items: reading it costs as much as a tenth of a small kernel.
 ITEMS_PER_CLOCK: Final = 16
@@ -43,7 +43,7 @@ class ReadyLoop(BlockRunner):
     # -- the loop -----------------------------------------------------------------------------------
 
     def run_ready(self, ends: float) -> None:
-        """Run ready items until the turn is over or none is left. Raises what ends the step.
+        """Run ready items until the turn is over or none is left. Raises the error that ends the step.
 
         On a device with memory of its own, within `crossing.entered()`.
         """
@@ -73,90 +73,168 @@ class ReadyLoop(BlockRunner):
     def _run_batch(self, count: int) -> None:
         """Run so many ready items, or fewer if the turn is spent before.
 
-        What computes one value leaves it in `value`, and it is delivered at the end, for all kinds alike.
+        Kinds that give one value leave it in `value`, and it is delivered at the end, for all of them alike.
         """
-        state, unmetered = self.state, self.meter is None
+        state = self.state
         ready, root = state.ready, state.root
-        small = ESTIMATE_BYTES  # of fewer bytes no kernel is asked what it takes
+        along = self.along if self.stretch is None else None
         for _ in repeat(None, count):
             _, _, item, iteration = heappop(ready)
             dead = iteration.dead
-            if dead is not None and item.local in dead and not item.runs_dead:
-                state.finish_dead(item, iteration)
-                if not ready:
-                    return
-                continue
+            value = NOT_NOW
             kind = item.kind
-            entries = iteration.entries
-            start = item.start
-            if kind == 1 and unmetered:  # Kind.BINARY
-                a = entries[start]
-                b = entries[start + 1]
-                if (a.nbytes > small or b.nbytes > small) and _is_large(item, a, b):
-                    entries[start] = entries[start + 1] = None
-                    self._run_large(item, iteration, [a, b], a.nbytes + b.nbytes)
-                    del a, b
-                    value = NOT_NOW
+            if dead is not None and item.local in dead:
+                self._run_dead(item, iteration)
+            elif kind == 1:  # Kind.BINARY
+                value = self._run_binary(item, iteration)
+            elif kind == 0:  # Kind.UNARY
+                value = self._run_unary(item, iteration)
+            elif kind == 5:  # Kind.FORWARD
+                entries, start = iteration.entries, item.start
+                if item.follows:
+                    value = self._followed(item, iteration)
                 else:
-                    try:
-                        value = item.function(a, b)
-                    except Exception as error:
-                        raise self.failure(error, item, iteration, (a, b)) from cause_of(error)
-                    entries[start] = entries[start + 1] = None
-                    del a, b
-            elif kind == 0 and unmetered:  # Kind.UNARY
-                a = entries[start]
-                if a.nbytes > small and a.nbytes > item.times.inline_bytes:
+                    value = entries[start]
                     entries[start] = None
-                    self._run_large(item, iteration, [a], a.nbytes)
-                    del a
-                    value = NOT_NOW
-                else:
-                    try:
-                        value = item.function(a)
-                    except Exception as error:
-                        raise self.failure(error, item, iteration, (a,)) from cause_of(error)
-                    entries[start] = None
-                    del a
             elif kind == 3 and not item.follows:  # Kind.SWITCH
-                pred = entries[start + 1]
-                if pred.ndim:
-                    self._predicate(item, iteration, [entries[start], pred])
-                state.finish_switch(item, iteration, entries[start], 1 if pred else 0)
-                entries[start] = None
-                value = NOT_NOW
-            elif kind == 5 and not item.follows:  # Kind.FORWARD
-                value = entries[start]
-                entries[start] = None
+                self._run_switch(item, iteration)
             elif kind == 4:  # Kind.MERGE
                 state.finish_merge(item, iteration)
-                value = NOT_NOW
+            elif kind == 2:  # Kind.GENERAL
+                value = self._run_general(item, iteration)
             elif kind == 13:  # Kind.REGION
                 value = self._run_region(item, iteration)
+            elif kind == 14 and along is not None and iteration is root and not item.follows:  # Kind.SEND
+                entries, start = iteration.entries, item.start
+                value = entries[start]
+                try:
+                    along(item.route, value)
+                except Exception as error:
+                    raise self.failure(error, item, iteration, (value,)) from cause_of(error)
+                entries[start] = value = None
             else:
                 self._run_other(item, iteration)
-                value = NOT_NOW
             if value is not NOT_NOW:
-                pending = iteration.pending
-                left = -1
+                entries, pending = iteration.entries, iteration.pending
+                more = -1
                 for local, entry, consumer in item.edges[0]:
                     entries[entry] = value
-                    pending[local] = awaited = pending[local] - 1
-                    if not awaited:
-                        heappush(ready, (consumer.order, iteration.serial, consumer, iteration))
-                        left += 1
-                if item.has_rare_edges:
-                    left += state.emit_rare(item, iteration, value)
-                if left:
-                    iteration.outstanding = left = iteration.outstanding + left
+                    pending[local] = left = pending[local] - 1
                     if not left:
+                        heappush(ready, (consumer.order, iteration.serial, consumer, iteration))
+                        more += 1
+                if item.has_rare_edges:
+                    more += state.emit_rare(item, iteration, value)
+                if more:
+                    iteration.outstanding = more = iteration.outstanding + more
+                    if not more:
                         if iteration is root and not iteration.children:
                             state.done = True
                         else:
                             state.iteration_idle(iteration)
-                del value
             if not ready or self.spent:
                 return
+
+    def _run_binary(self, item: Item, iteration: IterationState) -> Any:
+        """Run a kernel of two tensors: its value, or NOT_NOW if it is not there yet."""
+        entries, start = iteration.entries, item.start
+        a = entries[start]
+        b = entries[start + 1]
+        if self.meter is not None:
+            return self._run_general(item, iteration)
+        limit = item.times.inline_bytes
+        if (a.nbytes > ESTIMATE_BYTES or b.nbytes > ESTIMATE_BYTES) and (
+            a.nbytes > limit or b.nbytes > limit
+        ):
+            entries[start] = entries[start + 1] = None
+            self._run_large(item, iteration, [a, b], a.nbytes + b.nbytes)
+            return NOT_NOW
+        try:
+            value = item.function(a, b)
+        except Exception as error:
+            raise self.failure(error, item, iteration, (a, b)) from cause_of(error)
+        entries[start] = entries[start + 1] = None
+        return value
+
+    def _run_unary(self, item: Item, iteration: IterationState) -> Any:
+        """Run a kernel of one tensor: its value, or NOT_NOW if it is not there yet."""
+        entries, start = iteration.entries, item.start
+        a = entries[start]
+        if self.meter is not None:
+            return self._run_general(item, iteration)
+        if (
+            a.nbytes > ESTIMATE_BYTES and a.nbytes > item.times.inline_bytes
+        ):  # of fewer nobody asks what it takes
+            entries[start] = None
+            self._run_large(item, iteration, [a], a.nbytes)
+            return NOT_NOW
+        try:
+            value = item.function(a)
+        except Exception as error:
+            raise self.failure(error, item, iteration, (a,)) from cause_of(error)
+        entries[start] = None
+        return value
+
+    def _run_dead(self, item: Item, iteration: IterationState) -> None:
+        """Pass over an item with a dead input, unless it runs dead, too."""
+        if item.runs_dead:
+            self._run_other(item, iteration)
+        else:
+            self.state.finish_dead(item, iteration)
+
+    def _run_switch(self, item: Item, iteration: IterationState) -> None:
+        """Run a Switch whose inputs are no references."""
+        entries, start = iteration.entries, item.start
+        pred = entries[start + 1]
+        if pred.ndim:
+            self._predicate(item, iteration, [entries[start], pred])
+        self.state.finish_switch(item, iteration, entries[start], 1 if pred else 0)
+        entries[start] = None
+
+    def _followed(self, item: Item, iteration: IterationState) -> Any:
+        """The value of the reference that an item hands on; NOT_NOW if somebody writes the variable."""
+        if self.stretch is None:
+            entries, start = iteration.entries, item.start
+            variable = entries[start]
+            if isinstance(variable, Variable) and variable.writer is None:
+                entries[start] = None
+                try:
+                    return variable.read()
+                except Exception as error:
+                    raise self.failure(error, item, iteration, None) from cause_of(error)
+        elif self.stretch.leaves(item):
+            self._leave(item, iteration)
+            return NOT_NOW
+        args = self._taken(item, iteration)
+        return NOT_NOW if args is None else args[0]
+
+    def _run_general(self, item: Item, iteration: IterationState) -> Any:
+        """Run a kernel: its one value, or NOT_NOW if there is none, or it is not there yet."""
+        if self.stretch is not None and self.stretch.leaves(item):
+            self._leave(item, iteration)
+            return NOT_NOW
+        if self.begun and self.goes_on(item, iteration):
+            return NOT_NOW
+        entries, start, stop = iteration.entries, item.start, item.stop
+        args = entries[start:stop]
+        entries[start:stop] = [None] * len(args)
+        if (item.dereference or item.mutates) and not self.resolve(item, iteration, args):
+            return NOT_NOW
+        limit = item.times.inline_bytes
+        if limit < ALWAYS_INLINE and (size := bytes_of(args)) > limit:
+            self._run_large(item, iteration, args, size)
+            return NOT_NOW
+        # Its inputs are small, but it may take long for other reasons.
+        started = perf_counter()
+        outputs = self.call(item, iteration, args)
+        ended = perf_counter()
+        item.times.saw((ended - started) * 1e6)
+        if ended > self.ends and self.stretch is None:
+            self.spent = True
+        if item.single:
+            return outputs
+        self.complete(item, iteration, outputs)
+        return NOT_NOW
 
     def _run_region(self, item: Item, iteration: IterationState) -> Any:
         """Run many nodes at once: their one value, or NOT_NOW if there is none, or it is not there yet."""
@@ -195,7 +273,7 @@ class ReadyLoop(BlockRunner):
         with np.errstate(all="ignore"):
             body = None if self.begun is None else self.begun.pop((item.order, iteration.serial), None)
             if body is None:
-                self._run_here(item, iteration, args)
+                self.run_here(item, iteration, args)
             else:
                 self.go_on(item, iteration, body)
         return not self.spent and not self.is_over()
@@ -232,9 +310,6 @@ class ReadyLoop(BlockRunner):
             return
         if self.held and self.resumes(item, iteration):
             return
-        if kind == Kind.BLOCK:
-            self.run_block(item, iteration)
-            return
         args = self._taken(item, iteration)
         if args is None:
             return
@@ -252,14 +327,9 @@ class ReadyLoop(BlockRunner):
             state.finish_single(item, iteration, item.value)
         elif kind == Kind.ASYNC:
             self.begin_async(item, iteration, args)
-        elif kind == Kind.CALL:
-            self.begin_call(item, iteration, args)
         else:
-            limit = item.times.inline_bytes
-            if limit < ALWAYS_INLINE and (size := bytes_of(args)) > limit:
-                self._run_large(item, iteration, args, size)
-            else:
-                self._run_small(item, iteration, args)
+            assert kind == Kind.CALL
+            self.begin_call(item, iteration, args)
 
     def _taken(self, item: Item, iteration: IterationState) -> list[Any] | None:
         """An item's inputs out of the entries, references followed; None if it waits for a variable."""
@@ -270,23 +340,6 @@ class ReadyLoop(BlockRunner):
         if (item.dereference or item.mutates) and not self.resolve(item, iteration, args):
             return None
         return args
-
-    def resolve(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
-        """Follow references to values. False if the item was put back: another thread writes the variable."""
-        if self.stretch is not None:
-            try:
-                is_had = self.stretch.resolve(item, args)
-            except Exception as error:
-                raise self.failure(error, item, iteration, None) from cause_of(error)
-            if not is_had:
-                iteration.entries[item.start : item.stop] = args
-                self._keep(item, iteration)
-            return is_had
-        variable = self.follow(item, iteration, args)
-        if variable is not None:
-            iteration.entries[item.start : item.stop] = args
-            self.ready_when_free(item, iteration, variable)
-        return variable is None
 
     def _predicate(self, item: Item, iteration: IterationState, args: list[Any]) -> int:
         pred = args[1]
@@ -299,19 +352,10 @@ class ReadyLoop(BlockRunner):
 
     # -- kernels ------------------------------------------------------------------------------------
 
-    def _run_small(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
-        """A kernel of small inputs, which may take long for other reasons."""
-        started = perf_counter()
-        self.complete(item, iteration, self.call(item, iteration, args))
-        ended = perf_counter()
-        item.times.saw((ended - started) * 1e6)
-        if ended > self.ends and self.stretch is None:
-            self.spent = True
-
     def _run_large(self, item: Item, iteration: IterationState, args: list[Any], size: int) -> None:
         """An item with inputs of so many bytes: on a thread if it is judged to be worth it, else here."""
         if self.stretch is not None:
-            self._run_here(item, iteration, args)
+            self.run_here(item, iteration, args)
             return
         if self.meter is not None:
             try:
@@ -340,29 +384,16 @@ class ReadyLoop(BlockRunner):
 
     # -- in a stretch -------------------------------------------------------------------------------
 
-    def _run_here(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
-        """A kernel on the compute thread that has the executor, where all are worth it."""
-        stretch = self.stretch
-        assert stretch is not None
-        layers = stretch.items.sequences.get(item)
-        if layers is not None:
-            body = SequenceBody(layers)
-            self.begin_body(item, iteration, body, args)
-            return
-        started = perf_counter()
-        self.complete(item, iteration, self.call(item, iteration, args))
-        self.note(item, perf_counter() - started)
-
     def _leave(self, item: Item, iteration: IterationState) -> None:
         """Leave an item to the event loop: hand it out and go on, or end the stretch with it."""
         if item.kind >= Kind.SEND and not item.dereference:
             self._send_or_receive(item, iteration)
-        elif item.kind == Kind.ASYNC and not self._has_variables(item, iteration):
+        elif item.kind == Kind.ASYNC and not self.has_variables(item, iteration):
             args = iteration.entries[item.start : item.stop]
             iteration.entries[item.start : item.stop] = [None] * len(args)
             self.issue(partial(self.begin_async, item, iteration, args))
         else:
-            self._keep(item, iteration)
+            self.leave_to_loop(item, iteration)
 
     def _send_or_receive(self, item: Item, iteration: IterationState) -> None:
         """Both run dead or live. A Recv is outstanding until its tensor comes; a Send is done at once."""
@@ -384,21 +415,6 @@ class ReadyLoop(BlockRunner):
         else:
             self.issue(partial(self.send, item, iteration, value, is_dead))
         self.state.finish(item, iteration, ())
-
-    def _has_variables(self, item: Item, iteration: IterationState) -> bool:
-        return any(isinstance(value, Variable) for value in iteration.entries[item.start : item.stop])
-
-    def _keep(self, item: Item, iteration: IterationState) -> None:
-        """Leave an item, with its inputs in place, to the event loop, where it comes first."""
-        assert self.stretch is not None
-        self.stretch.keep((item.order, iteration.serial, item, iteration))
-        self.spent = True
-
-
-def _is_large(item: Item, a: Any, b: Any) -> bool:
-    """Whether an input has more bytes than are computed inline without a question."""
-    limit = item.times.inline_bytes
-    return bool(a.nbytes > limit or b.nbytes > limit)
 
 
 __all__ = ["ITEMS_PER_CLOCK", "ReadyLoop"]

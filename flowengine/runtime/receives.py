@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from flowengine.core.arrays import Value
 from flowengine.core.rendezvous import Received, Rendezvous
@@ -20,6 +20,8 @@ from flowengine.transport.tensors.routes import Route
 
 if TYPE_CHECKING:
     from flowengine.runtime.executor import Executor
+
+K = TypeVar("K")
 
 #: What a Recv is known by: its place in construction order, and the serial of its iteration.
 Key: TypeAlias = tuple[int, int]
@@ -36,6 +38,21 @@ class StepGroup(Protocol):
     def first(self) -> Place | None: ...
 
     def give_up(self, first: Place) -> None: ...
+
+
+class ReceiveTable(Protocol):
+    """The Recvs of one partition, as its executor sees them.
+
+    waiting   {key: (the Recv, its iteration)}
+    """
+
+    waiting: dict[Key, tuple[Item, IterationState]]
+
+    def awaited(self, item: Item, iteration: IterationState) -> Received:
+        """What is to be called with the value that a Recv waits for."""
+
+    def is_settled(self) -> bool:
+        """Called before the partition sleeps with nothing but Recvs to wait for: True if it need not."""
 
 
 class Receives:
@@ -91,12 +108,8 @@ class Receives:
         return self._group is not None and self._group.sleeps(self)
 
     def places(self) -> list[tuple[Place, Key]]:
-        """Return the place and the key of each Recv that waits."""
-        return [
-            ((-len(tag), tuple(number for _, number in tag)), key)
-            for key, (_, iteration) in self.waiting.items()
-            for tag in (iteration.tag(),)
-        ]
+        """Where each Recv stands."""
+        return places_of(self.waiting)
 
     def give_up_those(self, keys: Iterable[Key]) -> None:
         """Give up these Recvs: their values will not come."""
@@ -113,6 +126,15 @@ class Receives:
         self.waiting.clear()
         if self._group is not None:
             self._group.leave(self, failed=failed)
+
+
+def places_of(waiting: Mapping[Key, tuple[Item, IterationState]]) -> list[tuple[Place, Key]]:
+    """Where each Recv stands that waits."""
+    return [
+        ((-len(tag), tuple(number for _, number in tag)), key)
+        for key, (_, iteration) in waiting.items()
+        for tag in (iteration.tag(),)
+    ]
 
 
 class Group:
@@ -207,39 +229,22 @@ class EdgeRendezvous(Rendezvous, Protocol):
         """Send a live value along an edge; as `send`."""
 
     def receive_all(
-        self, routes: Mapping[Route, int], done: Callable[[int, Value, bool, Exception | None], None]
+        self, routes: Mapping[Route, K], done: Callable[[K, Value, bool, Exception | None], None]
     ) -> None:
-        """Have `done` called with what comes along each of these edges, and its number.
+        """Have `done` called with what comes along each of these edges, and its key.
 
         At once for what is here; at most once for each; with the error for what will not come.
         """
 
 
-class LocalReceives(Receives):
-    """The Recvs of a step's one partition in this process, where others run elsewhere: its own `JointGroup`.
-
-    is_asleep   whether it has nothing to do but to wait
-    """
-
-    __slots__ = ("is_asleep",)
-
-    def __init__(self) -> None:
-        super().__init__(None)
-        self.is_asleep = False
-
-    def has_work(self) -> None:
-        self.is_asleep = False
-
-    def is_settled(self) -> bool:
-        self.is_asleep = True
-        return False
-
-    def first(self) -> Place | None:
-        return min((place for place, _ in self.places()), default=None)
-
-    def give_up(self, first: Place) -> None:
-        self.is_asleep = False
-        self.give_up_those([key for place, key in self.places() if place == first])
-
-
-__all__ = ["EdgeRendezvous", "Group", "JointGroup", "LocalReceives", "Place", "Receives", "StepGroup"]
+__all__ = [
+    "EdgeRendezvous",
+    "Group",
+    "JointGroup",
+    "Key",
+    "Place",
+    "ReceiveTable",
+    "Receives",
+    "StepGroup",
+    "places_of",
+]

@@ -8,10 +8,9 @@ somebody writes, or outlast a slice keeps one protocol instead:
     body.close()                              # between members; the step has ended, or the body is done
 
 A body that is left alone holds no lock and no reservation. Closed, it lets go of its values; what its members
-have done stays done. A compiled loop is one (`LoopBody`), a sequence of layers another (`SequenceBody`), and
-a list of bound kernels the third (`list_body.py`). A function's body that is one block is called as one, with
-no frame, no counts and no ready items (`OneRegion`): what it would go through in the state machine takes 8
-us, a call takes one.
+have done stays done. A compiled loop is one (`LoopBody`), a sequence of layers the other (`SequenceBody`). A
+function's body that is one block is called as one, with no frame, no counts and no ready items (`OneRegion`):
+what it would go through in the state machine takes 8 us, a call takes one.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
     from flowengine.runtime.planning.plan import Plan
 
 #: What became of a body that was begun or gone on with: it has its outputs; its time is up; a member needs a
-#: variable that somebody writes, or is worth a thread, and nothing of that member has happened.
-DONE, TURN, PARKED, THREAD = range(4)
+#: variable that somebody writes, and nothing of that member has happened.
+DONE, TURN, PARKED = range(3)
 
 #: An iteration of a compiled loop that takes longer, time after time, should have been on a thread.
 _SLOW_ITERATION_SECONDS: Final = 0.005
@@ -49,7 +48,7 @@ _LONG_SECONDS: Final = 0.0005
 class Outcome(NamedTuple):
     """How far a body has come.
 
-    value   DONE: what it gives, as a kernel does; PARKED: the variable; THREAD: how many members have run
+    value   DONE: what it gives, as a kernel does; PARKED: the variable
     """
 
     kind: int
@@ -278,4 +277,4 @@ class OneRegion:
         return [pool[place] for place in self._places]
 
 
-__all__ = ["DONE", "PARKED", "THREAD", "TURN", "Body", "LoopBody", "OneRegion", "Outcome", "SequenceBody"]
+__all__ = ["DONE", "PARKED", "TURN", "Body", "LoopBody", "OneRegion", "Outcome", "SequenceBody"]

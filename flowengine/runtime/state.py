@@ -56,16 +56,17 @@ class ExecutorState:
     ready   a heap of the items that may run now; an executor's inner loop may pop it directly
     root    the iteration of the root frame
     frames  {(serial of the parent iteration, static frame): the frame alive there}
-    first   what is ready at the start, where that was prepared; see `prepared_start.py`
+    first   what is ready at the start, where that was prepared; awaited, the Recvs that wait then
     serial  that of the iteration made last; 0 while the root's is the only one
     done    whether every item has run that ever will
     """
 
-    __slots__ = ("done", "first", "frames", "ready", "root", "serial")
+    __slots__ = ("awaited", "done", "first", "frames", "ready", "root", "serial")
 
     def __init__(self, root: StaticFrame) -> None:
         self.ready: list[ReadyEntry] = []
         self.first: Sequence[ReadyEntry] = ()
+        self.awaited: dict[tuple[int, int], tuple[Item, IterationState]] = {}
         self.done = False
         self.serial = 0
         self.root = IterationState(root_frame(root), 0, 0)
@@ -399,10 +400,12 @@ class ExecutorState:
 
     def emit_rare(self, item: Item, target: IterationState, value: Any) -> int:
         """Deliver an item's one live output along its rare edges: all but plain data edges."""
-        count = self._emit_rare_slot(item, 0, target, value)
-        if item.control is None and item.control_merges is None:
-            return count
-        return count + deliver_control(self.ready, item, target)
+        count = 0
+        if item.merge_edges is not None or item.passing is not None:
+            count = self._emit_rare_slot(item, 0, target, value)
+        if item.control is not None or item.control_merges is not None:
+            count += deliver_control(self.ready, item, target)
+        return count
 
     def _emit_rare_slot(self, item: Item, slot: int, target: IterationState, value: Any) -> int:
         """One output, live or dead, to Merges and to what passes it on at once."""

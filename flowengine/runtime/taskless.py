@@ -8,22 +8,23 @@ that turns out to need one, because a kernel is heavy or waits, or because there
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
 
 import trio
 
 from flowengine.core.errors import CancelledError
+from flowengine.core.rendezvous import Received
 from flowengine.kernels.context import KernelContext
 from flowengine.resources.container import StepContainer
-from flowengine.runtime.block_step import BlockStep
 from flowengine.runtime.executor import Executor
-from flowengine.runtime.list_body import ListBody
+from flowengine.runtime.frames import IterationState
 from flowengine.runtime.partitions import PartitionedPlan
+from flowengine.runtime.planning.items import Item
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.planning.tiers import TieredPlan
-from flowengine.runtime.receives import EdgeRendezvous, LocalReceives, StepGroup
-from flowengine.runtime.state import ExecutorState
+from flowengine.runtime.receives import EdgeRendezvous, Key, Place, places_of
 from flowengine.runtime.step import StepRunner
 from flowengine.runtime.turns import current_turns
 from flowengine.runtime.waiting import TurnCaller
@@ -39,13 +40,6 @@ class Cancellable(Protocol):
         """End it early; without effect on what is over."""
 
 
-class IdleStep(Cancellable, Protocol):
-    """A step that was made, to be begun."""
-
-    def begin(self) -> None:
-        """Run as far as that goes now."""
-
-
 def needs_no_task(plan: PartitionedPlan, runner: StepRunner) -> bool:
     """Whether a plan may be begun without a task."""
     return (
@@ -56,14 +50,30 @@ def needs_no_task(plan: PartitionedPlan, runner: StepRunner) -> bool:
 
 
 class TasklessStep(Executor, TurnCaller):
-    """One run of a plan that `needs_no_task`, for a step that other processes take part in."""
+    """One run of a plan that `needs_no_task`, for a step that other processes take part in.
+
+    It is also the `ReceiveTable` of its one partition, and its `StepGroup` for whoever began the step.
+
+    waiting     {key: (a Recv, its iteration)}
+    is_asleep   whether it has nothing to do but to wait
+    """
+
+    at_edges = True
+    waiting: dict[Key, tuple[Item, IterationState]]
+    is_asleep = False
+    #: Around its task, once it has needed one.
+    _scope: trio.CancelScope | None = None
+    #: What arrives while a slice runs, or while the step stands in line, is found by that slice.
+    _inside = True
+    _is_over = False
 
     def __init__(
         self,
         steps: TasklessSteps,
         plan: Plan,
-        context: KernelContext,
-        feeds: list[Any],
+        feeds: Sequence[Any],
+        number: int,
+        rendezvous: EdgeRendezvous,
         done: Ended,
         *,
         learns: bool,
@@ -71,67 +81,80 @@ class TasklessStep(Executor, TurnCaller):
         """`done` is called once, perhaps by `begin`.
 
         feeds    those of its partition
+        number   the step's
         learns   whether what the step takes says when the plan is to be compiled
         """
-        self._container = context.step_container
-        self._receives = receives = LocalReceives()
+        runner = steps.runner
         super().__init__(
-            plan,
-            context.resources,
-            context=context,
-            use_threads=steps.use_threads,
-            exchange=receives,
-            turns=steps.turns,
+            plan, runner.resources, use_threads=steps.use_threads, exchange=self, turns=steps.turns
         )
-        receives.serve(self)
-        self._started = perf_counter()
+        self.along = rendezvous.send_along
         self._steps = steps
         self._feeds = feeds
+        self._number = number
+        self._rendezvous = rendezvous
         self._done = done
         self._learns = learns
-        #: Around its task, once it has needed one.
-        self._scope: trio.CancelScope | None = None
-        #: What arrives while a slice runs, or while the step stands in line, is found by that slice.
-        self._inside = True
-        self._is_over = False
+        if learns:
+            self._started = perf_counter()
 
-    @property
-    def group(self) -> StepGroup:
-        """How its partition stands, for whoever began the step."""
-        return self._receives
+    def make_context(self, container: StepContainer) -> KernelContext:
+        return self._steps.context_of(self._number, self._rendezvous, container)
 
     def begin(self) -> None:
         """Run as far as that goes now."""
         self._steps.runner.running.add(self)
         self._start(self._feeds)
+        self.waiting = self.state.awaited.copy()
+        if self.waiting:
+            self._rendezvous.receive_all(self._prepared.routes, self.come)
         self._go()
 
-    def take_over(self, step: BlockStep) -> None:
-        """Be what a step in blocks goes on as."""
-        iteration, ready, waiting = step.iteration, list(step.ready), self._receives.waiting
-        if step.under_way is not None:
-            item, position = step.under_way
-            ready.append(item)
-            self.keep_begun(item, iteration, ListBody(item.block, iteration, self, self, position))
-        assert self.plan.awaited is not None
-        for number, edge in enumerate(self.plan.awaited.receives):
-            if number not in step.come:
-                waiting[edge.item.order, 0] = edge.item, iteration
-        self.state = ExecutorState(self.plan.root)
-        self._generation = self.context.resources.generation
-        self.has_shared = True
-        self.state.resume(iteration, ready, len(waiting))
+    # -- what it waits for --------------------------------------------------------------------------
 
-    def resume(self) -> None:
-        """As `begin`, for a step that has taken over another."""
-        self._steps.runner.running.add(self)
-        self._go()
+    def awaited(self, item: Item, iteration: IterationState) -> Received:
+        """What is to be called with the value that a Recv waits for."""
+        key = (item.order, iteration.serial)
+        self.waiting[key] = (item, iteration)
+        return partial(self.come, key)
 
-    def come(self, number: int, value: Any, is_dead: bool, error: Exception | None) -> None:
-        """Take in the value of a Recv that the other step had begun."""
-        assert self.plan.awaited is not None
-        item = self.plan.awaited.receives[number].item
-        self._receives.come((item.order, 0), value, is_dead, error)
+    def come(self, key: Key, value: Any, is_dead: bool, error: Exception | None) -> None:
+        """What a Recv waits for is here."""
+        found = self.waiting.pop(key, None)
+        if found is None:
+            return  # given up, or the step is over
+        self.is_asleep = False
+        if error is not None:
+            self.end_with(error)
+        elif is_dead or self.offload is not None:
+            self.received(*found, value, is_dead)
+        else:
+            self.state.finish_single(*found, value)
+            if not self._inside:
+                self._inside = True
+                self._go()
+            elif self._scope is not None:
+                self.wake()
+
+    def is_settled(self) -> bool:
+        """Called before the step sleeps with nothing but Recvs to wait for: True if it need not."""
+        self.is_asleep = True
+        return False
+
+    def first(self) -> Place | None:
+        """Where the Recvs stand that are to be given up first; None if there is none."""
+        return min((place for place, _ in places_of(self.waiting)), default=None)
+
+    def give_up(self, first: Place) -> None:
+        """What is waited for at this place will not come."""
+        self.is_asleep = False
+        for place, key in places_of(self.waiting):
+            if place == first:
+                _, iteration = self.waiting.pop(key)
+                self.state.give_up(iteration)
+        self.wake()
+
+    # -- when it runs, and how it ends --------------------------------------------------------------
 
     def cancel(self) -> None:
         """End the step with CancelledError."""
@@ -151,28 +174,33 @@ class TasklessStep(Executor, TurnCaller):
             self._inside = True
             self._go()
 
+    @trio.lowlevel.enable_ki_protection
     def run_in_turn(self) -> None:
         """Run what is ready. What else there is to do is done when it comes, or in a task."""
         self._place = None
         self._inside = True
         state = self.state
+        is_done = False
         try:
-            self._check_going_on()
-            is_done = (state.ready or state.done) and self._run_slice(self._turns.line.ends)
-            if not is_done:
+            if self.ending is not None or self.is_cancelled:
+                self._check_going_on()
+            if state.ready:
+                self.run_ready(self._turns.line.ends)
+            if state.done or not (state.ready or self.waiting):
+                is_done = self._has_ended()
+            if not is_done and (self.ending is not None or self.is_cancelled):
                 self._check_going_on()
         except Exception as error:
             self._end(error)
             return
         if is_done:
             self._end(None)
-        elif state.ready or self.needs_nursery or self.is_departing:
+        elif state.ready or self.needs_nursery or (self.offload is not None and self.is_departing):
             self._scope = trio.CancelScope()
             self._steps.nursery.start_soon(self._go_on_in_task, self._scope)
         else:
             self._inside = False
-            if not self.parked:
-                self._receives.is_settled()
+            self.is_asleep = not self.parked
 
     async def _go_on_in_task(self, scope: trio.CancelScope) -> None:
         error: BaseException = CancelledError("the step was cancelled")
@@ -210,30 +238,35 @@ class TasklessStep(Executor, TurnCaller):
         values: list[Any] = []
         if error is None:
             try:
-                if self.error is not None or self.plan.handles.has_any:
+                if self.error is not None or self.looks_up:
                     self._conclude()
-                values = steps.spread(self.results())
+                values = self.results()
+                if values:
+                    values = steps.spread(values)
             except Exception as raised:
                 error = raised
         if self.parked is not None:
             self.parked.forget()
-        self._end_ticket()
-        self.close()
-        self._receives.finish(failed=error is not None)
-        self._container.clear()
+        if self._ticket is not None:
+            self._end_ticket()
+        if self.begun or self.held:
+            self.close()
+        self.waiting.clear()
+        if self.container is not None:
+            self.container.clear()
         is_hot = self._learns and error is None and steps.ran(self._feeds, perf_counter() - self._started)
-        done, self.error, self.ending, self.offload = self._done, None, None, None
-        # Whoever keeps the step, to give it up, keeps nothing else alive.
-        del self._done, self._feeds
-        self.__dict__.pop("state", None)
+        done = self._done
+        # Whoever keeps the step, to give it up, keeps nothing else alive; nor does it know itself any more.
+        del self._done, self._feeds, self.exchange
+        if error is not None:
+            self.error = self.ending = self.offload = None
+            self.__dict__.pop("state", None)
         steps.ended(self)
         done(values, steps.hot if is_hot else (), error)
 
 
 class TasklessSteps:
     """The steps of a plan that `needs_no_task`: see `TasklessStep`.
-
-    A plan without control flow is run in blocks once it is settled.
 
     runner, turns, nursery    what runs steps; whose turn it is; where steps go on that need a task
     use_threads               whether kernels may be worth a thread
@@ -273,29 +306,15 @@ class TasklessSteps:
 
     def make(
         self, feeds: Sequence[Any], number: int, rendezvous: EdgeRendezvous, done: Ended
-    ) -> tuple[IdleStep, StepGroup]:
-        """One of them, to be begun, and the group of its partition."""
+    ) -> TasklessStep:
+        """One of them, to be begun; also the group of its partition."""
         part = self._part
         tiers = part.tiers
         own = [feeds[index] for index in part.feeds] if part.feeds else []
         plan = tiers.choose(own) if self._compiles else tiers.interpreted
-        if self._compiles and tiers.is_settled(plan):
-            blocks = part.blocks.find(plan, self.runner.resources)
-            if blocks is not None:
-                in_blocks = BlockStep(self, blocks, own, number, rendezvous, done)
-                return in_blocks, in_blocks
-        context = self.context_of(number, rendezvous, StepContainer())
-        learns = self._compiles and plan is tiers.interpreted
-        step = TasklessStep(self, plan, context, own, done, learns=learns)
-        return step, step.group
-
-    def go_on(self, step: BlockStep) -> TasklessStep:
-        """Return the step that continues a step in blocks; `resume` it."""
-        self.runner.running.discard(step)
-        self._part.blocks.stopped()
-        made = TasklessStep(self, step.plan, step.context, [], step.done, learns=False)
-        made.take_over(step)
-        return made
+        # Without feeds, which may grow, a settled plan has nothing more to learn.
+        learns = self._compiles and plan is tiers.interpreted and (bool(own) or not tiers.learned.is_settled)
+        return TasklessStep(self, plan, own, number, rendezvous, done, learns=learns)
 
     def context_of(self, number: int, rendezvous: EdgeRendezvous, container: StepContainer) -> KernelContext:
         """Return the context that a step's kernels see."""
@@ -321,7 +340,7 @@ class TasklessSteps:
         """Learn from an interpreted step; whether the plan has become hot."""
         return self._part.tiers.ran(feeds, seconds)
 
-    def ended(self, step: TasklessStep | BlockStep) -> None:
+    def ended(self, step: TasklessStep) -> None:
         """A step is over."""
         runner = self.runner
         runner.running.discard(step)

@@ -74,8 +74,12 @@ def deliver_control(ready: list[ReadyEntry], item: Item, target: IterationState)
     """An item has run: so much for whoever only waited for that."""
     count = 0
     if item.control is not None:
-        for _, consumer in item.control:
-            count += count_down(ready, consumer, target)
+        pending = target.pending
+        for local, consumer in item.control:
+            pending[local] = left = pending[local] - 1
+            if not left:
+                heappush(ready, (consumer.order, target.serial, consumer, target))
+                count += 1
     if item.control_merges is not None:
         for merge in item.control_merges:
             count += count_down(ready, merge, target)

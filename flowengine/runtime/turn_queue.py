@@ -120,8 +120,11 @@ class TurnLine:
         self._is_open = False
         if self._took:
             self._note(self._took)
-        woken: list[Ticket] = []
         waiting, given = self.waiting, self.given
+        if not waiting:
+            self.begins_until = self.serves_until = _NEVER
+            return []
+        woken: list[Ticket] = []
         room = FILLED_SECONDS - self.lately * len(given)
         while waiting and not self._is_reserved():
             first = waiting[0]

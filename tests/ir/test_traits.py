@@ -298,7 +298,7 @@ def test_some_that_everything_relies_on(op: str, kind: type[Trait]) -> None:
 
 def test_names_are_of_ops_that_there_are() -> None:
     # Of TensorFlow's newer versions, whose graphs call functions by it; and those that only plans hold.
-    undefined = {names.BLOCK, names.REGION, names.FETCH}
+    undefined = {names.REGION, names.FETCH}
     told = {key: value for key, value in vars(names).items() if key.isupper()}
     assert len(told) > 20
     for value in told.values():

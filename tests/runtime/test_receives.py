@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from flowengine.runtime.receives import Group, JointGroup, LocalReceives, Receives
+from flowengine.runtime.receives import Group, JointGroup, Receives
 
 
 class Waiting:
@@ -89,7 +89,7 @@ def test_of_a_step_that_fails_nothing_is_given_up() -> None:
     assert not any(executor.given_up for executor in executors)
 
 
-@pytest.mark.parametrize("kind", [LocalReceives, lambda: Receives(Group())])
+@pytest.mark.parametrize("kind", [lambda: Receives(JointGroup()), lambda: Receives(Group())])
 def test_of_a_partition_that_is_over_nothing_waits(kind: Any) -> None:
     exchange = kind()
     executor = begun(exchange, (), (("loop", 1),))

@@ -7,7 +7,7 @@ from or for another life of a task, or for a step that has ended, is dropped, an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from flowengine.core.arrays import Value
 from flowengine.core.errors import AbortedError, OpError
@@ -45,8 +45,8 @@ class Receiver:
     def receive_all(
         self,
         step: Step,
-        routes: Mapping[Route, int],
-        done: Callable[[int, Value, bool, Exception | None], None],
+        routes: Mapping[Route, Any],
+        done: Callable[[Any, Value, bool, Exception | None], None],
     ) -> None:
         """See `StepRendezvous.receive_all`."""
         step.table.expect(step.number, routes, done)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import trio
 
@@ -68,8 +68,8 @@ class _AwaitedEdges:
     def __init__(
         self,
         step: int,
-        routes: Mapping[Route, int],
-        done: Callable[[int, Value, bool, Exception | None], None],
+        routes: Mapping[Route, Any],
+        done: Callable[[Any, Value, bool, Exception | None], None],
     ) -> None:
         self.step = step
         self.left = dict(routes)
@@ -135,8 +135,8 @@ class LocalRendezvous:
     def expect(
         self,
         step: int,
-        routes: Mapping[Route, int],
-        done: Callable[[int, Value, bool, Exception | None], None],
+        routes: Mapping[Route, Any],
+        done: Callable[[Any, Value, bool, Exception | None], None],
     ) -> None:
         """Have `done` called with what comes along these edges, outside any loop, and the edge's number.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from flowengine.core.arrays import Value
 from flowengine.core.rendezvous import Received, RendezvousKey
@@ -26,8 +26,8 @@ class StepExchange(Protocol):
     def receive_all(
         self,
         step: Step,
-        routes: Mapping[Route, int],
-        done: Callable[[int, Value, bool, Exception | None], None],
+        routes: Mapping[Route, Any],
+        done: Callable[[Any, Value, bool, Exception | None], None],
     ) -> None:
         """See `StepRendezvous.receive_all`."""
 
@@ -84,7 +84,7 @@ class StepRendezvous:
             self._exchange.send_any(self._step, RendezvousKey(self._step.number, *route), value, False)
 
     def receive_all(
-        self, routes: Mapping[Route, int], done: Callable[[int, Value, bool, Exception | None], None]
+        self, routes: Mapping[Route, Any], done: Callable[[Any, Value, bool, Exception | None], None]
     ) -> None:
         """Have `done` called once for each of these edges, with its number and what `receive` would give.
 

@@ -150,8 +150,8 @@ class PartRun:
             return
         self._rendezvous = rendezvous
         steps = graph.steps or parts.steps_of(graph)
-        step, group = steps.make(graph.spread(feeds), number, rendezvous, self._ended)
-        parts.began(number, group)
+        step = steps.make(graph.spread(feeds), number, rendezvous, self._ended)
+        parts.began(number, step)
         self._running = step
         step.begin()
 

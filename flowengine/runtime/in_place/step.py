@@ -46,7 +46,7 @@ class StepInPlace(Executor):
             is_over = self._run_slice(ends)
             if not is_over:
                 return None
-            if self.error is not None or self.plan.handles.has_any:
+            if self.error is not None or self.looks_up:
                 self._conclude()
             return self.results()
         finally:

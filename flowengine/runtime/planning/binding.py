@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from flowengine.core.arrays import to_array
 from flowengine.core.dtypes import resource
 from flowengine.core.errors import NotFoundError, OpError
 from flowengine.core.work_pieces import Pieces
+from flowengine.ir.attrs import AttrValue
 from flowengine.ir.frames import FramePath, output_frame
 from flowengine.ir.graph import Node
 from flowengine.ir.names import (
@@ -30,6 +31,7 @@ from flowengine.resources.function_calls import FunctionCaller
 from flowengine.runtime.planning.items import Item, Kind, StaticFrame
 from flowengine.runtime.planning.signatures import Signatures, takes_variables
 from flowengine.runtime.planning.timings import ItemTimes
+from flowengine.transport.tensors.routes import Route
 
 
 class Functions(Protocol):
@@ -90,6 +92,7 @@ class Binder:
             if op in TRANSFER_OPS:
                 item.kind = Kind.SEND if op in SEND_OPS else Kind.RECEIVE
                 item.runs_dead = True
+                item.route = _route_of(node.attrs)
 
     def constant(self, node: Node) -> Any:
         """The value of a constant, where its consumers want it."""
@@ -166,6 +169,16 @@ def constant_value(node: Node) -> Any:
         value = value.view()
         value.flags.writeable = False
     return value
+
+
+def _route_of(attrs: Mapping[str, AttrValue]) -> Route:
+    """The edge of a Send or a Recv, as both ends name it."""
+    device, edge, target = (
+        text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else ""
+        for text in (attrs["send_device"], attrs["tensor_name"], attrs["recv_device"])
+    )
+    incarnation = attrs["send_device_incarnation"]
+    return device, incarnation if isinstance(incarnation, int) else 0, edge, target
 
 
 def located(error: OpError, node: Node) -> OpError:

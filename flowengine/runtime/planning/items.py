@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 from flowengine.ir.frames import FramePath
 from flowengine.ir.graph import Node
 from flowengine.runtime.planning.timings import ItemTimes
+from flowengine.transport.tensors.routes import Route
 
 
 class Kind:
@@ -40,11 +41,9 @@ class Kind:
     CALL: Final = 12
     #: Many nodes compiled into one function.
     REGION: Final = 13
-    #: Many nodes as a list of bound kernels.
-    BLOCK: Final = 14
     #: To another partition of the step and from one; whatever is from here on runs dead too.
-    SEND: Final = 15
-    RECEIVE: Final = 16
+    SEND: Final = 14
+    RECEIVE: Final = 15
 
 
 #: A count that is never counted down to zero.
@@ -72,7 +71,6 @@ class Item:
 
     __slots__ = (
         "arity",
-        "block",
         "call",
         "control",
         "control_merges",
@@ -102,6 +100,7 @@ class Item:
         "order",
         "passing",
         "region",
+        "route",
         "runs_dead",
         "single",
         "start",
@@ -132,8 +131,8 @@ class Item:
         self.dereference: tuple[int, ...] = ()
         #: Of a CALL: what makes it, a `functions.Call`.
         self.call: Any = None
-        #: Of a BLOCK: its members, a `cold_blocks.BlockMembers`.
-        self.block: Any = None
+        #: Of a SEND or a RECEIVE: the edge of the step that it is an end of.
+        self.route: Route = _NO_ROUTE
         #: Of a REGION: its `codegen.CompiledRegion`.
         self.region: Any = None
         #: Whether its kernel is a BLAS call, which uses several cores by itself.
@@ -170,7 +169,7 @@ class Item:
         """Forget the other items, for good: the plan is gone."""
         self.edges = ()
         self.merge_edges = self.passing = self.control = self.control_merges = None
-        self.block = self.call = None
+        self.call = None
 
     def __repr__(self) -> str:
         return f"<Item {self.order} {self.node.op} '{self.name}'>"
@@ -200,6 +199,9 @@ def _unbound(*_: Any) -> Any:
     raise AssertionError("an item ran before its kernel was bound")
 
 
+_NO_ROUTE: Final[Route] = ("", 0, "", "")
+
+
 class StaticFrame:
     """The facts of a frame that are known before any execution of it.
 
@@ -208,9 +210,11 @@ class StaticFrame:
     enters     how many Enters lead into it: all of them must have arrived before iteration 0 is done
     root_state what all steps have in common of a frame without a parent; see `frames.root_frame`
     start      how steps that begin with these templates start; see `prepared_start.py`
+    edge_start the same for steps whose Recvs wait at edges, all at once
     """
 
     __slots__ = (
+        "edge_start",
         "enters",
         "entries",
         "items",
@@ -232,8 +236,9 @@ class StaticFrame:
         self.parallel_iterations = 10
         self.root_state: Any = None
         self.start: Any = None
+        self.edge_start: Any = None
 
     def part(self) -> None:
         """Forget the items, for good: the plan is gone."""
         self.items = []
-        self.root_state = self.start = None
+        self.root_state = self.start = self.edge_start = None

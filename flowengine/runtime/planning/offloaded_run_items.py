@@ -20,7 +20,7 @@ from flowengine.runtime.planning.signatures import takes_variables
 #: READS_INSIDE: the code of a region does. TAKES: the kernel gets the variable itself, and may write it.
 READS, READS_INSIDE, TAKES = range(3)
 #: Kinds that only the event loop's thread can run: they wait, are told of by others, or run other plans.
-_STAYING: Final = frozenset({Kind.ASYNC, Kind.CALL, Kind.BLOCK, Kind.SEND, Kind.RECEIVE})
+_STAYING: Final = frozenset({Kind.ASYNC, Kind.CALL, Kind.SEND, Kind.RECEIVE})
 #: Products that take less, all together, are not worth it: to hand over and back takes 0.12 to 0.22 ms.
 _WORTH_MICROSECONDS: Final = 1000.0
 

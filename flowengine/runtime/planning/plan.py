@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from flowengine.ir.frames import FramePath
 from flowengine.ir.graph import NodeGraph, OutputPort
@@ -18,35 +18,9 @@ from flowengine.runtime.planning.offloaded_run_items import OffloadedItems
 from flowengine.runtime.planning.timings import PlanTimes
 from flowengine.runtime.planning.variable_handles import Handles
 from flowengine.runtime.resumable_blocks import OneRegion
-from flowengine.transport.tensors.routes import Route
 
 #: What takes time of its own: kernels and regions.
 _TIMED: Final = frozenset({Kind.UNARY, Kind.BINARY, Kind.GENERAL, Kind.REGION})
-
-
-class ReceiveEdge(NamedTuple):
-    """A Recv that is begun with the step.
-
-    writes      where its value goes
-    followers   (local, block) of each edge to a block that waits for it
-    """
-
-    item: Item
-    writes: tuple[int, ...]
-    followers: tuple[tuple[int, Item], ...]
-
-
-class ReceiveEdges(NamedTuple):
-    """The Recvs of a plan in blocks.
-
-    routes     {the edge that one waits at: its number}
-    receives   the Recvs, by their numbers
-    size       how many items a step has: these, and blocks
-    """
-
-    routes: Mapping[Route, int]
-    receives: tuple[ReceiveEdge, ...]
-    size: int
 
 
 @dataclass(slots=True)
@@ -79,8 +53,6 @@ class Plan:
     times: PlanTimes = field(init=False)
     #: The plan as a function of its feeds, if it is one region.
     one_region: OneRegion | None = field(init=False)
-    #: Of a plan in blocks: its Recvs.
-    awaited: ReceiveEdges | None = field(init=False, default=None)
     _offloaded_items: OffloadedItems | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:

@@ -18,6 +18,7 @@ from flowengine.ir.names import ENTER_OPS, FETCH, MERGE_OPS, REFERENCE_CARRIERS,
 from flowengine.ir.traits import Constant, HandsOn
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.runtime.planning.binding import Binder, Functions
+from flowengine.runtime.planning.implied_controls import drop_implied_controls
 from flowengine.runtime.planning.items import NEVER, Edge, Item, Kind, MergeEdge, StaticFrame
 from flowengine.runtime.planning.plan import Plan
 
@@ -122,6 +123,7 @@ class _Planner:
             self._seal(key, item)
             if not number % _NODES_A_PIECE:
                 yield
+        drop_implied_controls(self.items.values())
         return Plan(
             root=root,
             items=list(self.items.values()),

@@ -37,14 +37,10 @@ class Handles:
         self, root: StaticFrame, sources: list[Item], resources: ResourceManager
     ) -> tuple[StaticFrame, list[Item]]:
         """Return the start of a step: the templates, and the items that are ready at once."""
-        if self.are_known(resources):
+        if self._resources is resources and self._generation == resources.generation:
             assert self._root is not None
             return self._root, self._sources
         return root, sources
-
-    def are_known(self, resources: ResourceManager) -> bool:
-        """Whether `start` gives what was looked up before."""
-        return self._resources is resources and self._generation == resources.generation
 
     def keep(self, root: StaticFrame, sources: list[Item], context: KernelContext, generation: int) -> None:
         """Remember what the look-ups give; a step in which all of them ran has just ended well.
@@ -85,7 +81,8 @@ class Handles:
     def clear(self) -> None:
         """Forget what look-ups gave. Steps that started from it go on."""
         if self._root is not None:
-            self._root.root_state = self._root.start = None  # they refer to the templates
+            root = self._root  # what follows refers to the templates
+            root.root_state = root.start = root.edge_start = None
         self._resources, self._generation = None, -1
         self._root, self._sources = None, []
 

@@ -1,4 +1,4 @@
-"""Partitions without control flow run in blocks, which are opened wherever they have to be."""
+"""Small partitions of other tasks' steps run in the executor without a trio task."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import trio
 import flowengine as fe
 from flowengine.cluster.local import free_ports
 from flowengine.resources.variable import Variable
-from flowengine.runtime.block_step import BlockStep
-from flowengine.runtime.planning import cold_blocks, tiers
+from flowengine.runtime.planning import tiers
 from flowengine.runtime.taskless import TasklessStep
 from flowengine.transport.wire.identity import new_key
 
@@ -23,16 +22,16 @@ WORKER = "/job:worker/task:0"
 
 
 @pytest.fixture
-def begun(monkeypatch: pytest.MonkeyPatch) -> list[BlockStep]:
-    """The steps that were begun in blocks. All plans are settled from the start."""
-    steps: list[BlockStep] = []
-    begin = BlockStep.begin
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[TasklessStep]:
+    """The steps that were begun without a task. All plans are settled from the start."""
+    steps: list[TasklessStep] = []
+    begin = TasklessStep.begin
 
-    def counted(self: BlockStep) -> None:
+    def counted(self: TasklessStep) -> None:
         steps.append(self)
         begin(self)
 
-    monkeypatch.setattr(BlockStep, "begin", counted)
+    monkeypatch.setattr(TasklessStep, "begin", counted)
     monkeypatch.setattr(tiers, "HOT_RUNS", 0)
     return steps
 
@@ -84,11 +83,10 @@ async def run_there_and_back(session: fe.Session, steps: int) -> None:
         assert np.array_equal(z, np.exp(x))
 
 
-async def test_steps_run_in_blocks(begun: list[BlockStep], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_steps_run_without_tasks(begun: list[TasklessStep], monkeypatch: pytest.MonkeyPatch) -> None:
     async with session_on(there_and_back(), monkeypatch) as (session, ps, worker):
         await run_there_and_back(session, 10)
-        # The first step of a plan looks its variables up in the executor.
-        assert len(begun) >= 2 * 9
+        assert len(begun) == 1 + 2 * 10  # the first step is for PS alone
         variable = ps.worker.resources.lookup("", "total", Variable)
         assert variable.copies == 0
         assert not ps.worker._runner.running
@@ -98,39 +96,7 @@ async def test_steps_run_in_blocks(begun: list[BlockStep], monkeypatch: pytest.M
                 await trio.lowlevel.checkpoint()
 
 
-@pytest.mark.parametrize("operation", range(8))
-async def test_a_block_is_opened_at_any_member(
-    begun: list[BlockStep], monkeypatch: pytest.MonkeyPatch, operation: int
-) -> None:
-    opened = 0
-    looked: dict[BlockStep, int] = {}
-
-    def is_worth_thread(self: BlockStep, *_: Any) -> bool:
-        nonlocal opened
-        looked[self] = looked.get(self, -1) + 1
-        opened += looked[self] == operation
-        return looked[self] == operation
-
-    monkeypatch.setattr(BlockStep, "is_worth_thread", is_worth_thread)
-    monkeypatch.setattr(TasklessStep, "is_worth_thread", lambda *_: True)
-    monkeypatch.setattr(cold_blocks, "_STOPS_MAX", 1000)
-    async with session_on(there_and_back(), monkeypatch) as (session, ps, worker):
-        await run_there_and_back(session, 6)
-        assert begun
-        assert opened >= 5 or operation > 1
-        assert ps.worker.steps_running == worker.worker.steps_running == 0
-
-
-async def test_who_always_goes_on_otherwise_begins_so(
-    begun: list[BlockStep], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(BlockStep, "is_worth_thread", lambda *_: True)
-    async with session_on(there_and_back(), monkeypatch) as (session, _, _):
-        await run_there_and_back(session, 30)
-        assert 0 < len(begun) <= 2 * 8
-
-
-async def test_a_dead_tensor_comes(begun: list[BlockStep], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_dead_tensor_comes(begun: list[TasklessStep], monkeypatch: pytest.MonkeyPatch) -> None:
     g = fe.Graph()
     x = g.placeholder("float32", [], name="x")
     with g.device(WORKER):
@@ -154,7 +120,7 @@ async def test_a_dead_tensor_comes(begun: list[BlockStep], monkeypatch: pytest.M
 
 @pytest.mark.parametrize("where", [PS, WORKER])
 async def test_an_error_names_its_node(
-    begun: list[BlockStep], monkeypatch: pytest.MonkeyPatch, where: str
+    begun: list[TasklessStep], monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     g = fe.Graph()
     x = g.placeholder("int32", [], name="x")
@@ -178,9 +144,9 @@ async def test_an_error_names_its_node(
 
 
 async def test_what_cannot_be_sent_is_an_error_of_its_step(
-    begun: list[BlockStep], monkeypatch: pytest.MonkeyPatch
+    begun: list[TasklessStep], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing that a block fails with gets out of its step: the task goes on with the next."""
+    """Nothing that a step without a task fails with gets out of it: the task goes on with the next."""
     g = fe.Graph()
     x = g.placeholder("int32", [], name="x")
     with g.device(PS):
@@ -205,7 +171,7 @@ async def test_what_cannot_be_sent_is_an_error_of_its_step(
 
 
 async def test_a_closed_session_ends_a_step_that_waits(
-    begun: list[BlockStep], monkeypatch: pytest.MonkeyPatch
+    begun: list[TasklessStep], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     g = fe.Graph()
     with g.device(PS):
@@ -223,7 +189,7 @@ async def test_a_closed_session_ends_a_step_that_waits(
         with trio.fail_after(120):
             while not (ps.worker.steps_running and worker.worker.steps_running):
                 await trio.lowlevel.checkpoint()
-            assert len(begun) == 1
+            assert begun
             # What runs may still stand in line for its turn.
             while worker.worker.probe(next(iter(worker.worker.parts.joint))) is None:
                 await trio.lowlevel.checkpoint()
@@ -233,7 +199,7 @@ async def test_a_closed_session_ends_a_step_that_waits(
 
 
 async def test_nothing_warns_of_what_kernels_compute(
-    begun: list[BlockStep], monkeypatch: pytest.MonkeyPatch
+    begun: list[TasklessStep], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     g = fe.Graph()
     x = g.placeholder("float32", [2], name="x")
