@@ -1,9 +1,9 @@
 """The ready loop: takes ready items and finishes them, for the thread that has the executor.
 
 That is the event loop's thread for a slice, or a compute thread for as long as nobody asks (`lanes.py`). What
-differs between them is asked of the *stretch* that a compute thread runs (`offloaded_runs.py`): its variables,
-and when it is over. What only the event loop can do, the loop hands out: at once where that thread runs it,
-else through the outbox.
+differs between them is asked of the *stretch* that a compute thread runs (`offloaded_runs.py`): its
+variables, and when it is over. What only the event loop can do, the loop hands out: at once where that thread
+runs it, else through the outbox.
 
 How an item runs depends on its kind: a kernel is called, a block's body begun or called, a function's body
 opened among the items of the step, control flow is told to the state machine.
