@@ -37,6 +37,8 @@ BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
 #: Chromium draws no more of a page into one picture.
 _HEIGHT_MAX: Final = 16_000
 
+#: For a picture, on a machine that does other work at the same time.
+_MILLISECONDS_MAX: Final = 120_000
 #: The contrast of text that the guidelines for accessible pages ask for.
 _CONTRAST_MIN: Final = 4.5
 #: Finds what is wrong with the page that is shown: a list of sentences.
@@ -135,6 +137,7 @@ def shoot(browser: str, names: list[str], out: Path) -> Iterator[str]:
             page = chromium.new_page(
                 viewport={"width": width, "height": height}, reduced_motion="reduce", color_scheme=scheme
             )
+            page.set_default_timeout(_MILLISECONDS_MAX)
             where = f"{width} {scheme}"
             for name in names:
                 yield from (
