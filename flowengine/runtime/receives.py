@@ -49,7 +49,7 @@ class ReceiveTable(Protocol):
     waiting: dict[Key, tuple[Item, IterationState]]
 
     def awaited(self, item: Item, iteration: IterationState) -> Received:
-        """What is to be called with the value that a Recv waits for."""
+        """Return the function to call with the value that a Recv waits for."""
 
     def is_settled(self) -> bool:
         """Called before the partition sleeps with nothing but Recvs to wait for: True if it need not."""
@@ -108,7 +108,7 @@ class Receives:
         return self._group is not None and self._group.sleeps(self)
 
     def places(self) -> list[tuple[Place, Key]]:
-        """Where each Recv stands."""
+        """Return the place of each Recv."""
         return places_of(self.waiting)
 
     def give_up_those(self, keys: Iterable[Key]) -> None:
@@ -129,7 +129,7 @@ class Receives:
 
 
 def places_of(waiting: Mapping[Key, tuple[Item, IterationState]]) -> list[tuple[Place, Key]]:
-    """Where each Recv stands that waits."""
+    """Return the place of each Recv that waits."""
     return [
         ((-len(tag), tuple(number for _, number in tag)), key)
         for key, (_, iteration) in waiting.items()

@@ -113,13 +113,13 @@ class TasklessStep(Executor, TurnCaller):
     # -- what it waits for --------------------------------------------------------------------------
 
     def awaited(self, item: Item, iteration: IterationState) -> Received:
-        """What is to be called with the value that a Recv waits for."""
+        """Return the function to call with the value that a Recv waits for."""
         key = (item.order, iteration.serial)
         self.waiting[key] = (item, iteration)
         return partial(self.come, key)
 
     def come(self, key: Key, value: Any, is_dead: bool, error: Exception | None) -> None:
-        """What a Recv waits for is here."""
+        """Take the value that a Recv waits for."""
         found = self.waiting.pop(key, None)
         if found is None:
             return  # given up, or the step is over
@@ -142,11 +142,11 @@ class TasklessStep(Executor, TurnCaller):
         return False
 
     def first(self) -> Place | None:
-        """Where the Recvs stand that are to be given up first; None if there is none."""
+        """Return the place of the Recvs that are to be given up first; None if there is none."""
         return min((place for place, _ in places_of(self.waiting)), default=None)
 
     def give_up(self, first: Place) -> None:
-        """What is waited for at this place will not come."""
+        """Give up the Recvs of this place: their values will not come."""
         self.is_asleep = False
         for place, key in places_of(self.waiting):
             if place == first:

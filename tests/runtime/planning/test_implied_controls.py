@@ -50,7 +50,7 @@ def test_what_is_reached_over_one_item_needs_no_edge() -> None:
 
 
 def test_a_switch_between_is_no_reason() -> None:
-    """What waits for a Switch is alive where one of its outputs is dead."""
+    """A node that waits for a Switch is alive where one of its outputs is dead."""
     g = fe.Graph()
     first = received(g, "first")
     below, _ = g.ops.Switch(first, g.ops.Greater(first, g.constant(np.float32(0))), name="switch")
