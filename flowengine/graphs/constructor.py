@@ -399,7 +399,8 @@ def _result_maker(definition: OpDef) -> Callable[[Graph, Node], Any]:
     if len(outputs) == 1 and not has_lists:
         return lambda graph, node: Tensor(graph, node.name, 0)
     make_type: Any = namedtuple
-    fields = make_type(definition.name, [a.name for a in outputs], rename=True)
+    # "Addons>Resampler" has a prefix that no Python name can have.
+    fields = make_type(definition.name.rpartition(">")[2], [a.name for a in outputs], rename=True)
     if not has_lists:
         return lambda graph, node: fields._make(Tensor(graph, node.name, i) for i in range(len(outputs)))
 

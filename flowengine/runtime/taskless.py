@@ -258,8 +258,9 @@ class TasklessStep(Executor, TurnCaller):
         done = self._done
         # Whoever keeps the step, to give it up, keeps nothing else alive; nor does it know itself any more.
         del self._done, self._feeds, self.exchange
+        self.offload = None
         if error is not None:
-            self.error = self.ending = self.offload = None
+            self.error = self.ending = None
             self.__dict__.pop("state", None)
         steps.ended(self)
         done(values, steps.hot if is_hot else (), error)

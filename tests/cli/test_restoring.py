@@ -82,10 +82,10 @@ def test_a_variable_has_the_value_of_the_checkpoint_or_else_its_initial_one(
     graph, output, frozen = str(folder / file), folder / "out.npz", str(folder / "frozen.pb")
     setting = ["--init", "init", "--restore", str(folder / "model")]
     for options in (FETCHES, [*FINALS, "--target", "nothing"]):
-        assert main(["run", graph, *setting, *options, "--output", str(output)]) == 0
+        assert main(["run", graph, *setting, *options, "--output", str(output), "--force"]) == 0
         assert values(output) == after(stored)
     assert main(["freeze", graph, *setting, *FETCHES, "-o", frozen]) == 0
-    assert main(["run", frozen, *FETCHES, "--output", str(output)]) == 0
+    assert main(["run", frozen, *FETCHES, "--output", str(output), "--force"]) == 0
     assert values(output) == after(stored)
 
 
@@ -96,7 +96,7 @@ def test_a_run_that_goes_on_initializes_what_its_checkpoints_lack(
     build(["a"], tmp_path)
     output, folder = tmp_path / "out.npz", str(tmp_path / "run")
     command = ["run", str(tmp_path / "model.meta"), "--checkpoint", folder, "--resume", "--init", "init"]
-    command += [*recover, *FINALS, "--output", str(output)]
+    command += [*recover, *FINALS, "--output", str(output), "--force"]
     assert main([*command, "--target", "train_a"]) == 0
     assert values(output) == after(["a"])
     assert main([*command, "--target", "nothing", "--steps", "2"]) == 0

@@ -131,7 +131,7 @@ async def test_what_the_nodes_do_besides_is_done(tmp_path: Path) -> None:
             await saver.restore(session, THEIRS, names=["w"])
         with pytest.raises(fe.errors.InvalidArgumentError, match="must be run"):
             saver.snapshot(session)
-        with pytest.raises(fe.errors.InvalidArgumentError, match="only when they run"):
+        with pytest.raises(fe.errors.InvalidArgumentError, match="only after they have run"):
             saver.names(session)
 
 
