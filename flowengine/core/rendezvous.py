@@ -43,3 +43,6 @@ class Rendezvous(Protocol):
 
     def abort(self, error: Exception) -> None:
         """Fail every waiter, present and to come, with this error."""
+
+    def forget(self) -> None:
+        """Drop the error of `abort`, whose frames may know this table: all partitions have ended."""

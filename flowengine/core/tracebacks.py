@@ -2,8 +2,9 @@
 
     session.run("y:0")      # InvalidArgumentError: ... points here, and at nothing below
 
-What a kernel of the user's own did stays visible. FLOWENGINE_TRACEBACK=full, or `flowengine --debug`, shows
-every frame.
+What a kernel of the user's own did stays visible. A module that says `__tracebackhide__ = True`, such as that
+of a device of one's own, is hidden, too: a frame keeps arrays alive. FLOWENGINE_TRACEBACK=full, or
+`flowengine --debug`, shows every frame.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: What lies between a caller and a kernel of the caller's own.
 _HIDDEN: Final = frozenset(
-    {"asyncio", "concurrent", "flowengine", "ml_dtypes", "numpy", "outcome", "scipy", "threading", "trio"}
+    {
+        *("asyncio", "concurrent", "cupy", "cupy_backends", "cupyx", "flowengine", "ml_dtypes", "numpy"),
+        *("outcome", "scipy", "threading", "trio"),
+    }
 )
 _shows_all = os.environ.get("FLOWENGINE_TRACEBACK", "") == "full"
 
@@ -45,8 +49,9 @@ def shorten(error: BaseException) -> None:
 def _users_part(trace: TracebackType | None) -> TracebackType | None:
     """The traceback from the first frame on that is neither the engine's nor a library's below it."""
     while trace is not None:
-        name = trace.tb_frame.f_globals.get("__name__") or ""
-        if name.partition(".")[0] not in _HIDDEN:
+        names = trace.tb_frame.f_globals
+        name = names.get("__name__") or ""
+        if name.partition(".")[0] not in _HIDDEN and not names.get("__tracebackhide__"):
             return trace
         trace = trace.tb_next
     return None

@@ -413,6 +413,7 @@ class _PlanStep:
         """Leave nothing behind."""
         if not self._is_joint:
             self._rendezvous.abort(CancelledError("the step has ended"))
+            self._rendezvous.forget()
         for container in self._containers:
             container.clear()
         for meter in self._meters:

@@ -165,6 +165,6 @@ def adjust_hsv_in_yiq(xp: Any, images: Array, delta_h: Any, scale_s: Any, scale_
     angle, value = float(delta_h), float(scale_v)
     chroma = float(scale_s) * value
     along, across = chroma * math.cos(angle), chroma * math.sin(angle)
-    turn = np.array([[value, 0, 0], [0, along, -across], [0, across, along]], np.float32)
-    both = xp.asarray((_FROM_YIQ @ turn @ _TO_YIQ).T)
-    return (images.reshape(-1, 3) @ both).reshape(images.shape)
+    turn = xp.asarray([[value, 0, 0], [0, along, -across], [0, across, along]], np.float32)
+    both = xp.asarray(_FROM_YIQ) @ turn @ xp.asarray(_TO_YIQ)
+    return (images.reshape(-1, 3) @ both.T).reshape(images.shape)

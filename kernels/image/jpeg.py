@@ -88,7 +88,7 @@ def decoded(
         return None
     try:
         height, width, space, _ = library.decode_jpeg_header(data, strict=False)
-    except ValueError:
+    except (ValueError, KeyError):  # KeyError: sampling factors for which it has no name
         return None
     if space not in _SPACES | _PRINTED or (space in _PRINTED and options.channels == 1):
         raise _damage(data, f"{space} cannot become {'grey' if options.channels == 1 else 'RGB'}")

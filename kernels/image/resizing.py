@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from flowengine.core.arrays import Array
+from flowengine.core.arrays import Array, to_array
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common.costs import elements_of
 from flowengine.kernels.common.indices import along
@@ -383,7 +383,7 @@ def project_alike(xp: Any, images: Array, transforms: Array, interpolation: byte
     """Project images (N, H, W, C) to images of their size, 0 where nothing of an image lies."""
     if images.ndim == 4 and not images.size:
         return xp.zeros(images.shape, images.dtype)
-    size = np.array(images.shape[1:3], np.int32)
+    size = to_array(images.shape[1:3])
     return _projected(xp, images, transforms, size, interpolation, b"CONSTANT", images.dtype.type(0))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -58,7 +59,7 @@ class _Corners:
     def __init__(self, xp: Any, data: Array, warp: Array) -> None:
         batch, self.height, self.width, self.depth = data.shape
         self._xp, self._data = xp, data
-        places = warp.reshape(batch, int(np.prod(warp.shape[1:-1], dtype=np.int64)), 2)
+        places = warp.reshape(batch, math.prod(warp.shape[1:-1]), 2)
         x, y = places[..., :1], places[..., 1:]
         self.inside = (x > -1) & (y > -1) & (x < self.width) & (y < self.height)
         x, y = (xp.where(self.inside, each, xp.zeros_like(each)) for each in (x, y))
@@ -150,9 +151,9 @@ def image_projective_transform(xp: Any, images: Array, transforms: Array, *, int
     "Addons>ImageConnectedComponents",
     fresh=True,
     heavy=_merging_cost,
-    host=("image",),
+    device="CPU",
 )
-def image_connected_components(xp: Any, image: Array) -> Any:
+def image_connected_components(image: Array) -> Array:
     """Number the parts of equal pixels of (N, H, W) that hang together by their sides; 0 for pixels of 0.
 
     A number is one more than the index of one of the part's pixels, the one that TensorFlow's merging of ever
@@ -167,7 +168,7 @@ def image_connected_components(xp: Any, image: Array) -> Any:
         for one, other in pairs.tolist():
             forest.join(one, other)
     roots = np.array([forest.root(i) for i in range(pixels.size)], np.int64).reshape(pixels.shape)
-    return xp.asarray(np.where(filled, roots + 1, 0))
+    return np.where(filled, roots + 1, 0)
 
 
 def _neighbours(pixels: Array, filled: Array) -> Iterator[Array]:

@@ -42,7 +42,8 @@ ELSEWHERE: Final = {
     """,
     "test_csr_matrices": "SparseMatrixSparseMatMul",
     "test_layers": """
-        FractionalAvgPool FractionalMaxPool BlockLSTM BlockLSTMV2 GRUBlockCell LSTMBlockCell
+        FractionalAvgPool FractionalMaxPool BlockLSTM BlockLSTMV2 GRUBlockCell LSTMBlockCell Resampler
+        Addons>Resampler
     """,
 }
 

@@ -315,6 +315,19 @@ def test_crops_by_image_and_by_boxes() -> None:
     )
 
 
+@pytest.mark.parametrize("op", ["Resampler", "Addons>Resampler"])
+def test_pixels_read_at_places_between_them(op: str) -> None:
+    # No place lies on a line of pixels, or outside of the image: there the derivative by the place jumps.
+    places = np.array([[[0.3, 1.4], [2.6, 3.3]], [[1.7, 0.2], [3.4, 2.6]]], np.float32)
+    check(
+        lambda o, xs: getattr(o, op)(xs[0], xs[1]),
+        [_normal(2, 5, 6, 3, dtype="float32"), places],
+        step=3e-3,
+        tolerances=(2e-2, 2e-2),
+        second=False,
+    )
+
+
 def test_hue_saturation_and_value() -> None:
     colours = _RANDOM.permuted(np.tile([0.2, 0.5, 0.8], (4, 1)), axis=1) + _normal(4, 3) / 50
     for order in (1, 2):

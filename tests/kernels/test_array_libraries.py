@@ -22,33 +22,27 @@ LIBRARIES: Final = ("numpy", "onednn", "cuda")
 #: Families of host code by nature, and why.
 HOST_FAMILIES: Final = {
     **dict.fromkeys(
-        [f"control.{name}" for name in ("control_flow", "functional", "python_calls", "sendrecv")],
+        [f"control.{name}" for name in ("control_flow", "functional", "sendrecv")],
         "tokens and transfers, not elements",
     ),
     "data": "variants: values are Python objects",
     "io": "files and messages",
     "queues": "what waits is a Python object",
     **dict.fromkeys(
-        [
-            f"state.{name}"
-            for name in ("anonymous_tables", "mutexes", "session_tensors", "table_files", "tables")
-        ],
+        ["state.resources", "state.table_files", "state.tables"],
         "resources hold their values in host memory",
     ),
     "state.scatter": "updates of rows in the order of their indices; devices have `device_scatter`",
-    "state.scatter_extremes": "updates of rows in the order of their indices; devices have `device_scatter`",
     "strings": "bytes are Python objects",
     "array.ragged_variants": "variants are Python objects",
     "image.coding": "compressed images",
     "image.cropping": "one part of one image, drawn by chance until it is accepted",
     **dict.fromkeys(
-        [f"sparse.{name}" for name in ("arithmetic", "crosses", "reductions", "sets")],
+        [f"sparse.{name}" for name in ("arithmetic", "crosses", "sets")],
         "how many entries come out is seen from their indices",
     ),
     "sparse.csr_matrices": "variants are Python objects",
-    "sparse.csr_products": "variants are Python objects",
-    "sparse.maps": "resources hold their values in host memory",
-    "sparse.serialized": "bytes and variants are Python objects",
+    "sparse.serialized": "bytes, variants and what resources hold are Python objects",
 }
 #: How much of the numeric kernels' lines may be host code that is not so by nature.
 HOST_SHARE_MAX: Final = 0.25
@@ -206,21 +200,25 @@ def test_kernels_of_a_cpu_alone_say_why() -> None:
     for name, path in _numeric().items():
         if _reason(path) is not None:
             continue
-        for node in _tree(path).body:
-            if not isinstance(node, ast.FunctionDef):
-                continue
-            for decorator in node.decorator_list:
-                text = ast.unparse(decorator)
-                takes_xp = bool(node.args.args) and node.args.args[0].arg == "xp"
-                if text.startswith(("kernel(", "float_kernel(")) and not takes_xp and "device=" not in text:
-                    unsaid.append(f"{name}.{node.name}")
+        unsaid += [f"{name}.{kernel}" for kernel in _for_a_cpu_alone(path)]
     assert unsaid == []
 
 
-def test_modules_with_a_host_line_have_no_kernel_for_any_device() -> None:
-    modules = {home.removeprefix(PACKAGE + ".") for home, _ in _any_device()}
-    assert sorted(name for name in modules if _reason(_module_paths()[name]) is not None) == []
-    assert sorted(name for name in modules if _is_by_nature(name)) == []
+def _for_a_cpu_alone(path: Path) -> list[str]:
+    """Return the kernels of a module that take no array module and name no device."""
+    return [
+        node.name
+        for node in _tree(path).body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and not (node.args.args and node.args.args[0].arg == "xp")
+        for decorator in node.decorator_list
+        if ast.unparse(decorator).startswith(("kernel(", "float_kernel("))
+        and "device=" not in ast.unparse(decorator)
+    ]
+
+
+def test_families_of_host_code_are_there() -> None:
+    assert [name for name in HOST_FAMILIES if "." in name and name not in _module_paths()] == []
 
 
 def test_host_code_is_a_quarter_of_the_numeric_kernels_at_most() -> None:

@@ -224,3 +224,14 @@ def test_a_damaged_file_is_an_image_or_an_error_of_ours(data: st.DataObject) -> 
         damaged[at] = data.draw(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF, 0x2C, 0x3B]))
     with contextlib.suppress(InvalidArgumentError, ResourceExhaustedError):
         coding.decode_gif(bytes(damaged))
+
+
+@pytest.mark.parametrize("factors", [0x00, 0x13, 0x31, 0x34, 0x43, 0x44])
+def test_odd_sampling_factors_give_an_image_or_an_error_of_ours(factors: int) -> None:
+    out = io.BytesIO()
+    Image.fromarray(_image(3)).save(out, "JPEG")
+    data = bytearray(out.getvalue())
+    first_component = data.index(b"\xff\xc0") + 11  # after the frame's length, precision, size and count
+    data[first_component] = factors
+    with contextlib.suppress(InvalidArgumentError):
+        assert coding.decode_jpeg(bytes(data), channels=3, ratio=1).shape[-1] == 3

@@ -225,6 +225,9 @@ class _Delayed:
     def abort(self, error: Exception) -> None:
         self._inner.abort(error)
 
+    def forget(self) -> None:
+        self._inner.forget()
+
 
 def _offer(name: str) -> Offer:
     return Offer(DeviceName.parse(name))

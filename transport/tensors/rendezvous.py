@@ -234,7 +234,7 @@ class LocalRendezvous:
         return True
 
     def forget(self) -> None:
-        """Nobody of the step is left to be told of its error, which knows frames that know this table."""
+        """See `Rendezvous.forget`."""
         self.error = _ENDED
 
     def close(self) -> None:

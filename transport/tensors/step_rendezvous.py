@@ -98,5 +98,8 @@ class StepRendezvous:
             self.has_raised = True
         self._exchange.abort(self._step, error)
 
+    def forget(self) -> None:
+        """Leave the error to the exchange, which forgets it when the step ends on this task."""
+
 
 __all__ = ["StepExchange", "StepRendezvous"]

@@ -30,5 +30,8 @@ class CountedRendezvous:
     def abort(self, error: Exception) -> None:
         self._inner.abort(error)
 
+    def forget(self) -> None:
+        self._inner.forget()
+
 
 __all__ = ["CountedRendezvous"]

@@ -12,6 +12,9 @@ from typing import Final, NamedTuple
 
 from tests.tools.simulated_gpu.pool import Chunk
 
+#: Its frames stand for those of a library: an error of short memory must keep no array alive.
+__tracebackhide__ = True
+
 #: The host, among the streams.
 HOST: Final = -1
 #: So many clocks of past work are kept before those are dropped that the host has seen.

@@ -23,6 +23,9 @@ from flowengine.testing.strict_array import root_of
 from flowengine.testing.strict_arrays import StrictArray, StrictModule
 from tests.tools.simulated_gpu.module import GpuModule
 
+#: Its frames stand for those of a library: an error of short memory must keep no array alive.
+__tracebackhide__ = True
+
 
 class _InnerModule(StrictModule):
     """The array module of kernels within a launch: what they call is computed there and then."""

@@ -40,6 +40,9 @@ from tests.tools.simulated_gpu.module import GpuModule, LateCall, arrays_in, off
 from tests.tools.simulated_gpu.pool import POISON, Chunk, MemoryBlock, MemoryPool
 from tests.tools.simulated_gpu.streams import LateStreams, noted
 
+#: Its frames stand for those of a library: an error of short memory must keep no array alive.
+__tracebackhide__ = True
+
 #: The streams that a device begins with; others are any other numbers.
 COMPUTE: Final = 0
 COPY_IN: Final = 1

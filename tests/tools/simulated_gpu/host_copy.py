@@ -6,6 +6,9 @@ from flowengine.core.arrays import Array, Value
 from flowengine.devices.ordering import StreamEvent
 from tests.tools.simulated_gpu.accesses import Access, AccessCheck
 
+#: Its frames stand for those of a library: an error of short memory must keep no array alive.
+__tracebackhide__ = True
+
 
 class HostCopy:
     """A value on its way to host memory.

@@ -14,6 +14,9 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.testing.strict_arrays import StrictModule
 
+#: Its frames stand for those of a library: an error of short memory must keep no array alive.
+__tracebackhide__ = True
+
 
 class LateCall(NamedTuple):
     """A function of NumPy's arrays with what it is given.

@@ -10,6 +10,9 @@ import numpy as np
 from flowengine.core.arrays import Array
 from flowengine.core.errors import ResourceExhaustedError
 
+#: Its frames stand for those of a library: an error of short memory must keep no array alive.
+__tracebackhide__ = True
+
 #: Memory is given out in multiples of so many bytes.
 GRAIN: Final = 512
 #: What memory is filled with when nobody has it: no number that a computation would have.

@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 from flowengine.devices.launch_record import LaunchRecord
 
+#: Its frames stand for those of a library: an error of short memory must keep no array alive.
+__tracebackhide__ = True
+
 
 class _StreamWait(NamedTuple):
     """A stream goes no further until another has done so many pieces of work."""
