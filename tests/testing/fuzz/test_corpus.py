@@ -38,7 +38,7 @@ _CORPUS = {
     "graphs-empty_and_large": "value",
     "graphs-exit_of_no_frame": "InvalidArgumentError",
     "graphs-large_constant": "ResourceExhaustedError",
-    "images-frames_of_a_gif": "ResourceExhaustedError",
+    "images-frames_of_a_gif": "InvalidArgumentError",
     "images-large_bmp": "InvalidArgumentError",
     "images-large_png": "InvalidArgumentError",
     "records-damaged_third": "DataLossError",
