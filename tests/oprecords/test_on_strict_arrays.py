@@ -42,6 +42,7 @@ NOT_ON_A_DEVICE: Final = {
         ComputeAccidentalHits FixedUnigramCandidateSampler KMC2ChainInitialization
         KmeansPlusPlusInitialization LearnedUnigramCandidateSampler ListDiff
         IsotonicRegression LogUniformCandidateSampler Mfcc NonMaxSuppression
+        ImageConnectedComponents Addons>ImageConnectedComponents
         NonMaxSuppressionV5 NonMaxSuppressionWithOverlaps CombinedNonMaxSuppression
         RandomCrop QuantizeDownAndShrinkRange QuantizedAdd
         QuantizedBatchNormWithGlobalNormalization QuantizedInstanceNorm RandomShuffle
