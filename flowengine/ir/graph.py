@@ -30,13 +30,6 @@ class OutputPort(NamedTuple):
         return f"{self.node}:{self.slot}"
 
 
-class InputPort(NamedTuple):
-    """One data input of a node: what an edge goes to."""
-
-    node: str
-    slot: int
-
-
 @dataclass(frozen=True, slots=True)
 class Node:
     """A vertex. `attrs` are complete (defaults applied) where the op is known.

@@ -61,8 +61,8 @@ class Offload:
 
     ownership   who has the executor
     jobs        kernels on threads
-    departing   what the next stretch begins with: an item with its inputs
-    gives_way   a stretch was called back: whoever waits for its variables has them before the next
+    departing   the first item of the next offloaded run, with its inputs
+    gives_way   an offloaded run was called back: whoever waits for its variables has them before the next
     """
 
     __slots__ = (

@@ -217,6 +217,46 @@ def _for_a_cpu_alone(path: Path) -> list[str]:
     ]
 
 
+#: {module with kernels for any device: the kernels for a CPU alone that its reason excuses}
+EXCUSED_BESIDE: Final = {
+    "array.ragged": "ragged_tensor_to_tensor",
+    "control.control_flow": "switch merge forward control_trigger ref_select",
+    "image.boxes": "draw_bounding_boxes draw_bounding_boxes_v2",
+    "image.suppression": """
+        non_max_suppression_v5 non_max_suppression_with_overlaps combined_non_max_suppression
+    """,
+    "nn.ctc": "",  # its decoders name the device themselves
+    "nn.sorting": "isotonic_regression",
+    "random.stateless": "",  # SobolSample names the device itself
+    "sparse.products": """
+        sparse_matrix_mat_mul sparse_matrix_mul sparse_matrix_add sparse_matrix_sparse_mat_mul
+        sparse_matrix_ordering_amd sparse_matrix_sparse_cholesky
+    """,
+    "sparse.sets": """
+        set_size dense_to_dense_set_operation dense_to_sparse_set_operation sparse_to_sparse_set_operation
+        edit_distance
+    """,
+    "state.resources": """
+        mutex_v2 mutex_lock consume_mutex_lock mutex_acquire mutex_release
+        get_session_handle get_session_handle_v2 get_session_tensor delete_session_tensor
+    """,
+}
+
+
+def test_a_reason_excuses_no_more_kernels_than_it_was_given_for() -> None:
+    """A new kernel for a CPU alone must not hide behind the reason of a module of any-device kernels."""
+    paths = _module_paths()
+    modules = {home.removeprefix(PACKAGE + ".") for home, _ in _any_device()}
+    mixed = {
+        name: _for_a_cpu_alone(paths[name])
+        for name in modules
+        if name in paths
+        and name.split(".")[0] not in LIBRARIES
+        and (_reason(paths[name]) is not None or _is_by_nature(name))
+    }
+    assert mixed == {name: kernels.split() for name, kernels in EXCUSED_BESIDE.items()}
+
+
 def test_families_of_host_code_are_there() -> None:
     assert [name for name in HOST_FAMILIES if "." in name and name not in _module_paths()] == []
 
