@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from flowengine.cli.failure import USAGE, CommandError
+from flowengine.cli.log import StderrHandler
 
 if TYPE_CHECKING:
     from flowengine.core.config import Config
@@ -90,7 +91,7 @@ def _check_devices(config: Config) -> None:
 def _show_log() -> None:
     """Let the placement's log appear on standard error."""
     logger = logging.getLogger("flowengine.placement")
-    handler = logging.StreamHandler()
+    handler = StderrHandler()
     handler.setFormatter(logging.Formatter("%(message)s"))
     logger.handlers[:] = [handler]
     logger.setLevel(logging.INFO)

@@ -13,6 +13,7 @@ import click
 
 from flowengine.cli.failure import USAGE, CommandError
 from flowengine.cli.imports import import_option
+from flowengine.cli.log import StderrHandler
 from flowengine.cli.placement import config_of
 
 HELP: Final = """\
@@ -121,7 +122,7 @@ class _JsonLines(logging.Formatter):
 
 def start_logging(level: str, *, as_json: bool) -> None:
     """Log what the package says to standard error."""
-    handler = logging.StreamHandler()
+    handler = StderrHandler()
     handler.setFormatter(
         _JsonLines() if as_json else logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     )

@@ -24,8 +24,14 @@ from typing import Any, Final, Protocol, TypeVar
 
 import trio
 
+from flowengine.core.abandonment import SESSION_CLOSED
 from flowengine.core.accounting import Account
-from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from flowengine.core.errors import (
+    CancelledError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+)
 from flowengine.resources.services import Services
 
 
@@ -145,8 +151,11 @@ class ResourceManager:
     def lookup_or_create(self, container: str, name: str, kind: type[T], factory: Callable[[], T]) -> T:
         """The resource of this kind and name, made by `factory` where there is none.
 
-        Raises InvalidArgumentError where `factory` made something else than a `kind`.
+        Raises InvalidArgumentError where `factory` made something else than a `kind`, CancelledError where
+        the manager is closed: nobody would end what a step makes that the close overtook.
         """
+        if self._closed:
+            raise CancelledError(SESSION_CLOSED)
         held = self._containers.get(container or DEFAULT_CONTAINER)
         if held is None:
             held = self._containers.setdefault(container or DEFAULT_CONTAINER, {})

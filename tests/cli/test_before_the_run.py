@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import logging
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -67,6 +70,22 @@ def test_nodes_that_ask_for_a_missing_device_are_told_in_a_line(linear: str, cap
     assert main([*command, "--soft-placement"]) == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if "soft placement" in line]
     assert len(lines) <= 1
+
+
+def test_the_log_goes_to_the_standard_error_of_the_run(linear: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    logger = logging.getLogger("flowengine.placement")
+    monkeypatch.setattr(logger, "handlers", [])
+    monkeypatch.setattr(logger, "propagate", True)
+    monkeypatch.setattr(logger, "level", logging.NOTSET)
+    command = ["run", linear, "--feed", "x=[[1, 2]]", "--fetch", "y"]
+    command += ["--place", "*=GPU:0", "--soft-placement"]
+    for more in (["--log-device-placement"], []):
+        stream = io.StringIO()
+        monkeypatch.setattr(sys, "stderr", stream)
+        assert main([*command, *more]) == 0
+        assert [line for line in stream.getvalue().splitlines() if "soft placement" in line]
+        assert "Logging error" not in stream.getvalue()
+        stream.close()
 
 
 def test_a_large_graph_fits_a_screen(save: Callable[[fe.Graph], str], capsys: Output) -> None:

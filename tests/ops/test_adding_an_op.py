@@ -18,7 +18,9 @@ COPIED: Final = (
     "flowengine",
     "kernels",
     "transport",
+    "docs/images",
     "docs/ops.md",
+    "docs/reference",
     "pyproject.toml",
     "tests/conftest.py",
     "tests/devices",
@@ -27,6 +29,7 @@ COPIED: Final = (
     "tests/oprecords",
     "tests/ops/test_families.py",
     "tests/provided.py",
+    "tests/tools",
 )
 
 WRITTEN: Final = {

@@ -9,7 +9,12 @@ import pytest
 import trio
 
 from flowengine.core import dtypes
-from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from flowengine.core.errors import (
+    CancelledError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+)
 from flowengine.core.shapes import TensorShape
 from flowengine.resources.container import ResourceManager, StepContainer
 from flowengine.resources.names import resource_name
@@ -118,6 +123,16 @@ async def test_closed_manager_cannot_be_bound() -> None:
     manager.close()
     with pytest.raises(FailedPreconditionError, match="closed"):
         manager.bind_to_current_run()
+
+
+def test_a_closed_manager_makes_nothing() -> None:
+    """A step that the close overtook would wait for what nobody ends any more."""
+    manager = ResourceManager()
+    manager.lookup_or_create("", "v", Variable, lambda: Variable("v", dtypes.float32, TensorShape([])))
+    manager.close()
+    with pytest.raises(CancelledError, match="closed"):
+        manager.lookup_or_create("", "v", Variable, lambda: Variable("v", dtypes.float32, TensorShape([])))
+    assert not manager.held(Variable)
 
 
 def test_step_container_gives_every_execution_its_own() -> None:
