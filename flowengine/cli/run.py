@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from flowengine.cli import results
-from flowengine.cli.clusterfile import target_at
 from flowengine.cli.failure import USAGE, CommandError, printable
+from flowengine.cli.feeding.images import ImageOptions
 from flowengine.cli.graphs import GraphSource, check_node, find_port, load_graph, value_at
-from flowengine.cli.images import ImageOptions
 from flowengine.cli.imports import import_option
 from flowengine.cli.interrupt import Interrupt
 from flowengine.cli.labels import Labels, check_fits, check_shapes, read_labels
@@ -26,9 +25,10 @@ from flowengine.cli.models.signatures import CalledSignature, called_signature
 from flowengine.cli.models.starting import starting
 from flowengine.cli.overview import shape_of
 from flowengine.cli.placement import config_of, placement_options
+from flowengine.cli.running.steps import Invocation, RunReport, percentiles, run_job
+from flowengine.cli.running.training import MetaFacts, RunCheckpoints, facts_of
 from flowengine.cli.sandbox.running import boxable
-from flowengine.cli.steps import Invocation, RunReport, percentiles, run_job
-from flowengine.cli.training import MetaFacts, RunCheckpoints, facts_of
+from flowengine.cli.tasks.clusterfile import target_at
 from flowengine.core.errors import FailedPreconditionError
 
 if TYPE_CHECKING:

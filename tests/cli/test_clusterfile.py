@@ -8,9 +8,9 @@ import pytest
 
 import flowengine as fe
 from flowengine.cli import failure
-from flowengine.cli.clusterfile import cluster_of, target_at
 from flowengine.cli.failure import CommandError
 from flowengine.cli.main import main
+from flowengine.cli.tasks.clusterfile import cluster_of, target_at
 from flowengine.cluster.credentials import read_key
 
 TEXT = """

@@ -19,9 +19,9 @@ import flowengine as fe
 from flowengine.cli import failure
 from flowengine.cli.failure import CommandError
 from flowengine.cli.feeding.batches import read_json
-from flowengine.cli.images import ImageOptions
+from flowengine.cli.feeding.images import ImageOptions
+from flowengine.cli.feeding.sources import ValueTarget, read_source
 from flowengine.cli.main import main
-from flowengine.cli.sources import ValueTarget, read_source
 from flowengine.core.dtypes import DType, float32, string
 from flowengine.core.shapes import TensorShape
 from flowengine.resources.event_files import framed

@@ -13,7 +13,7 @@ import pytest
 import flowengine as fe
 from flowengine.cli import failure
 from flowengine.cli.main import main
-from flowengine.cli.steps import percentiles
+from flowengine.cli.running.steps import percentiles
 
 pytestmark = pytest.mark.everywhere
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from flowengine.cli.failure import BAD_FEED, CommandError
-from flowengine.cli.images import ImageOptions
-from flowengine.cli.sources import ValueTarget, cast, check_shape, read_archive, read_source
+from flowengine.cli.feeding.images import ImageOptions
+from flowengine.cli.feeding.sources import ValueTarget, cast, check_shape, read_archive, read_source
 from flowengine.core import dtypes
 from flowengine.core.shapes import TensorShape
 

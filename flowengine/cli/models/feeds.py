@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from flowengine.cli.failure import BAD_FEED, USAGE, CommandError
 from flowengine.cli.feeding.batches import LINES_SUFFIXES, read_inputs
+from flowengine.cli.feeding.images import ImageOptions
+from flowengine.cli.feeding.sources import ValueTarget, cast, check_shape, read_archive, read_source
 from flowengine.cli.graphs import find_port
-from flowengine.cli.images import ImageOptions
 from flowengine.cli.models.signatures import CalledSignature
 from flowengine.cli.overview import dtype_of, shape_of
-from flowengine.cli.sources import ValueTarget, cast, check_shape, read_archive, read_source
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from flowengine.cli.failure import STEP_ERROR, UNREADABLE_GRAPH, CommandError
 from flowengine.cli.models.starting import handles_of, starters_of
-from flowengine.cli.training import facts_of
+from flowengine.cli.running.training import facts_of
 from flowengine.core.errors import FailedPreconditionError, NotFoundError, OpError
 from flowengine.ir.traits import GivesVariable
 

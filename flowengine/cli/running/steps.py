@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from flowengine.cli.interrupt import Interrupt
 from flowengine.cli.models.restoring import Restoration
 from flowengine.cli.progress import ProgressReport
-from flowengine.cli.recovery import run_recovering
-from flowengine.cli.training import RunCheckpoints
+from flowengine.cli.running.recovery import run_recovering
+from flowengine.cli.running.training import RunCheckpoints
 
 if TYPE_CHECKING:
     from flowengine.core.config import Config, RunOptions

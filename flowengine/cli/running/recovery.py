@@ -11,7 +11,7 @@ from flowengine.cli.progress import ProgressReport
 from flowengine.core.config import RunOptions
 
 if TYPE_CHECKING:
-    from flowengine.cli.steps import Invocation, RunReport
+    from flowengine.cli.running.steps import Invocation, RunReport
     from flowengine.session import Session
 
 

@@ -40,8 +40,8 @@ from flowengine.cli.feeding.batches import (
     read_lines,
     read_records,
 )
+from flowengine.cli.feeding.images import IMAGE_SUFFIXES, ImageOptions, is_image, read_image
 from flowengine.cli.feeding.object_arrays import read_array
-from flowengine.cli.images import IMAGE_SUFFIXES, ImageOptions, is_image, read_image
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
 from flowengine.core.shapes import TensorShape

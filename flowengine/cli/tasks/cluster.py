@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from flowengine.cli.clusterfile import cluster_of
 from flowengine.cli.failure import STEP_ERROR, USAGE, CommandError
 from flowengine.cli.results import dumps
+from flowengine.cli.tasks.clusterfile import cluster_of
 
 if TYPE_CHECKING:
     from flowengine.cluster.spec import ClusterSpec

@@ -1,0 +1,1 @@
+"""The steps of `flowengine run`: a job of them, its checkpoints, recovery."""

@@ -1,0 +1,1 @@
+"""Commands that serve, look at and drain the tasks of a cluster."""
