@@ -70,20 +70,21 @@ class Outside(Protocol):
 class BlockRunner(MemberCalls, Outside):
     """Runs the blocks and calls of one step. Also the *turn* that bodies ask how long they may go on.
 
-    state         which items may run
-    context       what kernels see
-    meter         what counts the step's memory, where anybody asks
-    ends          from when on it is worth asking whether the turn `is_over`
-    spent         whether it is over already
-    is_cancelled  whether the step is to end
-    stretch       what the compute thread has that runs it; None on the event loop's thread
-    crossing      takes values into the memory of a device and out of it; None on the host
-    exchange      what a partition of a step waits for from the others; None for a step of one partition
-    along         sends a live value along an edge, outside any loop; None where each Send names its key
-    begun         {(order, serial of the iteration): what has begun and is not done}; None if nothing ever has
-    held          {a call whose turn ended between two bodies: what goes on with it}; None as for `begun`
-    postponed     what would not have fitted into the last slice
-    heavy_items   how many kernels and regions were worth a thread
+    state          which items may run
+    context        what kernels see
+    meter          what counts the step's memory, where anybody asks
+    ends           from when on it is worth asking whether the turn `is_over`
+    spent          whether it is over already
+    is_cancelled   whether the step is to end
+    offloaded_run  the compute thread's, if one runs the step; None on the event loop's thread
+    crossing       takes values into the memory of a device and out of it; None on the host
+    exchange       what a partition of a step waits for from the others; None for a step of one partition
+    along          sends a live value along an edge, outside any loop; None where each Send names its key
+    begun          {(order, serial of the iteration): what has begun and is not done}; None if nothing has
+    held           {a call whose turn ended between two bodies: what goes on with it}; None as for `begun`
+    postponed      what would not have fitted into the last slice
+    heavy_items    how many kernels and regions were worth a thread
+
     """
 
     state: ExecutorState
@@ -92,7 +93,7 @@ class BlockRunner(MemberCalls, Outside):
     spent = False
     is_cancelled = False
     heavy_items = 0
-    stretch: OffloadedRun | None = None
+    offloaded_run: OffloadedRun | None = None
     postponed: Item | None = None
     crossing: StepTransfers | None = None
     exchange: ReceiveTable | None = None
@@ -113,10 +114,10 @@ class BlockRunner(MemberCalls, Outside):
         """Whether a body is to stop between two members: asked from `ends` on."""
         if self.is_cancelled:
             return True
-        if self.stretch is None:
+        if self.offloaded_run is None:
             return perf_counter() > self.ends
         self.ends = perf_counter() + LOOK_SECONDS
-        return self.stretch.is_over()
+        return self.offloaded_run.is_over()
 
     def complete(self, item: Item, iteration: IterationState, outputs: Any) -> None:
         """Hand a kernel's result to the state machine."""
@@ -149,7 +150,7 @@ class BlockRunner(MemberCalls, Outside):
     def fits(self, item: Item) -> bool:
         """Whether a region ends within this slice, as it did at its fastest, or was put back already."""
         fastest = item.times.fastest_seconds
-        if self.stretch is not None or fastest <= CLOCK_SECONDS or not self.ends:
+        if self.offloaded_run is not None or fastest <= CLOCK_SECONDS or not self.ends:
             return True
         if self.postponed is item:
             self.postponed = None
@@ -178,7 +179,7 @@ class BlockRunner(MemberCalls, Outside):
         key = (item.order, iteration.serial)
         if begun is None or key not in begun:
             return False
-        if self.stretch is None and item.kind < Kind.REGION:
+        if self.offloaded_run is None and item.kind < Kind.REGION:
             self.depart(item, iteration, [])
         else:
             self.go_on(item, iteration, begun.pop(key))
@@ -190,7 +191,7 @@ class BlockRunner(MemberCalls, Outside):
         """Act on the outcome of a body that has run so far: complete, open, park or queue its item."""
         body.seconds += perf_counter() - started
         if outcome.kind == DONE:
-            if self.stretch is not None:
+            if self.offloaded_run is not None:
                 self.note(item, body.seconds)
             self.complete(item, iteration, outcome.value)
             return
@@ -216,9 +217,9 @@ class BlockRunner(MemberCalls, Outside):
 
     def run_here(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
         """A kernel on the compute thread that has the executor, where all are worth it."""
-        stretch = self.stretch
-        assert stretch is not None
-        layers = stretch.items.sequences.get(item)
+        offloaded = self.offloaded_run
+        assert offloaded is not None
+        layers = offloaded.items.sequences.get(item)
         if layers is not None:
             body = SequenceBody(layers)
             self.begin_body(item, iteration, body, args)
@@ -232,15 +233,15 @@ class BlockRunner(MemberCalls, Outside):
 
     def leave_to_loop(self, item: Item, iteration: IterationState) -> None:
         """Leave an item, with its inputs in place, to the event loop, where it comes first."""
-        assert self.stretch is not None
-        self.stretch.keep((item.order, iteration.serial, item, iteration))
+        assert self.offloaded_run is not None
+        self.offloaded_run.keep((item.order, iteration.serial, item, iteration))
         self.spent = True
 
     def resolve(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
         """Follow references to values. False if the item was put back: another thread writes the variable."""
-        if self.stretch is not None:
+        if self.offloaded_run is not None:
             try:
-                is_had = self.stretch.resolve(item, args)
+                is_had = self.offloaded_run.resolve(item, args)
             except Exception as error:
                 raise self.failure(error, item, iteration, None) from cause_of(error)
             if not is_had:
@@ -276,7 +277,7 @@ class BlockRunner(MemberCalls, Outside):
             if body.outstanding:
                 return None
             results = take_results(plan, body)
-            if self.stretch is None and self.is_over():
+            if self.offloaded_run is None and self.is_over():
                 self._hold(item, iteration, partial(done, results))
                 return None
             return results

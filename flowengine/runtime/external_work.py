@@ -23,7 +23,7 @@ from flowengine.resources.variable import Variable
 from flowengine.runtime import lanes
 from flowengine.runtime.failures import cause_of
 from flowengine.runtime.frames import IterationState
-from flowengine.runtime.lanes import INLINE, STRETCH, THREAD
+from flowengine.runtime.lanes import INLINE, OFFLOADED_RUN, THREAD
 from flowengine.runtime.offload import Offload, StepOwner
 from flowengine.runtime.offload_policy import is_worth_thread
 from flowengine.runtime.planning.items import Item, Kind, grouped
@@ -148,7 +148,7 @@ class StepDoors(StepOwner):
         offload = self._own_offload()
         left = self.ends - perf_counter()
         lane = offload.lane_of(item, estimate, left, others_wait=bool(self.needs_nursery))
-        if lane == STRETCH:
+        if lane == OFFLOADED_RUN:
             offload.depart(item, iteration, args)
         elif lane == THREAD:
             self._start_on_thread(item, iteration, args)

@@ -188,8 +188,8 @@ class Ownership:
 
 #: Where a kernel with large inputs runs: here, here in the next slice, on a thread by itself, or as the first
 #: of those that a compute thread runs with the executor.
-INLINE, LATER, THREAD, STRETCH = range(4)
-LANE_NAMES: Final = ("inline", "later", "a thread", "a stretch")
+INLINE, LATER, THREAD, OFFLOADED_RUN = range(4)
+LANE_NAMES: Final = ("inline", "later", "a thread", "an offloaded run")
 
 #: A kernel that takes less is not worth the hand-off to a thread: 13 us if the thread is awake, and several
 #: times as much if it is not.
@@ -224,12 +224,12 @@ def lane_of(
     others_wait         whether some are about to go to threads
     has_company         whether another item that is ready is worth a thread
     may_wait            whether it can be put back to begin the next slice
-    departs             whether a compute thread may begin a stretch with it
+    departs             whether a compute thread may begin an offloaded run with it
     """
     if estimate <= HEAVY_MICROSECONDS or not uses_threads:
         return INLINE
     if departs():
-        return STRETCH
+        return OFFLOADED_RUN
     if (
         others_wait
         or estimate > (SLICE_MICROSECONDS if is_product else ALONE_MICROSECONDS)
@@ -252,8 +252,8 @@ __all__ = [
     "INLINE",
     "LANE_NAMES",
     "LATER",
+    "OFFLOADED_RUN",
     "STATE_NAMES",
-    "STRETCH",
     "THREAD",
     "Ownership",
     "lane_of",

@@ -1,7 +1,7 @@
-"""The work of a step on compute threads: single kernels, or for a stretch the whole executor.
+"""The work of a step on compute threads: single kernels, or the whole executor in an offloaded run.
 
 Made for a step when the first of its items is worth a thread. Everything here is called on the event loop's
-thread but what a stretch runs.
+thread, except for the items of an offloaded run.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ class Offload:
         "_inbox",
         "_is_worth_it",
         "_meter",
+        "_offloaded_run",
         "_plan",
         "_step",
-        "_stretch",
         "departing",
         "gives_way",
         "jobs",
@@ -88,8 +88,8 @@ class Offload:
         self.jobs = HeavyJobs()
         self.departing: tuple[Item, IterationState, list[Any]] | None = None
         self.gives_way = False
-        self._stretch: OffloadedRun | None = None
-        #: Whether the plan is worth a stretch; None until that matters.
+        self._offloaded_run: OffloadedRun | None = None
+        #: Whether the plan is worth an offloaded run; None until that matters.
         self._is_worth_it: bool | None = None
         self._beside_others = BESIDE_OTHERS.get()
 
@@ -101,7 +101,7 @@ class Offload:
     @property
     def must_be_waited_for(self) -> bool:
         """Whether something runs that may be half written. What only computes ends by itself."""
-        return bool(self.jobs) or (self._stretch is not None and self._stretch.holds_variables)
+        return bool(self.jobs) or (self._offloaded_run is not None and self._offloaded_run.holds_variables)
 
     def lane_of(self, item: Item, estimate: float, seconds_left: float, *, others_wait: bool) -> int:
         """Return the lane of a kernel that is worth a thread."""
@@ -188,7 +188,7 @@ class Offload:
             job.error = None  # it knows the frames that know the job
         self._step.wake()
 
-    # -- stretches ----------------------------------------------------------------------------------
+    # -- offloaded runs ------------------------------------------------------------------------------
 
     def _may_depart(self, item: Item) -> bool:
         if self._meter is not None or item.mutates:
@@ -196,13 +196,13 @@ class Offload:
         return (self._has_products() or self._beside_others) and item in self._plan.offloaded_items.free
 
     def _has_products(self) -> bool:
-        """Whether the plan's products are worth a stretch, on the one thread that is for them."""
+        """Whether the plan's products are worth an offloaded run, on the one thread that is for them."""
         if self._is_worth_it is None:
             self._is_worth_it = self._plan.offloaded_items.are_worth_it()
         return self._is_worth_it
 
     def depart(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
-        """Begin a stretch with an item that has its inputs, as soon as the slice is over."""
+        """Begin an offloaded run with an item that has its inputs, as soon as the slice is over."""
         self.ownership.depart()
         self.departing = (item, iteration, args)
         self._step.spent = True
@@ -215,13 +215,13 @@ class Offload:
             dismiss_team()
         step = self._step
         first, self.departing = self.departing, None
-        stretch = OffloadedRun(self._plan.offloaded_items, step.state, self.ownership, pool.is_wanted)
-        self._stretch = step.stretch = stretch
+        offloaded = OffloadedRun(self._plan.offloaded_items, step.state, self.ownership, pool.is_wanted)
+        self._offloaded_run = step.offloaded_run = offloaded
         self.ownership.hand_over()
-        pool.submit(Job(self._run_stretch, first, {}, self._stretch_over, self._inbox))
+        pool.submit(Job(self._run_offloaded, first, {}, self._offloaded_run_over, self._inbox))
 
-    def _run_stretch(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
-        """Run the stretch on its thread."""
+    def _run_offloaded(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        """Run the offloaded run on its thread."""
         step = self._step
         with nullcontext() if step.crossing is None else step.crossing.entered():
             step.ends = perf_counter() + LOOK_SECONDS
@@ -229,16 +229,16 @@ class Offload:
                 step.run_ready(step.ends)
 
     @trio.lowlevel.enable_ki_protection
-    def _stretch_over(self, job: Job) -> None:
+    def _offloaded_run_over(self, job: Job) -> None:
         """The executor is the event loop's again; called by the run's system task."""
-        ownership, stretch = self.ownership, self._stretch
-        assert stretch is not None
+        ownership, offloaded = self.ownership, self._offloaded_run
+        assert offloaded is not None
         job.arguments = ()
-        self._stretch = self._step.stretch = None
+        self._offloaded_run = self._step.offloaded_run = None
         self._step.spent = False
         self.gives_way = ownership.is_recalled
         ownership.give_back()
-        stretch.end()
+        offloaded.end()
         if ownership.is_closed:
             self._step.close()
         else:

@@ -1,20 +1,20 @@
-"""Stretches: parts of a step that a worker thread runs by itself, item after item.
+"""Offloaded runs: parts of a step that a worker thread runs by itself, item after item.
 
-The layers of a network take a millisecond or less and wait for each other. Handed over one by one, each costs
-the way to a thread and back, 0.12 to 0.22 ms, in which the library's own threads fall asleep; run here and
-there, on the event loop's thread and on the worker, they keep two sets of such threads, which fight for the
-cores. So where a plan's products take long together, a thread is given the executor as it is: it takes ready
-items and finishes them, until there is one that only the event loop can run, or somebody asks.
+The layers of a network take a millisecond or less, and each needs the one before it. If the event loop handed
+them to a thread one by one, each would take 0.12 to 0.22 ms more, in which the library's own threads fall
+asleep. If some ran on the event loop's thread and some on the worker, the library would keep two sets of
+threads, which fight for the cores. So if a plan's products take long enough together, a thread gets the whole
+executor. It runs ready items until one needs the event loop, or until somebody asks for the executor.
 
-While a stretch runs the executor is the thread's (`lanes.py`): what comes for the step from outside meanwhile
-is put off until it is over, so whatever becomes ready in a stretch depends on nothing that happens beside it.
+The thread owns the executor during an offloaded run (`lanes.py`). Tensors and results that arrive for the
+step from outside wait until the run is over, so the items that become ready in it depend on nothing else.
 
-A sequence of layers may take a tenth of a second. It is suspended where the stretch ends, and the next one
-goes on with it.
+A sequence of layers may take a tenth of a second. It is suspended when the offloaded run ends, and the next
+run resumes it.
 
-That settles variables too. Those that the step may yet write are reserved for the stretch; those that it only
-reads are lent to it as they are when it begins, which is as good a moment as any later one. An item with a
-variable that could not be had is left to the event loop.
+The same holds for variables. Those that the step may still write are reserved for the offloaded run. Those
+that it only reads are lent to it with the values that they have at its beginning, which are as valid as any
+later ones. An item whose variable is not available is left to the event loop.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from flowengine.runtime.planning.offloaded_run_items import READS, TAKES, Offloa
 from flowengine.runtime.state import ExecutorState
 from flowengine.runtime.token_propagation import ReadyEntry
 
-#: How long a stretch goes on while jobs of other steps wait for the thread.
+#: How long an offloaded run goes on while jobs of other steps wait for the thread.
 _SHARE_SECONDS: Final = 0.005
 #: How often a body asks whether it shall be suspended.
 LOOK_SECONDS: Final = 0.002
@@ -123,7 +123,7 @@ class OffloadedRun:
     def resolve(self, item: Item, args: list[Any]) -> bool:
         """Put the values of variables in place of those that an item reads.
 
-        False, with nothing done, where a variable, or another resource, is not the stretch's.
+        False, with nothing done, if the offloaded run holds not all of its variables or other resources.
         """
         given = args[:]
         for slot, use in self.items.variables.get(item, ()):

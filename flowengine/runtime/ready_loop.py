@@ -1,9 +1,9 @@
 """The ready loop: takes ready items and finishes them, for the thread that has the executor.
 
-That is the event loop's thread for a slice, or a compute thread for as long as nobody asks (`lanes.py`). What
-differs between them is asked of the *stretch* that a compute thread runs (`offloaded_runs.py`): its
-variables, and when it is over. What only the event loop can do, the loop hands out: at once where that thread
-runs it, else through the outbox.
+That is the event loop's thread for a slice, or a compute thread until somebody asks for the executor
+(`lanes.py`). The *offloaded run* of a compute thread (`offloaded_runs.py`) holds the state in which the two
+differ: its variables, and when it is over. The loop hands out items that need the event loop: at once if the
+event loop's thread runs the loop, else through the outbox.
 
 How an item runs depends on its kind: a kernel is called, a block's body begun or called, a function's body
 opened among the items of the step, control flow is told to the state machine.
@@ -50,7 +50,7 @@ class ReadyLoop(BlockRunner):
         ready = self.state.ready
         self.ends = ends
         # A thread looks at the clock after each item: what it runs takes long.
-        batch = 1 if self.stretch is not None else self.plan.times.items_per_clock or ITEMS_PER_CLOCK
+        batch = 1 if self.offloaded_run is not None else self.plan.times.items_per_clock or ITEMS_PER_CLOCK
         looked = 0.0
         warnings = NUMPY_ERRORS.set(IGNORED)
         try:
@@ -77,7 +77,7 @@ class ReadyLoop(BlockRunner):
         """
         state = self.state
         ready, root = state.ready, state.root
-        along = self.along if self.stretch is None else None
+        along = self.along if self.offloaded_run is None else None
         for _ in repeat(None, count):
             _, _, item, iteration = heappop(ready)
             dead = iteration.dead
@@ -193,7 +193,7 @@ class ReadyLoop(BlockRunner):
 
     def _followed(self, item: Item, iteration: IterationState) -> Any:
         """The value of the reference that an item hands on; NOT_NOW if somebody writes the variable."""
-        if self.stretch is None:
+        if self.offloaded_run is None:
             entries, start = iteration.entries, item.start
             variable = entries[start]
             if isinstance(variable, Variable) and variable.writer is None:
@@ -202,7 +202,7 @@ class ReadyLoop(BlockRunner):
                     return variable.read()
                 except Exception as error:
                     raise self.failure(error, item, iteration, None) from cause_of(error)
-        elif self.stretch.leaves(item):
+        elif self.offloaded_run.leaves(item):
             self._leave(item, iteration)
             return NOT_NOW
         args = self._taken(item, iteration)
@@ -210,7 +210,7 @@ class ReadyLoop(BlockRunner):
 
     def _run_general(self, item: Item, iteration: IterationState) -> Any:
         """Run a kernel: its one value, or NOT_NOW if there is none, or it is not there yet."""
-        if self.stretch is not None and self.stretch.leaves(item):
+        if self.offloaded_run is not None and self.offloaded_run.leaves(item):
             self._leave(item, iteration)
             return NOT_NOW
         if self.begun and self.goes_on(item, iteration):
@@ -229,7 +229,7 @@ class ReadyLoop(BlockRunner):
         outputs = self.call(item, iteration, args)
         ended = perf_counter()
         item.times.saw((ended - started) * 1e6)
-        if ended > self.ends and self.stretch is None:
+        if ended > self.ends and self.offloaded_run is None:
             self.spent = True
         if item.single:
             return outputs
@@ -238,8 +238,8 @@ class ReadyLoop(BlockRunner):
 
     def _run_region(self, item: Item, iteration: IterationState) -> Any:
         """Run many nodes at once: their one value, or NOT_NOW if there is none, or it is not there yet."""
-        stretch = self.stretch
-        if stretch is not None and stretch.leaves(item):
+        offloaded = self.offloaded_run
+        if offloaded is not None and offloaded.leaves(item):
             self._leave(item, iteration)
             return NOT_NOW
         if self.begun and self.goes_on(item, iteration):
@@ -255,10 +255,10 @@ class ReadyLoop(BlockRunner):
         if item.region.is_generator:
             self.begin_body(item, iteration, LoopBody(item, self.context, self.plan.times, self), args)
             return NOT_NOW
-        if self.exchange is not None and stretch is None and self.shares_region(item, iteration, args):
+        if self.exchange is not None and offloaded is None and self.shares_region(item, iteration, args):
             return NOT_NOW
         outputs = self.call_region(item, iteration, args, self.plan.times)
-        if stretch is None and perf_counter() > self.ends:
+        if offloaded is None and perf_counter() > self.ends:
             self.spent = True
         if item.single:
             return outputs
@@ -266,9 +266,9 @@ class ReadyLoop(BlockRunner):
         return NOT_NOW
 
     def begin_with(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
-        """Run an item that has its inputs, or go on with one that has begun: the first of a stretch.
+        """Run an item that has its inputs, or go on with one that has begun: the first of an offloaded run.
 
-        Whether the stretch goes on.
+        Whether the offloaded run goes on.
         """
         with np.errstate(all="ignore"):
             body = None if self.begun is None else self.begun.pop((item.order, iteration.serial), None)
@@ -280,7 +280,7 @@ class ReadyLoop(BlockRunner):
 
     def _fit(self, batch: int, took: float) -> int:
         """How many items come before the next look at the clock, after so many that took so long."""
-        if self.stretch is not None:
+        if self.offloaded_run is not None:
             return 1
         if took > CLOCK_SECONDS:
             self.plan.times.items_per_clock = batch = max(1, int(batch * CLOCK_SECONDS / took))
@@ -289,7 +289,7 @@ class ReadyLoop(BlockRunner):
         return batch
 
     def _is_spent(self, now: float) -> bool:
-        return now > self.ends if self.stretch is None else self.stretch.is_over()
+        return now > self.ends if self.offloaded_run is None else self.offloaded_run.is_over()
 
     # -- one item -----------------------------------------------------------------------------------
 
@@ -297,7 +297,7 @@ class ReadyLoop(BlockRunner):
         """Any live item that is not a plain unary or binary kernel."""
         state = self.state
         kind = item.kind
-        if self.stretch is not None and self.stretch.leaves(item):
+        if self.offloaded_run is not None and self.offloaded_run.leaves(item):
             self._leave(item, iteration)
             return
         if kind == Kind.TRIGGER:
@@ -354,7 +354,7 @@ class ReadyLoop(BlockRunner):
 
     def _run_large(self, item: Item, iteration: IterationState, args: list[Any], size: int) -> None:
         """An item with inputs of so many bytes: on a thread if it is judged to be worth it, else here."""
-        if self.stretch is not None:
+        if self.offloaded_run is not None:
             self.run_here(item, iteration, args)
             return
         if self.meter is not None:
@@ -382,10 +382,10 @@ class ReadyLoop(BlockRunner):
         if item.cost is None and ended - started < HEAVY_MICROSECONDS * 0.25e-6:
             times.inline_bytes = max(times.inline_bytes, size)
 
-    # -- in a stretch -------------------------------------------------------------------------------
+    # -- in an offloaded run ------------------------------------------------------------------------
 
     def _leave(self, item: Item, iteration: IterationState) -> None:
-        """Leave an item to the event loop: hand it out and go on, or end the stretch with it."""
+        """Leave an item to the event loop: hand it out and go on, or end the offloaded run with it."""
         if item.kind >= Kind.SEND and not item.dereference:
             self._send_or_receive(item, iteration)
         elif item.kind == Kind.ASYNC and not self.has_variables(item, iteration):
@@ -397,7 +397,7 @@ class ReadyLoop(BlockRunner):
 
     def _send_or_receive(self, item: Item, iteration: IterationState) -> None:
         """Both run dead or live. A Recv is outstanding until its tensor comes; a Send is done at once."""
-        is_here = self.stretch is None
+        is_here = self.offloaded_run is None
         if item.kind == Kind.RECEIVE:
             if is_here:
                 self.receive(item, iteration)

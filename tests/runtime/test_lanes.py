@@ -22,9 +22,9 @@ from flowengine.runtime.lanes import (
     LATER,
     LEAVING,
     NOW,
+    OFFLOADED_RUN,
     OVER,
     RECALLED,
-    STRETCH,
     THREAD,
     Ownership,
     lane_of,
@@ -60,7 +60,7 @@ class OwnershipMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.lanes.state == HERE)
     @rule()
-    def finds_what_is_worth_a_stretch(self) -> None:
+    def finds_what_is_worth_an_offloaded_run(self) -> None:
         self.lanes.depart()
 
     @precondition(lambda self: self.lanes.state == LEAVING)
@@ -242,7 +242,7 @@ def refused() -> bool:
         # What takes less than the hand-off runs where it is, and nothing is asked.
         (100.0, {"has_company": refused, "departs": refused, "others_wait": True}, INLINE),
         (5000.0, {"uses_threads": False, "departs": refused}, INLINE),
-        (101.0, {"departs": yes, "has_company": refused}, STRETCH),
+        (101.0, {"departs": yes, "has_company": refused}, OFFLOADED_RUN),
         # One for a thread and one for here.
         (101.0, {"has_company": yes}, THREAD),
         (101.0, {"others_wait": True}, THREAD),

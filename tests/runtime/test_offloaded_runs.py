@@ -1,4 +1,4 @@
-"""Stretches: a worker thread that has the executor gives the same values, and leaves it free."""
+"""Offloaded runs: a worker thread that has the executor gives the same values, and leaves it free."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ATTEMPTS = 20
 
 @pytest.fixture
 def _always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever can begin a stretch does."""
+    """Whatever can begin an offloaded run does."""
     force(monkeypatch)
 
 
@@ -47,7 +47,7 @@ def force(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[OffloadedRun]:
-    """The stretches that were begun."""
+    """The offloaded runs that were begun."""
     made: list[OffloadedRun] = []
     before = OffloadedRun.__init__
 
@@ -230,7 +230,7 @@ async def test_what_a_step_only_reads_can_be_written_by_others_meanwhile() -> No
         await session.run([], {x: 5 * EYE}, targets=[assign.op])
         np.testing.assert_array_equal(await session.run(v), 5 * EYE)
         gate.let.set()
-    # As it was when the stretch began, in all of it: nothing orders the two steps.
+    # As it was when the offloaded run began, in all of it: nothing orders the two steps.
     np.testing.assert_array_equal(results[0], 16 * EYE)
 
 
@@ -281,7 +281,7 @@ async def test_what_only_the_event_loop_can_run_comes_in_between(counted: list[O
 
 
 @pytest.mark.usefixtures("_always")
-async def test_items_that_wait_sends_and_recvs_leave_a_stretch_through_the_outbox(
+async def test_items_that_wait_sends_and_recvs_leave_an_offloaded_run_through_the_outbox(
     counted: list[OffloadedRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = fe.Graph()
@@ -343,8 +343,8 @@ async def test_an_error_is_located_as_anywhere() -> None:
         np.testing.assert_array_equal(await session.run(y, {x: EYE, other: EYE}), 2 * EYE)
 
 
-def stretched(variable: Variable, *uses: int) -> tuple[OffloadedRun, Any]:
-    """A stretch that begins with an item at the root which uses a variable so, and that item."""
+def begun_with(variable: Variable, *uses: int) -> tuple[OffloadedRun, Any]:
+    """An offloaded run that begins with an item at the root which uses a variable so, and that item."""
     item = SimpleNamespace(local=0, start=0)
     taken = tuple((0, use) for use in uses)
     items: Any = SimpleNamespace(at_root=((item, taken),), variables=_Uses({id(item): taken}))
@@ -365,29 +365,29 @@ def _variable() -> Variable:
     return variable
 
 
-def test_a_variable_that_somebody_writes_is_not_lent_to_a_stretch() -> None:
+def test_a_variable_that_somebody_writes_is_not_lent_to_an_offloaded_run() -> None:
     """It may be half written; and what is written then is seen by whoever reads it on the event loop."""
     variable = _variable()
     assert variable.acquire("somebody")
-    stretch, item = stretched(variable, READS)
+    offloaded, item = begun_with(variable, READS)
     args: list[Any] = [variable]
-    assert not stretch.resolve(item, args)
+    assert not offloaded.resolve(item, args)
     variable.release()
-    assert not stretch.resolve(item, args)
+    assert not offloaded.resolve(item, args)
     assert args == [variable]
-    stretch.end()
+    offloaded.end()
 
 
-def test_a_variable_that_is_only_lent_is_not_written_by_a_stretch() -> None:
+def test_a_variable_that_is_only_lent_is_not_written_by_an_offloaded_run() -> None:
     """An item in a loop may write what those at the root only read: it is left to the event loop."""
     variable = _variable()
-    stretch, item = stretched(variable, READS)
+    offloaded, item = begun_with(variable, READS)
     writing: Any = SimpleNamespace(local=1, start=1)
-    uses: Any = stretch.items.variables
+    uses: Any = offloaded.items.variables
     uses[id(writing)] = ((0, TAKES),)
     args: list[Any] = [variable]
-    assert not stretch.resolve(writing, args)
+    assert not offloaded.resolve(writing, args)
     assert args == [variable]
-    assert stretch.resolve(item, args)
+    assert offloaded.resolve(item, args)
     assert args == [3]
-    stretch.end()
+    offloaded.end()

@@ -1,4 +1,4 @@
-"""A sequence of layers gives the thread away where a stretch would end, and goes on in the next one."""
+"""A sequence of layers gives the thread away when an offloaded run would end; the next one resumes it."""
 
 from __future__ import annotations
 

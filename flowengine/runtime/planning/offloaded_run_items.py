@@ -1,4 +1,4 @@
-"""Which items of a plan a stretch may run, and what each of them does with variables.
+"""Which items of a plan an offloaded run may run, and what each of them does with variables.
 
 Found once for a plan, when it first has a product that is worth a thread.
 """
@@ -26,7 +26,7 @@ _WORTH_MICROSECONDS: Final = 1000.0
 
 
 class OffloadedItems:
-    """The items of a plan, by the way in which a stretch may run them.
+    """The items of a plan, by the way in which an offloaded run may run them.
 
     free        those that any thread may run that has the executor and their variables
     variables   {item: (input, what it does with the variable there)} of those that have variables among

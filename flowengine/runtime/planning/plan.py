@@ -75,7 +75,7 @@ class Plan:
 
     @property
     def offloaded_items(self) -> OffloadedItems:
-        """The items that a stretch may run, found on first use."""
+        """The items that an offloaded run may run, found on first use."""
         if self._offloaded_items is None:
             self._offloaded_items = OffloadedItems(self.items, self.root)
         return self._offloaded_items
@@ -95,10 +95,10 @@ def form_of(plan: Plan) -> str:
 
     Steps of two plans with equal texts run alike.
     """
-    has_stretches = plan.offloaded_items.are_worth_it()
+    has_offloaded_runs = plan.offloaded_items.are_worth_it()
     lines = []
     for item in plan.items:
-        lane = _lane(item, plan, has_stretches=has_stretches)
+        lane = _lane(item, plan, has_offloaded_runs=has_offloaded_runs)
         lines.append(f"{item.name}: {_described(item)}; {lane}")
     return "\n".join(lines) or "nothing to run"
 
@@ -113,10 +113,10 @@ def _described(item: Item) -> str:
     return item.node.op
 
 
-def _lane(item: Item, plan: Plan, *, has_stretches: bool) -> str:
+def _lane(item: Item, plan: Plan, *, has_offloaded_runs: bool) -> str:
     """Return where the item runs if it takes as long as it last did."""
     if item.kind > Kind.GENERAL:
         return {Kind.ASYNC: "a task", Kind.REGION: "inline"}.get(item.kind, KIND_NAMES[item.kind])
     if item.times.microseconds <= HEAVY_MICROSECONDS:
         return "inline"
-    return "a stretch" if has_stretches and item in plan.offloaded_items.free else "a thread"
+    return "an offloaded run" if has_offloaded_runs and item in plan.offloaded_items.free else "a thread"
