@@ -130,7 +130,7 @@ def test_the_numbers_in_the_text(page: str) -> None:
     limits = Limits()
     for text in (
         f"a prefix of {PREFIX.size} bytes",
-        f"payload {INLINE_BYTES_MAX:,} bytes or less",
+        f"payload has {INLINE_BYTES_MAX:,} bytes or less",
         f"at most {CHUNK_BYTES_MAX:,} in a frame",
         f"headers are at most {HANDSHAKE_HEADER_BYTES_MAX} bytes",
         f"over within {limits.handshake_seconds:.0f} seconds",
