@@ -1,4 +1,4 @@
-"""FlowEngine: an asynchronous dataflow engine that runs TensorFlow-1 graphs without TensorFlow.
+"""FlowEngine runs TensorFlow graphs without TensorFlow.
 
     import flowengine as fe
     graph = fe.Graph.load("graph.pb")

@@ -89,6 +89,18 @@ def version() -> str:
         return flowengine.__version__
 
 
+def version_line() -> str:
+    """Describe the version in one line, with those of Python, NumPy and oneDNN."""
+    import numpy as np
+
+    from flowengine.kernels.onednn.library import search
+
+    library = search().library
+    onednn = "no oneDNN" if library is None else f"oneDNN {'.'.join(map(str, library.version))}"
+    python = platform.python_version()
+    return f"flowengine {version()} (Python {python}, NumPy {np.__version__}, {onednn})"
+
+
 def _versions(found: Checkup) -> None:
     found.versions["python"] = f"{platform.python_version()} ({sys.executable})"
     found.versions["platform"] = platform.platform()

@@ -10,6 +10,7 @@ from flowengine.cli.failure import USAGE, CommandError
 from flowengine.cli.graphs import find_port, load_graph
 from flowengine.cli.imports import import_option
 from flowengine.cli.results import check_new_file
+from flowengine.cli.shell.names import complete_node
 
 HELP: Final = """\
 Extend GRAPH by the derivatives of tensors by others, and write it.
@@ -21,7 +22,15 @@ For each --by a line says which tensor has its gradient. Conditionals, loops and
 
 @click.command("gradients", help=HELP)
 @click.argument("graph", type=click.Path(), metavar="GRAPH")
-@click.option("--of", "ys", multiple=True, required=True, metavar="NAME", help="The tensor to differentiate.")
+@click.option(
+    "--of",
+    "ys",
+    multiple=True,
+    required=True,
+    metavar="NAME",
+    help="The tensor to differentiate.",
+    shell_complete=complete_node,
+)
 @click.option(
     "--by",
     "xs",
@@ -29,6 +38,7 @@ For each --by a line says which tensor has its gradient. Conditionals, loops and
     required=True,
     metavar="NAME",
     help="Differentiate with respect to this tensor.",
+    shell_complete=complete_node,
 )
 @click.option("-o", "--output", required=True, type=click.Path(), metavar="FILE", help="The graph to write.")
 @click.option("--force", is_flag=True, help="Overwrite the file of --output, if it exists.")

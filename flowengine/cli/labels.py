@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from flowengine.cli.digits import widened
 from flowengine.cli.failure import STEP_ERROR, USAGE, CommandError, printable
 from flowengine.core.arrays import to_array
 from flowengine.core.shapes import TensorShape
@@ -76,17 +77,18 @@ def check_shapes(labels: Labels, shapes: Mapping[str, TensorShape]) -> None:
 
 def best(labels: Labels, array: Any) -> list[list[dict[str, Any]]]:
     """For each row of scores its best classes, the best first: index, label ("" if unknown), score."""
-    rows = array.astype(np.float64).reshape(-1, array.shape[-1])
+    rows = array.reshape(-1, array.shape[-1])
     return [[_entry(labels, row, int(index)) for index in _order(row)[: labels.top]] for row in rows]
 
 
 def _order(row: Any) -> Any:
     """Indices from the highest score down, equal ones by index, NaN last."""
-    return np.lexsort((np.arange(row.size), -row, np.isnan(row)))
+    scores = row.astype(np.float64)
+    return np.lexsort((np.arange(row.size), -scores, np.isnan(scores)))
 
 
 def _entry(labels: Labels, row: Any, index: int) -> dict[str, Any]:
-    score = float(row[index])
+    score = float(widened(row[index]))
     return {
         "index": index,
         "label": labels.names[index] if labels.names else "",

@@ -18,6 +18,7 @@ import click
 
 from flowengine.cli import failure
 from flowengine.cli.interrupt import Interrupt
+from flowengine.cli.shell.commands import SuggestingGroup
 
 #: verb -> (module, what it does). One verb a file.
 VERBS: Final = {
@@ -36,7 +37,7 @@ VERBS: Final = {
 }
 
 EXAMPLES: Final = """\
-FlowEngine runs TensorFlow's graphs and SavedModels without TensorFlow. Four examples:
+FlowEngine runs TensorFlow graphs without TensorFlow. Four examples:
 
   flowengine inspect graph.pb                             what it holds, what it wants, what it gives
   flowengine run graph.pb --feed x=3.5 --fetch y          feed a value, print a result
@@ -51,7 +52,7 @@ flowengine --help lists the commands; flowengine run --help explains feeds, step
 _COMPLETION: Final = "_FLOWENGINE_COMPLETE"
 
 
-class _Verbs(click.Group):
+class _Verbs(SuggestingGroup):
     """A group whose commands are imported when they are asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -71,9 +72,9 @@ class _Verbs(click.Group):
 
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from flowengine.cli.doctor import version
+        from flowengine.cli.doctor import version_line
 
-        click.echo(f"flowengine {version()}")
+        click.echo(version_line())
         ctx.exit()
 
 
@@ -84,17 +85,18 @@ def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option(
+    "-V",
     "--version",
     is_flag=True,
     expose_value=False,
     is_eager=True,
     callback=_show_version,
-    help="Show the version.",
+    help="Show the version, and those of Python, NumPy and oneDNN.",
 )
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 @click.pass_context
 def cli(ctx: click.Context, debug: bool) -> None:
-    """Run TensorFlow-1 graphs without TensorFlow."""
+    """Run TensorFlow graphs without TensorFlow."""
     if ctx.invoked_subcommand is None:
         click.echo(EXAMPLES, nl=False)
 
@@ -109,6 +111,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if _COMPLETION in os.environ:
         from click.shell_completion import shell_complete
 
+        import flowengine.cli.shell.bash
+
+        flowengine.cli.shell.bash.register()
         return shell_complete(cli, {}, "flowengine", _COMPLETION, os.environ[_COMPLETION])
     code = _main(sys.argv[1:], ends_process=True)
     if threading.active_count() > 1:

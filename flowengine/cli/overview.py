@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from flowengine.cli.digits import widened
 from flowengine.cli.function_bodies import CalledFunction, library_of
 from flowengine.core.arrays import to_array
 from flowengine.core.dtypes import DType
@@ -59,7 +60,9 @@ def defaults(graph: Graph) -> list[str]:
         facts = facts_of_port(graph, OutputPort(node.name, 0))
         value = graph.constant_value(graph.tensor(str(node.inputs[0])))
         size = None if value is None else to_array(value).size
-        shown = f" = {to_array(value).tolist()}" if size is not None and size <= _SMALL_CONSTANT else ""
+        shown = (
+            f" = {widened(to_array(value)).tolist()}" if size is not None and size <= _SMALL_CONSTANT else ""
+        )
         found.append(f"{facts.name}  {facts.dtype} {facts.shape}{shown}, if it is not fed")
     return found
 

@@ -16,6 +16,13 @@ from flowengine.cli.models.signatures import called_signature
 from flowengine.cli.overview import placeholders
 from flowengine.cli.placement import config_of, placement_options
 from flowengine.cli.sandbox.running import boxable
+from flowengine.cli.shell.names import (
+    complete_feed,
+    complete_fetch,
+    complete_function,
+    complete_node,
+    complete_signature,
+)
 
 if TYPE_CHECKING:
     from flowengine.core.config import Config
@@ -35,13 +42,45 @@ Nothing runs, so --feed only names a tensor. Without --feed every placeholder is
 @click.command("plan", help=HELP)
 @boxable
 @click.argument("graph", type=click.Path(), metavar="GRAPH")
-@click.option("-x", "--feed", "feeds", multiple=True, metavar="NAME", help="A tensor that the step is fed.")
 @click.option(
-    "-y", "--fetch", "fetches", multiple=True, metavar="NAME", help="A tensor that the step fetches."
+    "-x",
+    "--feed",
+    "feeds",
+    multiple=True,
+    metavar="NAME",
+    help="A tensor that the step is fed.",
+    shell_complete=complete_feed,
 )
-@click.option("-t", "--target", "targets", multiple=True, metavar="NODE", help="A node that the step runs.")
-@click.option("--signature", metavar="NAME", help="Plan a call of this signature of an exported graph.")
-@click.option("--function", metavar="NAME", help="Plan a call of a function that TensorFlow 2 saved.")
+@click.option(
+    "-y",
+    "--fetch",
+    "fetches",
+    multiple=True,
+    metavar="NAME",
+    help="A tensor that the step fetches.",
+    shell_complete=complete_fetch,
+)
+@click.option(
+    "-t",
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="NODE",
+    help="A node that the step runs.",
+    shell_complete=complete_node,
+)
+@click.option(
+    "--signature",
+    metavar="NAME",
+    help="Plan a call of this signature of an exported graph.",
+    shell_complete=complete_signature,
+)
+@click.option(
+    "--function",
+    metavar="NAME",
+    help="Plan a call of a function that TensorFlow 2 saved.",
+    shell_complete=complete_function,
+)
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Which graph of a SavedModel.")
 @click.option("--source", is_flag=True, help="Print the Python code of a hot plan.")
 @click.option("--dot", is_flag=True, help="Print the graph for Graphviz.")

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from flowengine.cli.digits import widened
 from flowengine.cli.failure import STEP_ERROR, USAGE, CommandError, printable
 from flowengine.core.arrays import to_array
 
@@ -56,18 +57,14 @@ def dtype_name(array: Any) -> str:
 def as_json(value: Any) -> dict[str, Any] | None:
     """`{"dtype", "shape", "value"}` with nested lists; None for a node that yields nothing.
 
+    Floats have the fewest digits that stand for them in their dtype: 0.1, not 0.10000000149011612.
     JSON has no NaN and no infinities: they are the strings "NaN", "Infinity" and "-Infinity". A complex
     number is [real, imaginary]; a string that is not UTF-8 has its other bytes escaped as `\\xNN`.
     """
     if value is None:
         return None
     array = to_array(value)
-    return {"dtype": dtype_name(array), "shape": list(array.shape), "value": _plain(_lists(array))}
-
-
-def _lists(array: Any) -> Any:
-    # bfloat16 and its like are not known to tolist.
-    return (array if array.dtype.kind in "biufcSUO" else array.astype(np.float32)).tolist()
+    return {"dtype": dtype_name(array), "shape": list(array.shape), "value": _plain(widened(array).tolist())}
 
 
 def _plain(item: Any) -> Any:

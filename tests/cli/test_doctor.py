@@ -86,4 +86,4 @@ def test_the_version_of_a_bare_checkout(monkeypatch: pytest.MonkeyPatch, capsys:
 
     monkeypatch.setattr(importlib.metadata, "version", missing)
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"flowengine {flowengine.__version__}\n"
+    assert capsys.readouterr().out.startswith(f"flowengine {flowengine.__version__} (")

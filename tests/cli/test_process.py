@@ -16,6 +16,7 @@ import pytest
 
 import flowengine as fe
 from flowengine.cli import failure
+from flowengine.cli.doctor import version_line
 from flowengine.cli.main import main
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -35,7 +36,7 @@ def call(*arguments: str, stdin: bytes = b"", **more: str) -> subprocess.Complet
 
 def test_version_and_examples(capsys: pytest.CaptureFixture[str]) -> None:
     done = call("--version")
-    assert (done.returncode, done.stdout.decode()) == (0, f"flowengine {fe.__version__}\n")
+    assert (done.returncode, done.stdout.decode()) == (0, f"{version_line()}\n")
     assert main([]) == 0
     said = capsys.readouterr().out
     assert sum(line.startswith("  flowengine ") for line in said.splitlines()) == 4

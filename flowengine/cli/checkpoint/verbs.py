@@ -25,6 +25,8 @@ from flowengine.cli.checkpoint.reading import (
 from flowengine.cli.failure import STEP_ERROR, USAGE, CommandError, printable
 from flowengine.cli.results import as_json, dumps
 from flowengine.cli.sandbox.running import boxable
+from flowengine.cli.shell.commands import SuggestingGroup
+from flowengine.cli.shell.names import complete_checkpoint, complete_variable
 
 HELP: Final = """\
 Look into checkpoints of format V1 and V2.
@@ -45,10 +47,11 @@ _ONLY: Final = click.option(
     multiple=True,
     metavar="NAME",
     help="Only tensors that match this name; * and ? are wildcards.",
+    shell_complete=complete_variable,
 )
 
 
-@click.group("checkpoint", help=HELP, invoke_without_command=True)
+@click.group("checkpoint", cls=SuggestingGroup, help=HELP, invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is None:
@@ -57,7 +60,7 @@ def command(ctx: click.Context) -> None:
 
 @command.command("ls", short_help="List tensors, or the checkpoints in a directory.")
 @boxable
-@click.argument("path", metavar="CHECKPOINT")
+@click.argument("path", metavar="CHECKPOINT", shell_complete=complete_checkpoint)
 @_JSON
 @_DEBUG
 def ls(path: str, as_document: bool, debug: bool) -> None:
@@ -122,8 +125,8 @@ def _line(facts: CheckpointTensorFacts) -> str:
 
 @command.command("show", short_help="Print values, or check that all are sound.")
 @boxable
-@click.argument("path", metavar="CHECKPOINT")
-@click.argument("patterns", metavar="[NAME]...", nargs=-1)
+@click.argument("path", metavar="CHECKPOINT", shell_complete=complete_checkpoint)
+@click.argument("patterns", metavar="[NAME]...", nargs=-1, shell_complete=complete_variable)
 @_JSON
 @_DEBUG
 def show(path: str, patterns: tuple[str, ...], as_document: bool, debug: bool) -> None:
@@ -149,8 +152,8 @@ def show(path: str, patterns: tuple[str, ...], as_document: bool, debug: bool) -
 
 @command.command("diff", short_help="Print the differences of two checkpoints.")
 @boxable
-@click.argument("one", metavar="CHECKPOINT")
-@click.argument("other", metavar="CHECKPOINT")
+@click.argument("one", metavar="CHECKPOINT", shell_complete=complete_checkpoint)
+@click.argument("other", metavar="CHECKPOINT", shell_complete=complete_checkpoint)
 @_ONLY
 @click.option(
     "--tolerance",
@@ -186,7 +189,7 @@ def diff(
 
 @command.command("export", short_help="Write tensors into .npz or .safetensors.")
 @boxable
-@click.argument("path", metavar="CHECKPOINT")
+@click.argument("path", metavar="CHECKPOINT", shell_complete=complete_checkpoint)
 @click.argument("target", metavar="FILE")
 @_ONLY
 @_DEBUG

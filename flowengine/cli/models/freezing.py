@@ -13,6 +13,7 @@ from flowengine.cli.imports import import_option
 from flowengine.cli.models.restoring import Restoration, restoration_of
 from flowengine.cli.models.signatures import called_signature
 from flowengine.cli.results import check_new_file
+from flowengine.cli.shell.names import complete_checkpoint, complete_fetch, complete_node, complete_signature
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
@@ -28,11 +29,36 @@ its default signature, or of --signature; of another graph --fetch names them.
 
 @click.command("freeze", help=HELP)
 @click.argument("graph", type=click.Path(), metavar="GRAPH")
-@click.option("-y", "--fetch", "fetches", multiple=True, metavar="NAME", help="An output to keep.")
-@click.option("--signature", metavar="NAME", help="Keep the outputs of this signature.")
+@click.option(
+    "-y",
+    "--fetch",
+    "fetches",
+    multiple=True,
+    metavar="NAME",
+    help="An output to keep.",
+    shell_complete=complete_fetch,
+)
+@click.option(
+    "--signature",
+    metavar="NAME",
+    help="Keep the outputs of this signature.",
+    shell_complete=complete_signature,
+)
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Which graph of a SavedModel.")
-@click.option("--restore", metavar="CHECKPOINT", help="Restore the variables from a checkpoint.")
-@click.option("--init", "inits", multiple=True, metavar="NODE", help="Run a node first, before a restore.")
+@click.option(
+    "--restore",
+    metavar="CHECKPOINT",
+    help="Restore the variables from a checkpoint.",
+    shell_complete=complete_checkpoint,
+)
+@click.option(
+    "--init",
+    "inits",
+    multiple=True,
+    metavar="NODE",
+    help="Run a node first, before a restore.",
+    shell_complete=complete_node,
+)
 @click.option("-o", "--output", required=True, type=click.Path(), metavar="FILE", help="The graph to write.")
 @click.option("--force", is_flag=True, help="Overwrite the file of --output, if it exists.")
 @import_option

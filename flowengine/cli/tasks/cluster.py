@@ -13,6 +13,7 @@ import click
 
 from flowengine.cli.failure import STEP_ERROR, USAGE, CommandError
 from flowengine.cli.results import dumps
+from flowengine.cli.shell.commands import SuggestingGroup
 from flowengine.cli.tasks.clusterfile import cluster_of
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ certificates with --tls. Without a command the cluster stays until Ctrl-C.
 """
 
 
-@click.group("cluster")
+@click.group("cluster", cls=SuggestingGroup)
 def command() -> None:
     """Make a cluster's files, look at it, drain its tasks, or bring one up on this machine."""
 

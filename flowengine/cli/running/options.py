@@ -1,0 +1,243 @@
+"""The options of `flowengine run`, in the sections of its help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+
+from flowengine.cli.imports import import_option
+from flowengine.cli.placement import placement_options
+from flowengine.cli.sandbox.running import boxable
+from flowengine.cli.shell.names import (
+    complete_checkpoint,
+    complete_feed,
+    complete_fetch,
+    complete_folder,
+    complete_function,
+    complete_node,
+    complete_signature,
+)
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+HELP: Final = """\
+Run steps of GRAPH and print what they fetch.
+
+GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory, or - for standard input.
+Without --fetch and --target it shows what the graph wants and gives, and how to go on.
+
+A SavedModel's variables are restored, and it is called by its default signature: NAME is an input of that,
+and all its outputs are shown under their names; --signature names another. The variables of a .meta or
+graph.pb are restored from the checkpoint beside it, or from the one that --restore names, unless --init or
+--target is there to set them. With --init and --restore the initializers run first: a variable that the
+checkpoint lacks keeps its initial value.
+
+\b
+SOURCE, after --feed NAME=, is one of
+  a.npy, a.npz:key      an array (of pickled objects only texts)
+  a.json                a number, text, truth value, {"b64": ...} for bytes, or nested lists of them
+  a.jsonl               such a value on each line, as a batch
+  a.tfrecord            the records of a file, such as serialized Examples, as a batch
+  a.png, a.jpg, ...     an image: uint8, height x width x channels, cast to the tensor's type, with a batch
+                        axis added for a tensor of rank 4; neither scaled nor resized unless asked
+  3, [[1, 2]], text     a literal; "text" in quotes too, as JSON has it
+  @FILE                 the bytes of a file, for a string tensor, or for one of rank 1 as a batch of one;
+                        @@text is a text that begins with @
+  -                     standard input, in any of these forms
+and --feed a.npz feeds every array in the file under its own key, --feed a.json every value of a JSON object,
+--feed a.jsonl a batch of such objects, one a line.
+
+With --checkpoint it trains: a fresh run is initialized by --init, or as the MetaGraphDef says, and saves into
+the directory as TensorFlow's Saver does; with --resume it goes on from the latest checkpoint there, whichever
+of both has saved it. Without --target a step runs what the MetaGraphDef calls train_op; its queue runners run
+beside it. --steps N are N more steps, with --recover N in all.
+
+\b
+Exit codes: 0 done, 1 a step failed, 2 wrong usage, 3 the graph cannot be read, 4 an op or kernel is missing,
+5 a feed is missing or does not fit, 6 a step took longer than --timeout, 130 interrupted.
+"""
+
+
+#: The sections of the help, by the names of the options' parameters.
+SECTIONS: Final = {
+    "Common options": (
+        *("feeds", "fetches", "signature", "output", "labels_file", "top", "as_json", "restore"),
+    ),
+    "Pictures": ("image_size", "image_scale", "image_offset"),
+    "Steps": ("targets", "inits", "finals", "steps", "every", "repeat", "timeout", "force"),
+    "Training runs": ("meta", "checkpoint", "save_every", "resume", "recover"),
+    "Exported models": ("function", "tags"),
+    "Where nodes run": ("at", "device_counts", "places", "soft", "log_device_placement"),
+    "Sandbox": ("sandbox", "sandbox_memory", "sandbox_seconds", "sandbox_writes"),
+}
+
+
+def _size(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    height, _x, width = value.lower().partition("x")
+    if not (height.isdigit() and width.isdigit() and int(height) and int(width)):
+        raise click.BadParameter(f"{value!r} is not HEIGHTxWIDTH, such as 224x224")
+    return int(height), int(width)
+
+
+def _fraction(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
+    if value is None:
+        return None
+    top, slash, bottom = value.partition("/")
+    try:
+        return float(top) / float(bottom) if slash else float(top)
+    except (ValueError, ZeroDivisionError):
+        raise click.BadParameter(f"{value!r} is not a number or a fraction, such as 1/255") from None
+
+
+_OPTIONS: Final = (
+    boxable,
+    click.argument("graph", type=click.Path(), metavar="[GRAPH]", required=False),
+    click.option(
+        "-x",
+        "--feed",
+        "feeds",
+        multiple=True,
+        metavar="NAME=SOURCE",
+        help="Feed a tensor; y means y:0.",
+        shell_complete=complete_feed,
+    ),
+    click.option(
+        "-y",
+        "--fetch",
+        "fetches",
+        multiple=True,
+        metavar="NAME",
+        help="Fetch a tensor in every step.",
+        shell_complete=complete_fetch,
+    ),
+    click.option(
+        "-t",
+        "--target",
+        "targets",
+        multiple=True,
+        metavar="NODE",
+        help="Run a node in every step.",
+        shell_complete=complete_node,
+    ),
+    click.option(
+        "--init",
+        "inits",
+        multiple=True,
+        metavar="NODE",
+        help="Run a node once, before a restore and the steps.",
+        shell_complete=complete_node,
+    ),
+    click.option(
+        "--final",
+        "finals",
+        multiple=True,
+        metavar="NAME",
+        help="Fetch a tensor once, after the steps.",
+        shell_complete=complete_node,
+    ),
+    click.option(
+        "-n", "--steps", type=click.IntRange(min=1), default=1, metavar="N", help="How many steps to run."
+    ),
+    click.option("--every", type=click.IntRange(min=1), metavar="N", help="Print the scalars every N steps."),
+    click.option(
+        "--repeat",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Then run N more and print how long they took.",
+    ),
+    click.option(
+        "-o",
+        "--output",
+        type=click.Path(),
+        metavar="FILE",
+        help="Keep the values in a .npz, .npy or .json file (those of --final, if there are any).",
+    ),
+    click.option("--force", is_flag=True, help="Overwrite the file of --output, if it exists."),
+    click.option(
+        "--timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="S",
+        help="Time limit for a step, in seconds.",
+    ),
+    click.option(
+        "--signature",
+        metavar="NAME",
+        help="Feed and fetch by the names of this signature of an exported graph.",
+        shell_complete=complete_signature,
+    ),
+    click.option(
+        "--function",
+        metavar="NAME",
+        help="Call a function that TensorFlow 2 saved.",
+        shell_complete=complete_function,
+    ),
+    click.option("--tag", "tags", multiple=True, metavar="TAG", help="Which graph of a SavedModel."),
+    click.option(
+        "--restore",
+        metavar="CHECKPOINT",
+        help="Restore the variables from a checkpoint; write nothing.",
+        shell_complete=complete_checkpoint,
+    ),
+    click.option(
+        "--meta", type=click.Path(), metavar="FILE", help="The graph is the MetaGraphDef in this file."
+    ),
+    click.option(
+        "--checkpoint",
+        metavar="DIR",
+        help="Save checkpoints in this directory; train without --target.",
+        shell_complete=complete_folder,
+    ),
+    click.option(
+        "--save-every",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Save every N steps, not only at the end.",
+    ),
+    click.option("--resume", is_flag=True, help="Resume from the latest checkpoint, if there is one."),
+    click.option(
+        "--recover",
+        is_flag=True,
+        help="Also resume from the latest checkpoint after a task was lost; --steps is the total number.",
+    ),
+    click.option(
+        "--at",
+        metavar="PLACE",
+        envvar="FLOWENGINE_TARGET",
+        help="Run at a cluster's task: HOST:PORT, /job:worker/task:0 of the cluster in this folder or in "
+        "FLOWENGINE_CLUSTER, or a target flow://...; by default what FLOWENGINE_TARGET says.",
+    ),
+    click.option(
+        "--labels",
+        "labels_file",
+        type=click.Path(),
+        metavar="FILE",
+        help="File with one class name on each line: show the best of the fetched scores.",
+    ),
+    click.option(
+        "--top", type=click.IntRange(min=1), metavar="K", help="Show the K best (with --labels: 5)."
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+    click.option("--image-size", callback=_size, metavar="HxW", help="Resize images."),
+    click.option(
+        "--image-scale", callback=_fraction, metavar="A", help="Multiply images with A, such as 1/255."
+    ),
+    click.option("--image-offset", callback=_fraction, metavar="B", help="Add B to images, after scaling."),
+    import_option,
+    placement_options,
+    click.option("--log-device-placement", is_flag=True, help="Log the device of each node."),
+    click.option("--debug", is_flag=True, help="Show a traceback with an error."),
+)
+
+
+def run_options(command: Command) -> Command:
+    """Give a command GRAPH and the options of `flowengine run`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+__all__ = ["HELP", "SECTIONS", "run_options"]
