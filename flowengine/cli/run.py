@@ -24,8 +24,9 @@ from flowengine.cli.models.signatures import CalledSignature, called_signature
 from flowengine.cli.models.starting import starting
 from flowengine.cli.overview import shape_of
 from flowengine.cli.placement import config_of
+from flowengine.cli.running.job import Invocation, RunReport
 from flowengine.cli.running.options import HELP, SECTIONS, run_options
-from flowengine.cli.running.steps import Invocation, RunReport, percentiles, run_job
+from flowengine.cli.running.steps import percentiles, run_job
 from flowengine.cli.running.training import MetaFacts, RunCheckpoints, facts_of
 from flowengine.cli.shell.commands import SectionedCommand
 from flowengine.cli.tasks.clusterfile import target_at

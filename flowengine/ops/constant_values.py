@@ -8,7 +8,8 @@ vector as a shape of which some dimensions may be unknown. Only what is small is
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -27,17 +28,23 @@ from flowengine.ops.value_functions import (
     UnknownValue,
 )
 
-if TYPE_CHECKING:
-    from flowengine.ops.shape_inference import ShapeInference
-
 #: Nodes in a row that are looked through: deeper chains do not spell shapes.
 _DEPTH_MAX: Final = 100
+
+
+class InferredShapes(Protocol):
+    """The shapes of a graph's tensors, which spell some of its values."""
+
+    @property
+    def nodes(self) -> Mapping[str, Node]: ...
+
+    def shape(self, port: OutputPort) -> TensorShape: ...
 
 
 class ConstantValues:
     """Values of a graph's tensors, remembered once computed."""
 
-    def __init__(self, inference: ShapeInference) -> None:
+    def __init__(self, inference: InferredShapes) -> None:
         # It knows these values: the two would live on until the collector comes.
         self._whose = weakref.ref(inference)
         #: {node: {slot: value, or None where the graph does not tell}}
@@ -45,7 +52,7 @@ class ConstantValues:
         self._shapes: dict[str, dict[int, TensorShape]] = {}
 
     @property
-    def _inference(self) -> ShapeInference:
+    def _inference(self) -> InferredShapes:
         inference = self._whose()
         assert inference is not None, "these values were asked of what had inferred them"
         return inference

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from flowengine.core.arrays import Value
 from flowengine.core.rendezvous import Received, Rendezvous
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.planning.items import Item
+from flowengine.runtime.state import ExecutorState
 from flowengine.transport.tensors.routes import Route
-
-if TYPE_CHECKING:
-    from flowengine.runtime.executor import Executor
 
 K = TypeVar("K")
 
@@ -55,6 +53,18 @@ class ReceiveTable(Protocol):
         """Called before the partition sleeps with nothing but Recvs to wait for: True if it need not."""
 
 
+class ReceivingExecutor(Protocol):
+    """The executor of a partition, as its Recvs see it: see `Executor`."""
+
+    state: ExecutorState
+
+    def received(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None: ...
+
+    def end_with(self, error: Exception) -> None: ...
+
+    def wake(self) -> None: ...
+
+
 class Receives:
     """The Recvs that one partition waits with.
 
@@ -67,9 +77,9 @@ class Receives:
         """`group` knows the other partitions, where all of them are in this process."""
         self.waiting: dict[Key, tuple[Item, IterationState]] = {}
         self._group = group
-        self._executor: Executor | None = None
+        self._executor: ReceivingExecutor | None = None
 
-    def serve(self, executor: Executor) -> None:
+    def serve(self, executor: ReceivingExecutor) -> None:
         """Say whose Recvs these are."""
         self._executor = executor
         if self._group is not None:

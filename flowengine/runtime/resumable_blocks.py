@@ -20,17 +20,16 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from flowengine.core.arrays import DEAD
+from flowengine.ir.graph import OutputPort
 from flowengine.kernels.common.pieces import Turn
 from flowengine.kernels.numpy.sequences import Progress, as_outputs
 from flowengine.kernels.numpy.sequences import Sequence as Layers
 from flowengine.resources.variable import Variable
-from flowengine.runtime.planning.items import Item, Kind
+from flowengine.runtime.planning.items import Edge, Item, Kind, MergeEdge, StaticFrame
 from flowengine.runtime.planning.timings import PlanTimes
 
 if TYPE_CHECKING:
     from flowengine.runtime.frames import IterationState
-    from flowengine.runtime.member_calls import MemberCalls
-    from flowengine.runtime.planning.plan import Plan
 
 #: What became of a body that was begun or gone on with: it has its outputs; its time is up; a member needs a
 #: variable that somebody writes, and nothing of that member has happened.
@@ -188,6 +187,28 @@ class SequenceBody:
         self._progress = None
 
 
+class RegionPlan(Protocol):
+    """The parts of a `Plan` that say whether it is one region."""
+
+    items: list[Item]
+    root: StaticFrame
+    feeds: list[tuple[tuple[Edge, ...], tuple[MergeEdge, ...]]]
+    constants: list[tuple[tuple[Edge, ...], tuple[MergeEdge, ...], Any]]
+    fetches: list[tuple[int, int, OutputPort]]
+
+
+class RegionCaller(Protocol):
+    """The calls of a step's members that `OneRegion` makes: see `MemberCalls`."""
+
+    def follow(self, item: Item, iteration: IterationState, args: list[Any]) -> Variable | None: ...
+
+    def call(self, item: Item, iteration: IterationState, args: list[Any]) -> Any: ...
+
+    def call_region(
+        self, item: Item, iteration: IterationState, args: list[Any], times: PlanTimes
+    ) -> Any: ...
+
+
 class OneRegion:
     """A plan that is one region, or one kernel, ready to be called with the values of its feeds.
 
@@ -214,7 +235,7 @@ class OneRegion:
         self._places = tuple(places)
 
     @classmethod
-    def of(cls, plan: Plan) -> OneRegion | None:
+    def of(cls, plan: RegionPlan) -> OneRegion | None:
         """The plan in this form, or None for one that is more than a region."""
         item = plan.items[0] if len(plan.items) == 1 else None
         if item is None or item.kind != Kind.REGION or item.region.is_generator:
@@ -222,7 +243,7 @@ class OneRegion:
         return cls.of_item(plan, item)
 
     @classmethod
-    def of_item(cls, plan: Plan, item: Item) -> OneRegion | None:
+    def of_item(cls, plan: RegionPlan, item: Item) -> OneRegion | None:
         """The plan, whose one item this is; None where that is not all there is to it."""
         if item.has_rare_edges or item.dereference or plan.constants:
             return None
@@ -255,7 +276,7 @@ class OneRegion:
         return cls(item, arguments, fills, constants, [places[entry] for _, entry, _ in plan.fetches])
 
     def call(
-        self, values: Sequence[Any], caller: MemberCalls, iteration: IterationState, times: PlanTimes
+        self, values: Sequence[Any], caller: RegionCaller, iteration: IterationState, times: PlanTimes
     ) -> list[Any] | None:
         """The results for these values of the feeds; None where a thread writes a variable among them."""
         arguments = self._arguments[:]

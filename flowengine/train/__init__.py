@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from flowengine.train.hooks.hook import EarlyStopping as EarlyStopping
     from flowengine.train.hooks.hook import Evaluation as Evaluation
     from flowengine.train.hooks.hook import Hook as Hook
+    from flowengine.train.hooks.hook import LoopState as LoopState
     from flowengine.train.hooks.hook import ProgressReports as ProgressReports
-    from flowengine.train.hooks.loop_state import LoopState as LoopState
     from flowengine.train.hooks.stop_at_nan import StopAtNaN as StopAtNaN
     from flowengine.train.inputs import batch, batch_join, shuffle_batch, shuffle_batch_join
     from flowengine.train.periodic import PeriodicSaves, save_every
@@ -59,7 +59,7 @@ _PUBLIC: Final[dict[str, str]] = {
     "GraphQueue": "flowengine.train.queues",
     "Hook": "flowengine.train.hooks.hook",
     "LoopResult": "flowengine.train.training_loop",
-    "LoopState": "flowengine.train.hooks.loop_state",
+    "LoopState": "flowengine.train.hooks.hook",
     "PeriodicSaves": "flowengine.train.periodic",
     "ProgressReports": "flowengine.train.hooks.hook",
     "QueueRunner": "flowengine.train.queue_runners",

@@ -43,8 +43,7 @@ from flowengine.core.sessions.calls import takes_session
 from flowengine.runtime.planning.fetches import node_of
 from flowengine.session import Session
 from flowengine.train.hooks.checkpoints import Checkpoints
-from flowengine.train.hooks.hook import Hook
-from flowengine.train.hooks.loop_state import LoopState
+from flowengine.train.hooks.hook import Hook, LoopState
 from flowengine.train.hooks.step_values import FetchedValues
 from flowengine.train.progress.loop_progress import LoopProgress
 

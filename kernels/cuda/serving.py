@@ -14,23 +14,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final, TypeVar
 
 from flowengine.core.arrays import Array
 from flowengine.core.dtypes import DType, float16, float32, float64
 from flowengine.devices import cuda
-from flowengine.devices.cuda_device import CudaDevice
-from flowengine.devices.device import Device
 from flowengine.ir.graph import Node
-from flowengine.kernels.cuda.session_launcher import CardModules, SessionLauncher, modules_of
-from flowengine.kernels.numpy.fused import fused_contraction
-from flowengine.kernels.registry import KernelRegistry
-from flowengine.kernels.training.gathered_updates import gathered_resource_updates, gathered_updates
+from flowengine.kernels.cuda.session_launcher import SessionLauncher
 
 PROVIDER_NAME: Final = "cuda"
-#: What a device keeps them as.
-_KEPT: Final = "kernels"
 #: The floats that CuPy's arrays hold.
 FLOATS: Final = (float16, float32, float64)
 OF_FLOATS: Final[Mapping[str, Iterable[DType]]] = {"T": FLOATS}
@@ -55,7 +47,8 @@ class CardOffer:
     maker: CardMaker
 
 
-_OFFERS: Final[list[CardOffer]] = []
+#: What there are kernels for, once `overrides` was imported.
+OFFERS: Final[list[CardOffer]] = []
 
 
 def serves(
@@ -68,49 +61,10 @@ def serves(
     """Have a function make the kernels of these ops; `types` and `supports` as in `registry.Kernel`."""
 
     def register(maker: _Made) -> _Made:
-        _OFFERS.append(CardOffer(ops, family, types, supports, needs, maker))
+        OFFERS.append(CardOffer(ops, family, types, supports, needs, maker))
         return maker
 
     return register
-
-
-def served() -> frozenset[str]:
-    """The ops that there are kernels of here."""
-    from flowengine.kernels.cuda import overrides  # which registers them here
-
-    assert overrides.__all__
-    return frozenset(op for offer in _OFFERS for op in offer.ops)
-
-
-def card_kernels(device: Device) -> KernelRegistry:
-    """The kernels of single nodes for a device of CUDA's, of the libraries that are here."""
-    assert isinstance(device, CudaDevice)
-    found = device.kept.get(_KEPT)
-    if found is None:
-        found = device.kept.setdefault(_KEPT, _made_for(modules_of(device)))
-    assert isinstance(found, KernelRegistry)
-    return found
-
-
-def _made_for(modules: CardModules) -> KernelRegistry:
-    assert served()
-    here = {library.name for library in cuda.libraries() if library.path}
-    registry = KernelRegistry()
-    for offer in _OFFERS:
-        if offer.needs in here:
-            registry.register_provided(
-                *offer.ops,
-                maker=partial(offer.maker, modules.launcher(offer.family)),
-                provider=PROVIDER_NAME,
-                types=offer.types,
-                supports=offer.supports,
-                device=modules.device.type,
-            )
-    of_device = partial(registry.kernel, device=modules.device.type, provider=PROVIDER_NAME)
-    of_device("_FusedContraction")(fused_contraction)
-    of_device("_GatheredUpdates")(gathered_updates)
-    of_device("_GatheredResourceUpdates")(gathered_resource_updates)
-    return registry
 
 
 @functools.lru_cache(maxsize=1)
@@ -129,13 +83,12 @@ def dense(launcher: SessionLauncher, array: Any) -> Array:
 
 __all__ = [
     "FLOATS",
+    "OFFERS",
     "OF_FLOATS",
     "PROVIDER_NAME",
     "CardMaker",
     "CardOffer",
-    "card_kernels",
     "dense",
     "is_compiled_here",
-    "served",
     "serves",
 ]

@@ -16,8 +16,9 @@ from flowengine.core.errors import OpError
 from flowengine.devices.cuda_device import CudaDevice
 from flowengine.kernels.common.checks import gathered
 from flowengine.kernels.context import KernelContext
-from flowengine.kernels.cuda import serving
+from flowengine.kernels.cuda.card_kernels import served
 from flowengine.kernels.cuda.functions import ELEMENTWISE
+from flowengine.kernels.cuda.serving import PROVIDER_NAME
 from flowengine.kernels.load import registry
 from flowengine.resources.container import ResourceManager, StepContainer
 from flowengine.runtime.planning.hardware import kernels_on
@@ -40,7 +41,7 @@ GPU: Final = "/job:localhost/replica:0/task:0/device:GPU:0"
 _RECORDS: Final = [
     record
     for record in OF_NUMBERS
-    if record.op in serving.served() and record.op not in ELEMENTWISE - {"BiasAdd", "BiasAddV1"}
+    if record.op in served() and record.op not in ELEMENTWISE - {"BiasAdd", "BiasAddV1"}
 ]
 _TYPES_MAX: Final = 3
 
@@ -111,7 +112,7 @@ def test_has_the_values_of_the_cpu(record: OpRecord, multiply: Callable[[FakeCup
         for sample in record.samples:
             built = Built(fe.Graph(), record, sample, types, "known", "node")
             run = CardRun(built, seed + tried, multiply)
-            if run.kernel.provider != serving.PROVIDER_NAME:
+            if run.kernel.provider != PROVIDER_NAME:
                 continue
             tried += 1
             pairs = zip(run.outputs(), near(built), strict=True)
@@ -127,7 +128,7 @@ def test_refuses_what_the_cpu_refuses(record: OpRecord, multiply: Callable[[Fake
         for sample in record.bad:
             built = Built(fe.Graph(), record, sample, types, "unknown", "node")
             run = CardRun(built, 1, multiply)
-            if run.kernel.provider != serving.PROVIDER_NAME:
+            if run.kernel.provider != PROVIDER_NAME:
                 continue
             with pytest.raises((OpError, ValueError)) as told:
                 run.outputs()

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowengine.train.progress import terminal
-from flowengine.train.progress.screens import LogLines, NoScreen, NotebookLine, screen_of
-from flowengine.train.progress.terminal import PassingStream, TerminalScreen, behind
+from flowengine.train.progress.screens import LogLines, NoScreen, NotebookLine
+from flowengine.train.progress.terminal import PassingStream, TerminalScreen, behind, screen_of
 from flowengine.train.progress.wording import ProgressStatus
 from tests.tools.terminals import Terminal
 

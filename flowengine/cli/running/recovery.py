@@ -8,10 +8,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from flowengine.cli.progress import ProgressReport
+from flowengine.cli.running.job import Invocation, RunReport
 from flowengine.core.config import RunOptions
 
 if TYPE_CHECKING:
-    from flowengine.cli.running.steps import Invocation, RunReport
     from flowengine.session import Session
 
 

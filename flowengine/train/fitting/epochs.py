@@ -15,8 +15,7 @@ from flowengine.train.fitting.batches import Batch, BatchSource
 from flowengine.train.fitting.best import BestEpoch
 from flowengine.train.fitting.history import TrainingHistory
 from flowengine.train.fitting.measures import Measures
-from flowengine.train.hooks.hook import Hook
-from flowengine.train.hooks.loop_state import LoopState
+from flowengine.train.hooks.hook import Hook, LoopState
 from flowengine.train.progress.loop_progress import LoopProgress
 
 _log: Final = logging.getLogger("flowengine.train")

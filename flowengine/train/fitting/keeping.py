@@ -14,8 +14,7 @@ from flowengine.train.fitting.best import BestEpoch
 from flowengine.train.fitting.epochs import VALIDATION, WATCHED
 from flowengine.train.fitting.measures import Measures
 from flowengine.train.hooks.checkpoints import Checkpoints
-from flowengine.train.hooks.hook import Hook
-from flowengine.train.hooks.loop_state import LoopState
+from flowengine.train.hooks.hook import Hook, LoopState
 from flowengine.train.saveables import alike
 from flowengine.train.saver import Saver
 

@@ -16,8 +16,7 @@ import trio
 from flowengine.checkpoint.state import latest_checkpoint
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.session import Session
-from flowengine.train.hooks.hook import Hook
-from flowengine.train.hooks.loop_state import LoopState
+from flowengine.train.hooks.hook import Hook, LoopState
 from flowengine.train.recovery_notes import RecoveryNotes, set_state, state_of
 from flowengine.train.saver import Saver
 

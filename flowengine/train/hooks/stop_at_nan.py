@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.train.hooks.hook import Hook
-from flowengine.train.hooks.loop_state import LoopState
+from flowengine.train.hooks.hook import Hook, LoopState
 from flowengine.train.hooks.step_values import FetchedValue, can_be_nan, is_floating, leaves
 
 

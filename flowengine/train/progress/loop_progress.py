@@ -18,7 +18,8 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Final
 
-from flowengine.train.progress.screens import NoScreen, Screen, screen_of
+from flowengine.train.progress.screens import NoScreen, Screen
+from flowengine.train.progress.terminal import screen_of
 from flowengine.train.progress.wording import ProgressStatus, numbers_among
 
 #: The rate is that of about the last half minute: long enough to be steady, short enough to be of now.

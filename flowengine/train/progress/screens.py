@@ -6,8 +6,6 @@ to standard output stays as it is, and none of them raises because a person cann
 
 from __future__ import annotations
 
-import os
-import sys
 from contextlib import suppress
 from threading import RLock
 from typing import Any, Final, Protocol, TextIO
@@ -106,25 +104,6 @@ class NotebookLine:
             _display({"text/plain": text})
 
 
-def screen_of(stream: TextIO | None, *, only_on_terminals: bool = False) -> Screen:
-    """Return where to show progress to whoever reads this stream: standard error."""
-    # Only what shows something imports it.
-    from flowengine.train.progress.terminal import TerminalScreen, behind
-
-    if _is_in_notebook():
-        return NotebookLine()
-    if stream is None:  # a program without a console
-        return NoScreen()
-    stream = behind(stream)
-    try:
-        is_terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
-    except ValueError:  # it is closed
-        return NoScreen()
-    if is_terminal:
-        return TerminalScreen.of(stream)
-    return NoScreen() if only_on_terminals else LogLines(stream)
-
-
 def write(stream: TextIO, text: str) -> bool:
     """Write a text whole, and return whether it could be written."""
     try:
@@ -142,10 +121,4 @@ def _display(bundle: dict[str, str]) -> Any:
     return display(bundle, raw=True, display_id=True)
 
 
-def _is_in_notebook() -> bool:
-    ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else getattr(ipython, "get_ipython", lambda: None)()
-    return hasattr(shell, "kernel")
-
-
-__all__ = ["LOCK", "LogLines", "NoScreen", "NotebookLine", "Screen", "screen_of", "write"]
+__all__ = ["LOCK", "LogLines", "NoScreen", "NotebookLine", "Screen", "write"]

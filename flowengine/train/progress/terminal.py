@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 from weakref import WeakValueDictionary
 
-from flowengine.train.progress.screens import LOCK, write
+from flowengine.train.progress.screens import LOCK, LogLines, NoScreen, NotebookLine, Screen, write
 from flowengine.train.progress.wording import ProgressStatus
 
 if TYPE_CHECKING:
@@ -228,4 +228,26 @@ def _is_same_terminal(stream: Any, other: TextIO) -> bool:
     return os.path.samestat(mine, theirs)
 
 
-__all__ = ["PassingStream", "TerminalScreen", "behind"]
+def screen_of(stream: TextIO | None, *, only_on_terminals: bool = False) -> Screen:
+    """Return where to show progress to whoever reads this stream: standard error."""
+    if _is_in_notebook():
+        return NotebookLine()
+    if stream is None:  # a program without a console
+        return NoScreen()
+    stream = behind(stream)
+    try:
+        is_terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
+    except ValueError:  # it is closed
+        return NoScreen()
+    if is_terminal:
+        return TerminalScreen.of(stream)
+    return NoScreen() if only_on_terminals else LogLines(stream)
+
+
+def _is_in_notebook() -> bool:
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else getattr(ipython, "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")
+
+
+__all__ = ["PassingStream", "TerminalScreen", "behind", "screen_of"]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from flowengine.kernels.common.launched_chains import launch_claim
+from flowengine.kernels.cuda.card_kernels import card_kernels
 from flowengine.kernels.cuda.chains import CardChains
 from flowengine.kernels.cuda.claims.epilogues import join_epilogues
 from flowengine.kernels.cuda.claims.updates import gather_card_updates
 from flowengine.kernels.cuda.overrides.convolutions import left_out
-from flowengine.kernels.cuda.serving import PROVIDER_NAME, card_kernels
+from flowengine.kernels.cuda.serving import PROVIDER_NAME
 from flowengine.kernels.provider import Claim, Provider
 
 PROVIDER: Final = Provider(
