@@ -17,9 +17,8 @@ from types import TracebackType
 from typing import Any, Unpack, overload
 
 from flowengine.core import tracebacks
-from flowengine.core.config import Config, RunOptions, timeout_of
+from flowengine.core.config import Config, RunOptions, box_of, timeout_of
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, OpError
-from flowengine.core.sandboxing import box_of
 from flowengine.core.sessions.run_arguments import FeedDict, Fetch, Key, OneFetch, RunArguments
 from flowengine.core.sessions.statistics import SessionStatistics
 from flowengine.core.sessions.view import SessionView

@@ -190,8 +190,6 @@ class Config:
 
         Raises InvalidArgumentError naming what cannot be, such as a folder that is not there.
         """
-        from flowengine.core.sandboxing import sandbox_config
-
         box = Sandbox(
             memory_bytes=memory_bytes,
             seconds=seconds,
@@ -330,6 +328,35 @@ class Settings:
         """Whether anything asks what tensors hold."""
         bounds = (self.memory_limit_bytes, self.session_memory_bytes)
         return self.count_allocations or bounds != (None, None) or bool(self.device_memory_limits)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SandboxConfig(Config):
+    """A `Config` with the bounds of a box."""
+
+    box: Sandbox | None = None
+
+
+def sandbox_config(box: Sandbox, settings: Mapping[str, Any], max_steps: int) -> SandboxConfig:
+    """Settings for the process in a box; InvalidArgumentError for one that the box decides."""
+    fixed: dict[str, Any] = {
+        "python_calls": False,
+        "memory_limit_bytes": box.memory_bytes,
+        "session_memory_bytes": box.memory_bytes,
+        "max_steps": max_steps,
+        "box": box,
+    }
+    if not box.exec_memory:
+        fixed["kernel_provider"] = "numpy"
+    # Which files is said by the box, and asked of its process.
+    if twice := sorted((fixed.keys() | {"file_access"}) & settings.keys()):
+        raise InvalidArgumentError(f"a sandbox decides itself about {', '.join(twice)}")
+    return SandboxConfig(**settings, **fixed)
+
+
+def box_of(config: Config) -> Sandbox | None:
+    """The bounds of a process of its own; None where graphs run in this one."""
+    return config.box if isinstance(config, SandboxConfig) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,14 @@ from typing import TypeAlias
 from flowengine.core.names import tensor_name
 from flowengine.functions.lowering import GRADIENT_NAME, has_own_gradient
 from flowengine.gradients.aggregate import aggregate
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.conditionals import lifted
 from flowengine.gradients.control_structure import ALWAYS, FoundLoop, Guard
 from flowengine.gradients.errors import GradientValueError, MissingGradientError
 from flowengine.gradients.paths import Reach, can_have_gradient, path
 from flowengine.gradients.regions import GradientRegion
 from flowengine.gradients.registry import GradientRule, find
-from flowengine.gradients.values import Backward, Gradient, IndexedSlices, Results
+from flowengine.gradients.values import Gradient, IndexedSlices, Results
 from flowengine.gradients.while_loops.history import History
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.ir.frames import FramePath

@@ -9,10 +9,10 @@ is made as live as the value in the same way.
 
 from __future__ import annotations
 
+from flowengine.gradients.backward import Backward, empty_rows, zeros_like
 from flowengine.gradients.control_structure import Guard, Literal
 from flowengine.gradients.regions import GradientRegion
-from flowengine.gradients.shapes import empty_rows, zeros_like
-from flowengine.gradients.values import Backward, Gradient, IndexedSlices
+from flowengine.gradients.values import Gradient, IndexedSlices
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.ir.graph import OutputPort
 

@@ -14,9 +14,10 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.errors import GradientTypeError, GradientValueError
 from flowengine.gradients.registry import gradient
-from flowengine.gradients.values import Backward, Gradient, Results
+from flowengine.gradients.values import Gradient, Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 _numbers: Final = itertools.count(1)

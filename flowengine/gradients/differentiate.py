@@ -10,13 +10,14 @@ import numpy as np
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.gradients.aggregate import METHODS
 from flowengine.gradients.backprop import Sweep, waiting_for_each_other
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.called_gradients import DifferentiableLowering
 from flowengine.gradients.control.functional import FunctionRules
 from flowengine.gradients.control_structure import Structure, structure_of
 from flowengine.gradients.errors import GradientTypeError, GradientValueError
 from flowengine.gradients.paths import Reach, can_have_gradient, has_no_gradient
 from flowengine.gradients.regions import GradientCall, GradientRegion, common_frame
-from flowengine.gradients.values import Backward, Gradient, IndexedSlices, dense
+from flowengine.gradients.values import Gradient, IndexedSlices, dense
 from flowengine.graphs.conversion import TensorLike, is_symbolic, plain, standing_for
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor

@@ -12,8 +12,7 @@ import numpy as np
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
 from flowengine.core.shapes import TensorShape
-from flowengine.gradients.shapes import repeated_axes
-from flowengine.gradients.values import Backward
+from flowengine.gradients.backward import Backward, repeated_axes
 from flowengine.graphs.tensor import Tensor
 
 #: In `StridedSlice`: every element along an axis.

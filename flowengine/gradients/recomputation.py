@@ -14,20 +14,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from flowengine.gradients.control_structure import Structure
 from flowengine.gradients.errors import GradientTypeError
 from flowengine.gradients.values import Gradient
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
+from flowengine.ir.frames import FramePath
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.ir.marks import KEEPS_CONTROLS, SEGMENT
 from flowengine.ir.names import CONTROL_FLOW_OPS, LOOP_COND, MERGE_OPS, SWITCH_OPS
 from flowengine.ir.traits import Constant
 from flowengine.ir.traverse import topological_order
-
-if TYPE_CHECKING:
-    from flowengine.gradients.regions import GradientRegion
 
 Built = TypeVar("Built")
 
@@ -62,6 +61,25 @@ def _graph_among(values: Iterable[Any]) -> Graph | None:
     return None
 
 
+class CallSource(Protocol):
+    """The call of `gradients` that a region belongs to: see `GradientCall`."""
+
+    source: str
+
+
+class RecomputingRegion(Protocol):
+    """The region whose segments are computed again: see `GradientRegion`."""
+
+    graph: Graph
+    structure: Structure
+    code_frame: FramePath
+
+    @property
+    def call(self) -> CallSource: ...
+
+    def here(self, tensor: Tensor) -> Tensor: ...
+
+
 class Recomputation:
     """The copies that one region has of the segments of its code.
 
@@ -70,7 +88,7 @@ class Recomputation:
     within a segment keep their history.
     """
 
-    def __init__(self, region: GradientRegion) -> None:
+    def __init__(self, region: RecomputingRegion) -> None:
         self._region = region
         self._graph = region.graph
         self._structure = region.structure

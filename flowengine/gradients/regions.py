@@ -10,18 +10,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.gradients.control_structure import ALWAYS, Guard, Structure
 from flowengine.gradients.recomputation import Recomputation
+from flowengine.gradients.registry import GradientRule
 from flowengine.graphs.tensor import Tensor
 from flowengine.ir.frames import FramePath, describe_frame
+from flowengine.ir.graph import Node
 
 if TYPE_CHECKING:
-    from flowengine.gradients.control.functional import FunctionRules
-    from flowengine.gradients.while_loops.history import History
     from flowengine.graphs.graph import Graph
+
+
+class LibraryRules(Protocol):
+    """The gradient functions of a graph's library: see `FunctionRules`."""
+
+    def rule(self, node: Node) -> GradientRule | None: ...
+
+
+class StackAdjoint(Protocol):
+    """The gradients that go back the way that a stack came: see `History`."""
+
+    def popped(self, target: BuildingPlace, guard: Guard) -> Tensor: ...
 
 
 @dataclass(slots=True)
@@ -42,13 +54,13 @@ class GradientCall:
     graph: Graph
     structure: Structure
     source: str
-    functions: FunctionRules
+    functions: LibraryRules
     aggregation: str = "add"
     gate: str = "none"
     colocate: bool = False
     history_every: int = 1
     places: dict[FramePath, BuildingPlace] = field(default_factory=dict)
-    adjoints: dict[str, History] = field(default_factory=dict)
+    adjoints: dict[str, StackAdjoint] = field(default_factory=dict)
 
     def place(self, frame: FramePath) -> BuildingPlace:
         """The place of forward code in a frame that encloses the ys, or in a loop that is gone through."""

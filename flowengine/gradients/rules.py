@@ -9,8 +9,7 @@ import numpy as np
 from flowengine.core import dtypes
 from flowengine.core.arrays import Array, to_array
 from flowengine.core.dtypes import DType
-from flowengine.gradients.shapes import repeated_axes
-from flowengine.gradients.values import Backward
+from flowengine.gradients.backward import Backward, repeated_axes
 from flowengine.graphs.tensor import Operation, Tensor
 
 #: {complex type: the type of its parts}

@@ -11,9 +11,8 @@ from typing import Any
 
 import trio
 
-from flowengine.core.config import Config
+from flowengine.core.config import Config, box_of
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
-from flowengine.core.sandboxing import box_of
 from flowengine.core.sessions.calls import takes_session
 from flowengine.graphs.given import model_path
 from flowengine.graphs.opaque_graphs import ModelFolder

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import flowengine as fe
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.registry import gradient
-from flowengine.gradients.values import Backward, Results
+from flowengine.gradients.values import Results
 from flowengine.testing import check_gradient
 from flowengine.testing.control import while_loop
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.rules import integers, known
-from flowengine.gradients.values import Backward, Results
+from flowengine.gradients.values import Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 # Gradients of axes in another order.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from flowengine.core import dtypes
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.rules import (
     at_least_int32,
@@ -19,7 +20,7 @@ from flowengine.gradients.rules import (
     same,
     size,
 )
-from flowengine.gradients.values import Backward, IndexedSlices, Results
+from flowengine.gradients.values import IndexedSlices, Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.errors import MissingGradientError
 from flowengine.gradients.registry import gradient
-from flowengine.gradients.values import Backward, Gradient, Results
+from flowengine.gradients.values import Gradient, Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 # Gradients of what hands a tensor on.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowengine.core import dtypes
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.rules import integer, integers, known, rank, rows
-from flowengine.gradients.values import Backward, Gradient, IndexedSlices, Results
+from flowengine.gradients.values import Gradient, IndexedSlices, Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.rules import from_element, integer, integers, rank, rows, sum_like
-from flowengine.gradients.values import Backward, Gradient, IndexedSlices, Results
+from flowengine.gradients.values import Gradient, IndexedSlices, Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 # Gradients of rows of different length: of their values, never of where the rows end.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.rules import integer, known, per_row, same, size
-from flowengine.gradients.values import Backward, Results
+from flowengine.gradients.values import Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 # Gradients of rows scattered into tensors.

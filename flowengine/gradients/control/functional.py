@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from flowengine.functions.bodies import body_of, functions_in
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.errors import MissingGradientError
 from flowengine.gradients.registry import GradientRule, gradient
-from flowengine.gradients.values import Backward, Gradient, Results
+from flowengine.gradients.values import Gradient, Results
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.ir.attrs import FuncAttr

@@ -7,9 +7,10 @@ from typing import Final
 import numpy as np
 
 from flowengine.core import dtypes
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.rules import integer, integers, same
-from flowengine.gradients.values import Backward, Results
+from flowengine.gradients.values import Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 # Resizing of images: linear, so each op and its gradient are each other's derivative.

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.errors import GradientUnimplementedError
 from flowengine.gradients.matrices import (
     adjoint,
@@ -20,7 +21,7 @@ from flowengine.gradients.matrices import (
     triangle,
 )
 from flowengine.gradients.registry import gradient
-from flowengine.gradients.values import Backward, Results
+from flowengine.gradients.values import Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 # Factorisations of matrices and their batches.

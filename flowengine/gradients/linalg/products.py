@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from flowengine.core.shapes import TensorShape
+from flowengine.gradients.backward import Backward, repeated_axes
 from flowengine.gradients.matrices import sum_batches
 from flowengine.gradients.registry import gradient
-from flowengine.gradients.shapes import repeated_axes
-from flowengine.gradients.values import Backward, Results
+from flowengine.gradients.values import Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 # Products of matrices.

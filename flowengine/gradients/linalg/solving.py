@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.errors import GradientValueError
 from flowengine.gradients.matrices import adjoint, part, product, solved, sum_batches, triangle, turned
 from flowengine.gradients.registry import gradient
-from flowengine.gradients.values import Backward, Results
+from flowengine.gradients.values import Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 # Systems of linear equations.

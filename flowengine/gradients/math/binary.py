@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.rules import real_only
-from flowengine.gradients.values import Backward, Gradient, Results
+from flowengine.gradients.values import Gradient, Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 # Gradients of elementwise arithmetic of two tensors and more.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.rules import part_type
-from flowengine.gradients.values import Backward, Gradient, IndexedSlices, Results
+from flowengine.gradients.values import Gradient, IndexedSlices, Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from flowengine.core import dtypes
 from flowengine.core.arrays import Array
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.rules import integer, integers, known, rank, real_only, size
-from flowengine.gradients.values import Backward, Results
+from flowengine.gradients.values import Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 

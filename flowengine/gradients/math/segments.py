@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from flowengine.core import dtypes
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.rules import integer, integers, joined, per_row, rank, rows
-from flowengine.gradients.values import Backward, Results
+from flowengine.gradients.values import Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 # Gradients of reductions of rows that carry the same id.

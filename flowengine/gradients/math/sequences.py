@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.rules import integer, integers, size
-from flowengine.gradients.values import Backward, Results
+from flowengine.gradients.values import Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 

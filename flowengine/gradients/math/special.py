@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.registry import gradient
-from flowengine.gradients.values import Backward, Results
+from flowengine.gradients.values import Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 # Gradients of special functions: error function, gamma and its kin, Bessel functions that are scaled.

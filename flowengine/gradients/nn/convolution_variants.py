@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.rules import same
-from flowengine.gradients.values import Backward, Results
+from flowengine.gradients.values import Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 # Convolutions of images that are made larger by their mirror image, on the way.

@@ -6,9 +6,10 @@ on one graph do not mix theirs.
 
 from __future__ import annotations
 
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.rules import same
-from flowengine.gradients.values import Backward, Results
+from flowengine.gradients.values import Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from flowengine.core.dtypes import DType
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.registry import gradient
-from flowengine.gradients.values import Backward, Results
+from flowengine.gradients.values import Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.matrices import real_type
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.sparse.layout import numbers_of
-from flowengine.gradients.values import Backward, Results
+from flowengine.gradients.values import Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 # Arithmetic of sparse tensors: values have gradients, indices and shapes have none.

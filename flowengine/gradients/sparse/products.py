@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.matrices import adjoint, turned
 from flowengine.gradients.registry import gradient
 from flowengine.gradients.sparse.csr_matrices import entries, taken
-from flowengine.gradients.values import Backward, Results
+from flowengine.gradients.values import Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 # Products and sums of a sparse matrix and a dense one.

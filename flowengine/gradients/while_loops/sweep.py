@@ -8,9 +8,9 @@ from flowengine.core import dtypes
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.gradients.aggregate import added_to
 from flowengine.gradients.backprop import Sweep
+from flowengine.gradients.backward import Backward, empty_rows, zeros_like
 from flowengine.gradients.control_structure import CarriedVariable, FoundLoop, Guard
-from flowengine.gradients.shapes import empty_rows, zeros_like
-from flowengine.gradients.values import Backward, Gradient, IndexedSlices
+from flowengine.gradients.values import Gradient, IndexedSlices
 from flowengine.gradients.while_loops.carried_variables import AddedVariable
 from flowengine.gradients.while_loops.regions import ForwardLoop, LoopRegion
 from flowengine.graphs.tensor import Operation, Tensor

@@ -16,7 +16,7 @@ from __future__ import annotations
 import weakref
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -26,19 +26,33 @@ from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.frames import FramePath, output_frame
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.names import ENTER_OPS, LOOP_COND, NEXT_ITERATION_OPS
-
-if TYPE_CHECKING:
-    from flowengine.passes.cut.partition import GraphPartitioner
+from flowengine.ir.opdef import OpRegistry
 
 _TOKEN: Final = TensorAttr.of(np.zeros((), np.float32), float32)
+
+
+class GraphCutting(Protocol):
+    """The tables of a graph that is being cut: see `GraphPartitioner`."""
+
+    graph: NodeGraph
+    frames: dict[str, FramePath]
+    order: dict[str, int]
+    parts: dict[str, dict[str, tuple[tuple[int, int], Node]]]
+    ops: OpRegistry
+
+    def new_name(self, stem: str, device: str) -> str: ...
+
+    def put(self, node: Node, device: str, place: tuple[int, int], frame: FramePath) -> Node: ...
+
+    def port_on(self, port: OutputPort, device: str) -> OutputPort: ...
 
 
 class ControlLoops:
     """The control loops of one graph that is being cut, named when first asked for and built at the end."""
 
-    def __init__(self, cutting: GraphPartitioner) -> None:
+    def __init__(self, cutting: GraphCutting) -> None:
         # It knows this part of it: the two would live on until the collector comes.
-        self._cutting: GraphPartitioner = weakref.proxy(cutting)
+        self._cutting: GraphCutting = weakref.proxy(cutting)
         #: {(frame, device): name of its Merge}
         self._anchors: dict[tuple[FramePath, str], str] = {}
         #: Of each frame: its LoopCond, one of its Enters, and whether it goes round at all.

@@ -1,22 +1,98 @@
-"""Shapes, zeros and broadcasting: what many gradient functions ask of their `Backward`."""
+"""The builder that a gradient function works with, with shapes, zeros and sums over broadcast axes."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from typing import Any, Final
 
 import numpy as np
 
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.shapes import Dimension, TensorShape
-from flowengine.graphs.tensor import Tensor
-
-if TYPE_CHECKING:
-    from flowengine.gradients.values import Backward
+from flowengine.gradients.regions import GradientRegion
+from flowengine.gradients.values import Gradient, dense
+from flowengine.graphs.tensor import Operation, Tensor
 
 #: Zeros of more elements are filled when the graph runs, not kept in it.
 _STORED_ELEMENTS: Final = 1000
+
+
+class Backward:
+    """A builder for a gradient function, for one op: nodes go where the gradient of that op belongs.
+
+    graph    the graph that is extended
+    ops      its constructors; a tensor of the forward graph may be given to each, wherever it lives: within
+             the gradient of a loop it is replaced by its value in the iteration that is gone back through
+    source   what tells this call's gradient TensorArrays from those of other calls
+    """
+
+    __slots__ = ("_memory", "graph", "op", "ops", "region")
+
+    def __init__(self, region: GradientRegion, op: Operation) -> None:
+        self.region = region
+        self.op = op
+        self.graph = region.graph
+        self.ops = region.ops
+        self._memory: dict[Any, Any] = {}
+
+    @property
+    def source(self) -> str:
+        return self.region.call.source
+
+    def here(self, tensor: Tensor) -> Tensor:
+        """The value of a forward tensor at the place of the gradient; the same tensor in straight code."""
+        return self.region.here(tensor)
+
+    def constant(self, value: Any, dtype: DType | str | None = None) -> Tensor:
+        """A Const at the place of the gradient."""
+        return self.graph.constant(value, dtype)
+
+    def control(self, tensors: Iterable[Tensor | Operation]) -> AbstractContextManager[None]:
+        """Return a context whose new nodes run after these."""
+        return self.graph.control_dependencies(tensors)
+
+    def shape(self, tensor: Tensor, dtype: DType | str = "int32") -> Tensor:
+        """The shape of a forward tensor, (rank,): a constant where the graph tells all of it."""
+        key = (tensor, str(dtype))
+        if key not in self._memory:
+            self._memory[key] = shape_of(self, tensor, dtype)
+        found: Tensor = self._memory[key]
+        return found
+
+    def zeros_like(self, tensor: Tensor) -> Tensor:
+        """Zeros of a forward tensor's shape and type."""
+        return zeros_like(self, tensor)
+
+    def sum_to(self, grad: Tensor, x: Tensor, other: Tensor) -> Tensor:
+        """The gradient of `x` from that of an op that broadcasts `x` and `other` together.
+
+        grad   of the broadcast shape; returned is its sum along the axes along which `x` was repeated, of
+               the shape of `x`
+        """
+        return sum_to(self, grad, x, other)
+
+    def real_or_conj(self, x: Tensor) -> Tensor:
+        """The complex conjugate of a complex tensor, any other as it is."""
+        if not x.dtype.is_complex:
+            return x
+        found: Tensor = self.ops.Conj(x)
+        return found
+
+    def dense(self, gradient: Gradient) -> Tensor:
+        """A gradient as one tensor: the slices of an `IndexedSlices` added up in zeros.
+
+        Raises InvalidArgumentError for slices whose dense shape nobody knows.
+        """
+        if isinstance(gradient, Tensor):
+            return gradient
+        return dense(self.graph, self.ops, gradient)
+
+    def remembered(self, *tensors: Tensor) -> dict[Any, Any]:
+        """Return the cache of this op's helpers, for helpers that are called twice."""
+        return self._memory
 
 
 def shape_of(b: Backward, tensor: Tensor, dtype: DType | str) -> Tensor:
@@ -116,3 +192,6 @@ def repeated_axes(x: TensorShape, other: TensorShape) -> list[int] | None:
         elif a is None and c != 1:
             return None
     return axes
+
+
+__all__ = ["Backward"]

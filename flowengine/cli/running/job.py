@@ -1,0 +1,57 @@
+"""The request of one `flowengine run`, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from flowengine.cli.models.restoring import Restoration
+from flowengine.cli.running.training import RunCheckpoints
+
+if TYPE_CHECKING:
+    from flowengine.core.config import Config
+    from flowengine.graphs.graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """The request of one invocation, with names resolved and feeds read."""
+
+    graph: Graph
+    fetches: list[str]
+    finals: list[str]
+    targets: list[str]
+    inits: list[str]
+    feeds: dict[str, Any]
+    steps: int
+    every: int
+    repeat: int
+    timeout_seconds: float | None
+    training: RunCheckpoints | None = None
+    config: Config | None = None
+    #: The target of the session; "" for this process.
+    at: str = ""
+    #: Restores the variables after the nodes in `inits` have run.
+    restoration: Restoration | None = None
+    #: What the fetches are called where they are shown; their own names where it is empty.
+    names: list[str] = field(default_factory=list)
+    #: The same of the final ones.
+    final_names: list[str] = field(default_factory=list)
+    #: Begin iterators and fill tables that the steps use, where nothing else does.
+    starters: list[str] = field(default_factory=list)
+    #: Whether the values go into a file: then an interrupted run makes its final fetches all the same.
+    keeps: bool = False
+
+
+@dataclass(slots=True)
+class RunReport:
+    """The results of an invocation: the values of the last step and of `--final`, and the times."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    finals: dict[str, Any] = field(default_factory=dict)
+    steps: int = 0
+    seconds: float = 0.0
+    latencies_ms: list[float] = field(default_factory=list)
+
+
+__all__ = ["Invocation", "RunReport"]
