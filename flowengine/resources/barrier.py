@@ -18,7 +18,6 @@ from flowengine.core.errors import CancelledError, InvalidArgumentError, OutOfRa
 from flowengine.core.shapes import SCALAR, TensorShape
 from flowengine.resources.elements import Element, rows_of, stack
 from flowengine.resources.queue_kinds import PriorityQueue
-from flowengine.resources.waiting import Attempt
 
 #: The index of the first key; TensorFlow counts from here, so that all of an int64 can be used.
 _FIRST_INDEX = -(2**63)
@@ -192,10 +191,6 @@ class Barrier:
             batch = self._taken(await self._ready.dequeue_many(self._deliverable(count, up_to), up_to=up_to))
         taken: Element = batch
         return taken
-
-    def start_take_many(self, count: int, *, up_to: bool = False) -> Attempt:
-        """Stand in line for `count` ready keys."""
-        return self._ready.start_dequeue_many(self._deliverable(count, up_to), up_to=up_to)
 
     def _deliverable(self, count: int, up_to: bool) -> int:
         """How many to ask for, given that a closed barrier has no more than it has."""

@@ -132,10 +132,6 @@ class Model:
             raise InvalidArgumentError(f"{self.saved.path} does not say which node trains")
         return self.signatures[signature].call(inputs, targets=[self.saved.training])
 
-    def reader_of(self, variable: str) -> str:
-        """The tensor that has a variable's value; where the graph has none, it grows by one."""
-        return self._readers.of(variable)
-
     def close(self) -> Any:
         """Close the session; to be awaited, but for a blocking model. Closing twice does nothing."""
         return self.session.close()

@@ -76,10 +76,6 @@ def _check_types(real: DType, complex_: DType) -> None:
         raise InvalidArgumentError(f"Wrong types for a real FFT: {real.name} and {complex_.name}")
 
 
-def _real_cost(x: Array, fft_length: Any) -> float:
-    return _cost(x)
-
-
 def _forward(axes: int) -> Callable[..., Any]:
     def transform(xp: Any, x: Array, fft_length: Any, *, Treal: DType, Tcomplex: DType) -> Any:
         """The first half of the transform of real numbers: (..., N) -> (..., N / 2 + 1)."""

@@ -110,13 +110,10 @@ def _code(text: str) -> CodeType:
     return compile(text, _FILE, "exec")
 
 
-def compile_region(program: Program, kernels: KernelRegistry) -> CompiledRegion:
-    """The compiled form of a program; errors as `KernelRegistry.find`."""
-    return at_once(compiling_region(program, kernels))
-
-
 def compiling_region(program: Program, kernels: KernelRegistry) -> Pieces[CompiledRegion]:
-    """As `compile_region`, in pieces; Python's own compiler takes the text as one.
+    """The compiled form of a program, in pieces; Python's own compiler takes the text as one.
+
+    Errors as `KernelRegistry.find`.
 
     Where `program.scalars` says that all operands of a node are of rank 0, constants and inputs are
     given to it as NumPy scalars: an operation on two takes 0.04 us, with a rank-0 array among them 0.4.
