@@ -33,7 +33,7 @@ def test_a_run_of_tensorflow_goes_on(theirs: Path, capsys: Output) -> None:
     for last in (99, 149):
         assert main(command) == 0
         document = json.loads(capsys.readouterr().out)
-        assert document["values"]["loss:0"]["value"] == losses[last]
+        assert np.float32(document["values"]["loss:0"]["value"]) == np.float32(losses[last])
         assert document["checkpoint"] == {
             "resumed": str(theirs / f"model.ckpt-{last - 49}"),
             "saved": str(theirs / f"model.ckpt-{last + 1}"),
@@ -51,7 +51,7 @@ def test_a_run_begins_as_the_meta_graph_says(theirs: Path, tmp_path: Path, capsy
     command += ["--steps", "10", "--fetch", "loss", "--json"]
     assert main([*command, "--resume"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["values"]["loss:0"]["value"] == losses[9]
+    assert np.float32(document["values"]["loss:0"]["value"]) == np.float32(losses[9])
     assert document["checkpoint"] == {"resumed": None, "saved": str(fresh / "model.ckpt-10")}
     assert main(command) == failure.USAGE
     assert "there is model.ckpt-10 already: add --resume" in capsys.readouterr().err
@@ -76,7 +76,7 @@ def test_a_run_that_recovers_makes_so_many_steps_in_all(theirs: Path, tmp_path: 
     command += ["--save-every", "30", "--steps", "120", "--fetch", "loss", "--final", "global_step", "--json"]
     assert main(command) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["values"]["loss:0"]["value"] == losses[119]
+    assert np.float32(document["values"]["loss:0"]["value"]) == np.float32(losses[119])
     assert document["values"]["global_step:0"]["value"] == 120
     assert document["steps"] == 70
     saved = str(theirs / "model.ckpt-120")
