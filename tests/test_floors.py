@@ -60,7 +60,7 @@ ALLOWED = {
     "PIL": ("flowengine.cli.", "flowengine.kernels."),
     "simplejpeg": ("flowengine.kernels.image.jpeg",),
     "re2": ("flowengine.kernels.strings.patterns",),
-    "cramjam": ("flowengine.checkpoint.table", "flowengine.resources.data.saved.snappy"),
+    "cramjam": ("flowengine.resources.data.saved.snappy",),
     "scipy": ("flowengine.kernels.",),
 }
 EVERYWHERE = {"numpy", "ml_dtypes", "flowengine"}

@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
@@ -30,7 +30,11 @@ from flowengine.core.errors import (
     UnimplementedError,
 )
 from flowengine.core.files.access import SYSTEM, Files
+from flowengine.core.files.kinds import kind_of
 from flowengine.ir.tensorproto import variant_data
+
+#: Bytes at a file's beginning that may say that it is something else, such as a Git LFS pointer.
+_MAGIC_BYTES: Final = 64
 
 
 def shown(name: bytes) -> str:
@@ -185,6 +189,10 @@ class BundleReader:
         return result
 
     def _damaged(self, path: str, name: bytes, what: str) -> NoReturn:
+        with self._allowed.open_raw(path) as file:
+            kind = kind_of(os.pread(file.fileno(), _MAGIC_BYTES, 0))
+        if kind is not None:
+            raise DataLossError(f"{path}: it is {kind}")
         raise DataLossError(f"{path}: tensor {shown(name)!r}: {what}")
 
     def _read_stored(self, key: bytes, name: bytes) -> Array:

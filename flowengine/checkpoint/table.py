@@ -1,8 +1,8 @@
 """Sorted tables of keys and values in one file: the container of a checkpoint's index.
 
 The format is LevelDB's: blocks of entries that share prefixes, each block with a checksum, an index block
-over them and a footer. Keys are sorted as bytes. Blocks may be compressed with Snappy, which needs the extra
-`snappy`; none is written. Damage is a DataLossError that names the file.
+over them and a footer. Keys are sorted as bytes. Blocks may be compressed with Snappy; none is written.
+Damage is a DataLossError that names the file.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Final, NoReturn
 from flowengine.core.checksums.crc32c import crc32c, mask, unmask
 from flowengine.core.errors import DataLossError, NotFoundError, UnimplementedError
 from flowengine.core.files.access import SYSTEM, Files
+from flowengine.core.files.kinds import kind_of
 from flowengine.core.files.snappy_block import decompress_block
 from flowengine.ir.wire import read_varint, varint
 
@@ -47,8 +48,10 @@ class TableReader:
             self._size = os.fstat(self._file.fileno()).st_size
             footer = self._read(self._size - _FOOTER, _FOOTER) if self._size >= _FOOTER else b""
             if footer[-8:] != _MAGIC:
+                kind = kind_of(self._read(0, min(self._size, 64)))
                 self._damaged(
-                    "not an sstable (bad magic number): the file is cut off or in a different file format"
+                    kind and f"it is {kind}"
+                    or "not an sstable (bad magic number): the file is cut off or in a different file format"
                 )
             try:
                 _, position = _read_handle(footer, 0)
@@ -114,17 +117,7 @@ class TableReader:
                 f"{self.path}: the block at {offset} is compressed with {_COMPRESSIONS.get(kind, kind)}; "
                 "only blocks without compression and with Snappy can be read"
             )
-        try:
-            from cramjam import DecompressionError, snappy
-        except ImportError:
-            return memoryview(decompress_block(content, _WRITTEN_OUT_BYTES_MAX))
-        length, _ = read_varint(content, 0)
-        if length > _WRITTEN_OUT_BYTES_MAX:
-            raise ValueError(f"{length} bytes when it is written out")
-        try:
-            return memoryview(bytes(snappy.decompress_raw(content)))
-        except DecompressionError as error:
-            raise ValueError(str(error)) from None
+        return memoryview(decompress_block(content, _WRITTEN_OUT_BYTES_MAX))
 
 
 def _read_handle(data: bytes | memoryview, position: int) -> tuple[tuple[int, int], int]:

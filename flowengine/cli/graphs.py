@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from flowengine.cli.failure import UNREADABLE_GRAPH, USAGE, CommandError
 from flowengine.cli.models.wrong_paths import SAVED_MODEL, file_told, folder_told, missing_told
 from flowengine.core.dtypes import DType
@@ -22,6 +24,12 @@ if TYPE_CHECKING:
     from flowengine.ir.stripping import UnknownAttr
     from flowengine.saved_model.reading import SavedGraph
     from flowengine.saved_model.signatures import SignatureFacts
+
+
+#: Gives a command `--tag`, for `load_graph`.
+tag_option = click.option(
+    "--tag", "tags", multiple=True, metavar="TAG", help="Which graph of a SavedModel; '' for that without tags."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +64,7 @@ def load_graph(
 ) -> GraphSource:
     """The graph in a GraphDef or MetaGraphDef file (binary or text) or a SavedModel directory.
 
-    `-` is standard input; `tags` say which graph of a SavedModel. `ignored` gets the attributes that ops here
+    `-` is standard input; `tags` say which graph of a SavedModel: an empty one, that without tags. `ignored` gets the attributes that ops here
     lack, for a command that runs nothing; without it they are faults. Raises CommandError (an unreadable
     graph) with the first fault of several.
     """
@@ -82,7 +90,8 @@ def _load_saved_model(path: str, tags: Sequence[str], ignored: list[UnknownAttr]
 
     if os.path.isdir(path) and not any(os.path.exists(os.path.join(path, name)) for name in SAVED_MODEL):
         raise CommandError(folder_told(path), UNREADABLE_GRAPH)
-    saved = read_saved_model(path, tags or None, ignored=ignored)
+    named = [tag for tag in tags if tag] if tags else None
+    saved = read_saved_model(path, named, ignored=ignored)
     return GraphSource(saved.graph, dict(saved.signatures), saved.meta_graph, saved)
 
 

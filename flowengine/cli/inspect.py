@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +13,7 @@ import click
 from flowengine.cli import overview
 from flowengine.cli.failure import printable
 from flowengine.cli.function_bodies import CalledFunction, called
-from flowengine.cli.graphs import load_graph
+from flowengine.cli.graphs import load_graph, tag_option
 from flowengine.cli.imports import import_option
 from flowengine.cli.models.likely import likely_outputs
 from flowengine.cli.overview import TensorFacts, VariableFacts
@@ -45,7 +46,7 @@ GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory
 @boxable
 @click.argument("graph", type=click.Path(), metavar="GRAPH")
 @import_option
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Which graph of a SavedModel.")
+@tag_option
 @click.option(
     "--all",
     "every",
@@ -60,6 +61,7 @@ def command(graph: str, tags: tuple[str, ...], every: bool, as_json: bool, debug
     known = None if loaded.saved is None else saved_variables(loaded.saved)
     document = examine(loaded.graph, known, loaded.hidden)
     document["unknown_attributes"] = [asdict(each) for each in ignored]
+    document["other_graphs"] = [] if loaded.saved is None else [list(each) for each in loaded.saved.other_tags]
     document["signatures"] = {name: _signature(each) for name, each in loaded.signatures.items()}
     shown = None if every else _SHOWN
     click.echo(dumps(document) if as_json else readable(graph, document, shown), nl=False)
@@ -144,6 +146,7 @@ def _function(each: CalledFunction) -> dict[str, Any]:
 def readable(path: str, found: dict[str, Any], shown: int | None = None) -> str:
     """The document as text, with so many entries of each section; None for all."""
     lines = [f"{printable(path)}: {found['nodes']} nodes, producer version {found['producer']}"]
+    lines += [f"another graph: {printable(tags_told(each))}" for each in found["other_graphs"]]
 
     def section(title: str, entries: list[str]) -> None:
         lines.append(f"{title}: {len(entries) or 'none'}")
@@ -170,6 +173,11 @@ def readable(path: str, found: dict[str, Any], shown: int | None = None) -> str:
         within = _within(found["functions"])
         section("ops in functions", [_count(op, count) for op, count in within.items()])
     return "\n".join(lines) + "\n"
+
+
+def tags_told(tags: Sequence[str]) -> str:
+    """The options that name a graph of a SavedModel by its tags."""
+    return " ".join(f"--tag {shlex.quote(tag)}" for tag in tags or [""])
 
 
 def unknown_attribute(node: str, op: str, attr: str, value: str, function: str) -> str:

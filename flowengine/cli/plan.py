@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from flowengine.cli.failure import USAGE, CommandError
-from flowengine.cli.graphs import check_node, find_port, load_graph, value_at
+from flowengine.cli.graphs import check_node, find_port, load_graph, tag_option, value_at
 from flowengine.cli.imports import import_option
 from flowengine.cli.inspect import UNKNOWN_ATTRIBUTES, unknown_attribute
 from flowengine.cli.models.likely import proposed
@@ -81,7 +81,7 @@ Nothing runs, so --feed only names a tensor. Without --feed every placeholder is
     help="Plan a call of a function that TensorFlow 2 saved.",
     shell_complete=complete_function,
 )
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Which graph of a SavedModel.")
+@tag_option
 @click.option("--source", is_flag=True, help="Print the Python code of a hot plan.")
 @click.option("--dot", is_flag=True, help="Print the graph for Graphviz.")
 @click.option("--placement", is_flag=True, help="Print the device of each node and the reason.")

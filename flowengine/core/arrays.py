@@ -79,6 +79,19 @@ def to_array(value: Value) -> Array:
     return np.asarray(value)
 
 
+def is_same_number(given: Array, converted: Array) -> bool:
+    """Whether whole numbers or truth values are what they were converted from.
+
+    >>> is_same_number(np.array([3.0, 2.5]), np.array([3, 2]))
+    False
+    """
+    if given.dtype.kind == "f" and converted.dtype.kind in "iu" and given.size:
+        limit = float(np.iinfo(converted.dtype).max) + 1
+        if not bool((given < limit).all()):  # some machines convert it to the largest integer
+            return False
+    return bool(np.array_equal(given, converted))
+
+
 def unchangeable(array: Array) -> Array:
     """A C-contiguous copy that nobody can ever write to, not even by its flags: what kernels keep prepared.
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -58,6 +58,7 @@ class LoadedGraph:
     collections   name -> CollectionDef: variables, queue runners, ...
     meta_graph    the whole MetaGraphDef; None where there was a bare GraphDef
     directory     of the SavedModel that it came from, for its variables and assets
+    other_tags    the tags of each other graph of that SavedModel
     """
 
     graph_def: GraphDef
@@ -65,6 +66,7 @@ class LoadedGraph:
     collections: Mapping[str, CollectionDef] = field(default_factory=dict)
     meta_graph: MetaGraphDef | None = None
     directory: Path | None = None
+    other_tags: tuple[tuple[str, ...], ...] = ()
 
     @property
     def producer_ops(self) -> OpList | None:
@@ -203,14 +205,16 @@ def _choose(
         tags = () if has_untagged and not serves else SERVING_TAG
     wanted = {tags} if isinstance(tags, str) else set(tags)
     having = [graph for graph in graphs if wanted.issubset(graph.meta_info_def.tags)]
-    chosen = [graph for graph in having if wanted == set(graph.meta_info_def.tags)] or having
+    exact = [graph for graph in having if wanted == set(graph.meta_info_def.tags)]
+    chosen = exact or (having if wanted else [])
     if len(chosen) != 1:
         held = "; ".join(", ".join(g.meta_info_def.tags) or "(none)" for g in graphs)
         named = ", ".join(f"'{tag}'" for tag in sorted(wanted))
-        said = f"the tag{'s' if len(wanted) > 1 else ''} {named}"
+        said = f"with the tag{'s' if len(wanted) > 1 else ''} {named}" if wanted else "without tags"
         many = f"{len(chosen)} graphs" if chosen else "no graph"
-        raise NotFoundError(f"the SavedModel has {many} with {said} (its graphs' tags: {held})")
-    return _unpack(chosen[0], directory)
+        raise NotFoundError(f"the SavedModel has {many} {said} (its graphs' tags: {held})")
+    others = tuple(tuple(each.meta_info_def.tags) for each in graphs if each is not chosen[0])
+    return replace(_unpack(chosen[0], directory), other_tags=others)
 
 
 def _unpack(meta: MetaGraphDef, directory: Path | None = None) -> LoadedGraph:

@@ -72,6 +72,7 @@ class SavedGraph:
     variables    by name: of the object that was saved, or else of the node
     objects      the Python objects that were saved; None for what TensorFlow 1 has written
     meta_graph   the MetaGraphDef itself
+    other_tags   the tags of each other graph that the directory has
     """
 
     path: Path
@@ -86,6 +87,7 @@ class SavedGraph:
     variables: Mapping[str, StoredVariable]
     objects: ObjectGraph | None
     meta_graph: MetaGraphDef
+    other_tags: tuple[tuple[str, ...], ...] = ()
 
     @property
     def initialising(self) -> str | None:
@@ -151,6 +153,7 @@ def read_saved_model(
         variables=variables_of(graph, meta, objects),
         objects=objects,
         meta_graph=meta,
+        other_tags=found.other_tags,
     )
 
 

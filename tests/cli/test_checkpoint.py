@@ -69,6 +69,31 @@ def test_ls_of_a_directory(tmp_path: Path, capsys: Output) -> None:
     assert [each["latest"] for each in found] == [False, True]
 
 
+def test_ls_of_a_directory_of_format_v1(tmp_path: Path, capsys: Output) -> None:
+    whole = write(tmp_path / "m-2", kind=V1Writer)
+    (tmp_path / "m-2.meta").write_bytes(b"")
+    (tmp_path / "m-2.meta").touch()
+    parts = [write(tmp_path / f"m-{n}-00000-of-00001", kind=V1Writer) for n in (5, 10)]
+    patterns = [each.replace("00000", "?????") for each in parts]
+    write_state(str(tmp_path), [whole, *patterns])
+    assert main(["checkpoint", "ls", str(tmp_path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["checkpoints"]
+    assert {each["prefix"] for each in found} == {whole, *patterns}
+    assert found[-1]["prefix"] == patterns[1]
+    assert [each["latest"] for each in found] == [False, False, True]
+    assert all(each["tensors"] == 5 and each["bytes"] for each in found)
+
+
+@pytest.mark.parametrize("ending", [".index", ".data-00000-of-00001"])
+def test_a_part_that_is_a_pointer(ending: str, tmp_path: Path, capsys: Output) -> None:
+    prefix = write(tmp_path / "m")
+    Path(prefix + ending).write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n")
+    assert main(["checkpoint", "show", prefix]) == failure.UNREADABLE_GRAPH
+    said = capsys.readouterr().err
+    assert f"m{ending}: it is a Git LFS pointer" in said
+    assert "git lfs pull" in said
+
+
 def test_a_file_or_a_directory_means_its_checkpoint(tmp_path: Path, capsys: Output) -> None:
     prefix = write(tmp_path / "m-5", step=5)
     write_state(str(tmp_path), [prefix])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from pathlib import Path
 
@@ -51,3 +52,14 @@ def test_what_cannot_be_called(folder: str, capsys: Output) -> None:
     assert main(["run", folder, "--function", "look", "--signature", "x"]) == failure.USAGE
     assert main(["run", folder, "--function", "look"]) == failure.BAD_FEED
     assert "add --feed words=SOURCE" in capsys.readouterr().err
+
+
+def test_a_function_is_frozen(folder: str, tmp_path: Path, capsys: Output) -> None:
+    frozen = str(tmp_path / "frozen.pb")
+    assert main(["run", folder, "--function", "add", "-x", "x=[1, 2]", "--json"]) == 0
+    called = json.loads(capsys.readouterr().out)["values"]["output_0"]["value"]
+    assert main(["freeze", folder, "--function", "add", "-o", frozen]) == 0
+    output, fed = re.fullmatch(rf"{re.escape(frozen)}: (\S+) of (\S+)\n", capsys.readouterr().out).groups()
+    assert main(["run", frozen, "-x", f"{fed}=[1, 2]", "-y", output, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["values"][output]["value"] == called
+    assert main(["freeze", folder, "--function", "nothing", "-o", frozen, "--force"]) == failure.USAGE

@@ -88,6 +88,14 @@ def test_all_unknown_ops_are_named_at_once(verb: list[str], path: str, capsys: O
     told = capsys.readouterr().err
     assert "Whirr 'strange': Op type not registered 'Whirr'" in told
     assert "'Hum' at node 'odd' of function 'inner'" in told
+    assert told.endswith(": a module of yours can define it, with its kernel (--import MODULE on the command line)\n")
+
+
+def test_one_that_is_left_out_is_told_why(path: str, capsys: Output) -> None:
+    file = Path(path)
+    file.write_text(file.read_text().replace('op: "Whirr"', 'op: "DecodeAudio"'))
+    assert main(["run", path, "-x", "x=1", "--fetch", "y"]) == failure.MISSING_OP
+    assert "it is left out (of tf.contrib.ffmpeg: sound and film" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("verb", [["run", "-x", "x=1"], ["plan"]], ids=["run", "plan"])

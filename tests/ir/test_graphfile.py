@@ -104,6 +104,15 @@ def test_graphs_without_tags_are_told_as_such(tmp_path: Path) -> None:
         NotFoundError, match=r"no graph with the tag 'gpu' \(its graphs' tags: train; \(none\)\)"
     ):
         load_saved_model(tmp_path, "gpu")
+    assert load_saved_model(tmp_path, ()).other_tags == (("train",),)
+    assert load_saved_model(tmp_path, "train").other_tags == ((),)
+
+
+def test_the_graph_without_tags_must_be_there(tmp_path: Path) -> None:
+    saved = SavedModel(saved_model_schema_version=1, meta_graphs=[meta_graph("train"), meta_graph("serve")])
+    (tmp_path / "saved_model.pb").write_bytes(saved.SerializeToString())
+    with pytest.raises(NotFoundError, match=r"no graph without tags \(its graphs' tags: train; serve\)"):
+        load_saved_model(tmp_path, ())
 
 
 def test_bytes_of_several_graphs_do_not_say_which() -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import flowengine as fe
 from flowengine.core.dtypes import as_dtype
@@ -75,3 +77,32 @@ def test_what_is_too_large_for_a_float_is_an_infinity(dtype: str) -> None:
     found = FeedSpec("x:0", as_dtype(dtype)).convert([1e300, -1e300, 1.0])
     assert found.dtype == as_dtype(dtype).as_numpy_dtype
     assert found.astype(np.float64).tolist() == [np.inf, -np.inf, 1.0]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64", "bool", "float16", "float32"])
+@given(
+    st.one_of(
+        st.integers(-(2**63), 2**64 - 1),
+        st.floats(width=64),
+        st.integers(-300, 300).map(float),
+        st.booleans(),
+    )
+)
+def test_a_number_may_be_fed_where_its_value_fits(dtype: str, value: Any) -> None:
+    numpy_dtype = as_dtype(dtype).as_numpy_dtype
+    if dtype.startswith("float"):
+        fits = True  # rounded, or infinite
+    elif dtype == "bool":
+        fits = value in (0, 1)
+    else:
+        info = np.iinfo(numpy_dtype)
+        fits = bool(np.isfinite(value)) and value == int(value) and info.min <= value <= info.max
+    spec = FeedSpec("x:0", as_dtype(dtype))
+    if not fits:
+        with pytest.raises(fe.errors.InvalidArgumentError, match="a value does not fit into"):
+            spec.convert(value)
+        return
+    fed = spec.convert(value)
+    assert fed.dtype == numpy_dtype
+    if not dtype.startswith("float"):
+        assert int(fed) == int(value)

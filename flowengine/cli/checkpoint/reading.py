@@ -6,16 +6,20 @@ import difflib
 import fnmatch
 import math
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from flowengine.cli.failure import UNREADABLE_GRAPH, USAGE, CommandError
 from flowengine.core.errors import OpError
 
 if TYPE_CHECKING:
     from flowengine.checkpoint import BundleReader, V1Reader
+
+#: A part of a checkpoint of format V1; those of format V2 have `.data` before the number.
+_PART: Final = re.compile(r"(.+)-\d{5}-of-(\d{5})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +65,19 @@ def _near(prefix: str) -> str:
 
 
 def complete(folder: str) -> list[str]:
-    """The prefixes of the checkpoints of format V2 in a folder, sorted."""
+    """The prefixes of the checkpoints in a folder, sorted; of one of format V1 in parts, a pattern.
+
+    A file of format V1 is known by the MetaGraphDef beside it, parts of one by their names.
+    """
     try:
-        names = os.listdir(folder or ".")
+        names = set(os.listdir(folder or "."))
     except OSError:
         return []
-    return sorted(os.path.join(folder, name[: -len(".index")]) for name in names if name.endswith(".index"))
+    found = {name.removesuffix(".index") for name in names if name.endswith(".index")}
+    found |= {name.removesuffix(".meta") for name in names if name.endswith(".meta")} & names
+    parts = filter(None, map(_PART.fullmatch, names))
+    found |= {f"{part[1]}-?????-of-{part[2]}" for part in parts if not part[1].endswith(".data")}
+    return sorted(os.path.join(folder, name) for name in found)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from dataclasses import asdict
 from typing import Any, Final
@@ -102,9 +103,8 @@ def _checkpoints_in(folder: str) -> list[dict[str, Any]]:
     found = []
     for prefix in prefixes:
         with opened(prefix) as reader:
-            files = [
-                path for path in (index_path(prefix), prefix, *data_files(prefix)) if os.path.isfile(path)
-            ]
+            paths = (index_path(prefix), prefix, *data_files(prefix), *glob.glob(prefix))
+            files = [path for path in dict.fromkeys(paths) if os.path.isfile(path)]
             found.append(
                 {
                     "prefix": prefix,

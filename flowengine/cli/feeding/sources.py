@@ -43,6 +43,7 @@ from flowengine.cli.feeding.batches import (
 from flowengine.cli.feeding.images import IMAGE_SUFFIXES, ImageOptions, is_image, read_image
 from flowengine.cli.feeding.object_arrays import read_array
 from flowengine.core import dtypes
+from flowengine.core.arrays import is_same_number
 from flowengine.core.dtypes import DType
 from flowengine.core.shapes import TensorShape
 
@@ -268,9 +269,9 @@ def cast(value: Any, wanted: ValueTarget) -> Any:
         raise _bad(wanted, f"it is complex, not {wanted.dtype}")
     with np.errstate(all="ignore"):
         result = array.astype(target)
-        if not (wanted.dtype.is_floating or wanted.dtype.is_complex) and not np.array_equal(result, array):
-            at = np.argwhere(np.asarray(result != array))[0]
-            culprit = array[tuple(at)]
+        if not (wanted.dtype.is_floating or wanted.dtype.is_complex) and not is_same_number(array, result):
+            different = np.argwhere(np.asarray(result != array))
+            culprit = array[tuple(different[0])] if len(different) else array.max()
             raise _bad(wanted, f"{culprit} is no {wanted.dtype}")
     return result
 

@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from flowengine.cli.failure import USAGE, CommandError
-from flowengine.cli.graphs import check_node, find_port, load_graph, value_at
+from flowengine.cli.graphs import check_node, find_port, load_graph, tag_option, value_at
 from flowengine.cli.imports import import_option
 from flowengine.cli.models.restoring import Restoration, restoration_of
 from flowengine.cli.models.signatures import called_signature
 from flowengine.cli.results import check_new_file
-from flowengine.cli.shell.names import complete_checkpoint, complete_fetch, complete_node, complete_signature
+from flowengine.cli.shell.names import (
+    complete_checkpoint,
+    complete_fetch,
+    complete_function,
+    complete_node,
+    complete_signature,
+)
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
@@ -23,7 +29,7 @@ Write what the outputs of GRAPH need, with the variables as constants: one file 
 
 GRAPH is a SavedModel directory, or a GraphDef or MetaGraphDef file whose variables come from --restore, from
 a checkpoint beside it, or from --init, which runs before a restore. Of a SavedModel the outputs are those of
-its default signature, or of --signature; of another graph --fetch names them.
+its default signature, or of --signature or --function; of another graph --fetch names them.
 """
 
 
@@ -44,7 +50,13 @@ its default signature, or of --signature; of another graph --fetch names them.
     help="Keep the outputs of this signature.",
     shell_complete=complete_signature,
 )
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Which graph of a SavedModel.")
+@click.option(
+    "--function",
+    metavar="NAME",
+    help="Keep the outputs of a function that TensorFlow 2 saved.",
+    shell_complete=complete_function,
+)
+@tag_option
 @click.option(
     "--restore",
     metavar="CHECKPOINT",
@@ -67,6 +79,7 @@ def command(
     graph: str,
     fetches: tuple[str, ...],
     signature: str | None,
+    function: str | None,
     tags: tuple[str, ...],
     restore: str | None,
     inits: tuple[str, ...],
@@ -76,7 +89,9 @@ def command(
 ) -> None:
     check_new_file(output, force=force)
     source = load_graph(graph, tags)
-    call = called_signature(source, signature, is_wanted=True, asks_by_name=bool(fetches))
+    call = called_signature(
+        source, signature, is_wanted=True, asks_by_name=bool(fetches), function=function
+    )
     names = [call.output(each) for each in fetches or tuple(call.outputs)]
     if not names:
         raise CommandError("name the outputs to keep: --fetch NAME", USAGE)

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from flowengine.cli.graphs import tag_option
 from flowengine.cli.imports import import_option
 from flowengine.cli.placement import placement_options
 from flowengine.cli.sandbox.running import boxable
@@ -175,7 +176,7 @@ _OPTIONS: Final = (
         help="Call a function that TensorFlow 2 saved.",
         shell_complete=complete_function,
     ),
-    click.option("--tag", "tags", multiple=True, metavar="TAG", help="Which graph of a SavedModel."),
+    tag_option,
     click.option(
         "--restore",
         metavar="CHECKPOINT",

@@ -15,6 +15,7 @@ from flowengine.ir.attrs import FuncAttr
 from flowengine.ir.functions import FunctionLibrary, UnknownOp, unknown_nodes, unregistered
 from flowengine.ir.graph import Node, NodeGraph
 from flowengine.ir.names import CALL_OPS
+from flowengine.ops.left_out import NOT_YET, reason
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify.prune import prune
 
@@ -32,7 +33,17 @@ def refuse_unknown_ops(graph: NodeGraph, context: PassContext) -> NodeGraph:
     library = None if graph.library is None else FunctionLibrary(graph.library, registry, graph.producer)
     if not found and (library is None or not _call_unknown(graph, library, context, set())):
         return graph
-    raise unregistered([*found, *_reached(graph, library)])
+    error = unregistered([*found, *_reached(graph, library)])
+    assert error.missing_op is not None
+    error.message += f": {_advice(error.missing_op)}"
+    raise error
+
+
+def _advice(op: str) -> str:
+    """Say why an op is not here, as far as that is known, and how it can be brought."""
+    why = reason(op)
+    known = "" if why == NOT_YET else f"it is left out ({why}); "
+    return f"{known}a module of yours can define it, with its kernel (--import MODULE on the command line)"
 
 
 def _reached(graph: Iterable[Node], library: FunctionLibrary | None) -> list[UnknownOp]:

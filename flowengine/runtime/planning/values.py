@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from flowengine.core.arrays import Array, Value, to_array
+from flowengine.core.arrays import Array, Value, is_same_number, to_array
 from flowengine.core.buffers import ALIGNED, AlignedBytes, MemoryLease, aligned
 from flowengine.core.dtypes import DType, resource, string, variant
 from flowengine.core.errors import InvalidArgumentError, OpError
@@ -90,13 +90,15 @@ class FeedSpec:
             holds = f"it holds {'strings or objects' if given.dtype.kind in 'OSU' else given.dtype}"
             raise self._unfit(value, feed_fault(value) or holds)
         try:
-            with np.errstate(over="ignore"):  # what is too large for a float is an infinity
+            # What is too large for a float is an infinity; what is too large for an integer is found below.
+            with np.errstate(over="ignore", invalid="ignore"):
                 result = np.asarray(given, dtype=self._numpy)
         except (ValueError, TypeError, OverflowError) as error:
             raise self._unfit(value, str(error)) from None
-        is_whole = self.dtype.is_integer or self.dtype.is_quantized
-        if given.dtype.kind in "iu" and is_whole and not np.array_equal(given, result):
-            raise self._unfit(value, f"a value does not fit into {self.dtype.name}")
+        is_whole = self.dtype.is_integer or self.dtype.is_quantized or self.dtype.is_bool
+        if is_whole and not is_same_number(given, result):
+            held = "" if given.dtype.kind in "iu" else f"it holds {given.dtype}, and "
+            raise self._unfit(value, f"{held}a value does not fit into {self.dtype.name}")
         return result
 
     def _array(self, make: Callable[[Any], Any], value: Any) -> Any:
@@ -155,18 +157,18 @@ def _is_instance(shape: tuple[int, ...], declared: tuple[int | None, ...]) -> bo
 
 
 def _can_feed(given: Any, dtype: DType, numpy_dtype: Any) -> bool:
-    """Whether a conversion keeps the kind of number: integers may become floats, not the reverse."""
+    """Whether numbers of this kind may be converted; those that become whole are compared afterwards."""
     source = given.dtype
     if dtype.is_quantized:
         return bool(source.kind in "iu")
     if dtype.is_bool:
-        return bool(source.kind == "b")
+        return bool(source.kind in "biuf")
     if dtype.name == "bfloat16":
         return bool(source.kind in "biuf")
     if source.kind == "V":  # bfloat16 from ml_dtypes
         return dtype.is_floating or dtype.is_complex
-    if source.kind in "iu" and dtype.is_integer:
-        return True  # the values are looked at after the conversion
+    if source.kind in "iuf" and dtype.is_integer:
+        return True
     return bool(np.can_cast(source, numpy_dtype, "same_kind"))
 
 
