@@ -39,6 +39,9 @@ OPS: Final[dict[str, str]] = {
     "array.ragged_variants": """
         RaggedTensorFromVariant RaggedTensorToVariant RaggedTensorToVariantGradient
     """,
+    "array.resampling": """
+        PeriodicResample PeriodicResampleOpGrad
+    """,
     "array.scatter": """
         DynamicPartition DynamicStitch ParallelDynamicStitch ScatterNd ScatterNdNonAliasingAdd
         TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub TensorScatterUpdate
@@ -190,6 +193,9 @@ OPS: Final[dict[str, str]] = {
     "io.files": """
         GenerateVocabRemapping ImmutableConst LoadAndRemapMatrix MatchingFiles Print PrintV2 ReadFile
         Timestamp WriteFile
+    """,
+    "io.libsvm": """
+        DecodeLibsvm
     """,
     "io.protocol_buffers": """
         DecodeProtoV2 EncodeProto

@@ -27,6 +27,8 @@ _BLOCK_BYTES: Final = 262144
 _RESTART_EVERY: Final = 16
 _SNAPPY: Final = 1
 _COMPRESSIONS: Final = {_SNAPPY: "Snappy", 2: "zstd"}
+#: Bytes at a file's beginning that may say that it is something else, such as a Git LFS pointer.
+_MAGIC_BYTES: Final = 64
 #: A block that claims to be longer when it is written out is damaged.
 _WRITTEN_OUT_BYTES_MAX: Final = 1 << 28
 
@@ -48,10 +50,10 @@ class TableReader:
             self._size = os.fstat(self._file.fileno()).st_size
             footer = self._read(self._size - _FOOTER, _FOOTER) if self._size >= _FOOTER else b""
             if footer[-8:] != _MAGIC:
-                kind = kind_of(self._read(0, min(self._size, 64)))
+                if (kind := kind_of(self._read(0, min(self._size, _MAGIC_BYTES)))) is not None:
+                    self._damaged(f"it is {kind}")
                 self._damaged(
-                    kind and f"it is {kind}"
-                    or "not an sstable (bad magic number): the file is cut off or in a different file format"
+                    "not an sstable (bad magic number): the file is cut off or in a different file format"
                 )
             try:
                 _, position = _read_handle(footer, 0)

@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 
 #: Gives a command `--tag`, for `load_graph`.
 tag_option = click.option(
-    "--tag", "tags", multiple=True, metavar="TAG", help="Which graph of a SavedModel; '' for that without tags."
+    "--tag",
+    "tags",
+    multiple=True,
+    metavar="TAG",
+    help="Which graph of a SavedModel; '' for that without tags.",
 )
 
 
@@ -64,9 +68,9 @@ def load_graph(
 ) -> GraphSource:
     """The graph in a GraphDef or MetaGraphDef file (binary or text) or a SavedModel directory.
 
-    `-` is standard input; `tags` say which graph of a SavedModel: an empty one, that without tags. `ignored` gets the attributes that ops here
-    lack, for a command that runs nothing; without it they are faults. Raises CommandError (an unreadable
-    graph) with the first fault of several.
+    `-` is standard input; `tags` say which graph of a SavedModel: an empty one, that without tags. `ignored`
+    gets the attributes that ops here lack, for a command that runs nothing; without it they are faults.
+    Raises CommandError (an unreadable graph) with the first fault of several.
     """
     try:
         if os.path.isdir(path) or os.path.basename(path) in SAVED_MODEL:

@@ -61,7 +61,9 @@ def command(graph: str, tags: tuple[str, ...], every: bool, as_json: bool, debug
     known = None if loaded.saved is None else saved_variables(loaded.saved)
     document = examine(loaded.graph, known, loaded.hidden)
     document["unknown_attributes"] = [asdict(each) for each in ignored]
-    document["other_graphs"] = [] if loaded.saved is None else [list(each) for each in loaded.saved.other_tags]
+    document["other_graphs"] = (
+        [] if loaded.saved is None else [list(each) for each in loaded.saved.other_tags]
+    )
     document["signatures"] = {name: _signature(each) for name, each in loaded.signatures.items()}
     shown = None if every else _SHOWN
     click.echo(dumps(document) if as_json else readable(graph, document, shown), nl=False)

@@ -35,6 +35,9 @@ GRADIENTS: Final[dict[str, str]] = {
     "array.ragged_variants": """
         RaggedTensorFromVariant RaggedTensorToVariant RaggedTensorToVariantGradient
     """,
+    "array.resampling": """
+        PeriodicResample PeriodicResampleOpGrad
+    """,
     "array.scatter": """
         DynamicPartition DynamicStitch ParallelDynamicStitch ScatterNd ScatterNdNonAliasingAdd
         TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub TensorScatterUpdate

@@ -22,6 +22,7 @@ OPS: Final[dict[str, str]] = {
         RaggedTensorToSparse RaggedTensorToTensor""",
     "array.ragged_variants": """RaggedTensorFromVariant RaggedTensorToVariant
         RaggedTensorToVariantGradient""",
+    "array.resampling": """PeriodicResample PeriodicResampleOpGrad""",
     "array.scatter": """DynamicPartition DynamicStitch ParallelDynamicStitch ScatterNd
         ScatterNdNonAliasingAdd TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub
         TensorScatterUpdate""",
@@ -119,6 +120,7 @@ OPS: Final[dict[str, str]] = {
     "io.examples": """ParseExample ParseSingleExample ParseSingleSequenceExample""",
     "io.files": """GenerateVocabRemapping ImmutableConst LoadAndRemapMatrix MatchingFiles Print PrintV2
         ReadFile Timestamp WriteFile""",
+    "io.libsvm": """DecodeLibsvm""",
     "io.protocol_buffers": """DecodeProtoV2 EncodeProto""",
     "io.readers": """FixedLengthRecordReader FixedLengthRecordReaderV2 IdentityReader IdentityReaderV2
         LMDBReader ReaderNumRecordsProduced ReaderNumRecordsProducedV2 ReaderNumWorkUnitsCompleted

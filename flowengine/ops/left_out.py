@@ -77,8 +77,7 @@ LEFT_OUT: Final[dict[str, str]] = {
     """,
     "of tf.contrib: feature crosses, factorization, hashing, drawing and small readers": """
         SparseFeatureCross SparseFeatureCrossV2 WALSComputePartialLhsAndRhs HyperplaneLSHProbes
-        SingleImageRandomDotStereograms SkipGramGenerateCandidates PeriodicResample PeriodicResampleOpGrad
-        DecodeLibsvm ObtainNext
+        SingleImageRandomDotStereograms SkipGramGenerateCandidates ObtainNext
     """,
     "of tf.contrib: memory of CUDA devices, and a convolution that only cuDNN has": """
         BytesInUse BytesLimit MaxBytesInUse FusedConv2DBiasActivation

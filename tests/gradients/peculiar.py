@@ -72,6 +72,8 @@ KNOWN_SHAPES: Final = {
     "Dilation2D": "the patches of an image are taken by the size of the filter",
     "Dilation2DBackpropInput": "the patches of an image are taken by the size of the filter",
     "Dilation2DBackpropFilter": "the patches of an image are taken by the size of the filter",
+    "PeriodicResample": "its gradient has them as an attribute, as in TensorFlow",
+    "PeriodicResampleOpGrad": "its gradient is PeriodicResample",
     "Svd": "with full_matrices only if they are square",
     "BatchSvd": "with full_matrices only if they are square",
     "Qr": "with full_matrices only if there are no more rows than columns",
@@ -101,6 +103,13 @@ def _is_tall(types: Mapping[str, str], each: Sample) -> bool:
 
 def _is_complex(types: Mapping[str, str], each: Sample) -> bool:
     return "complex" in f"{each.attrs.get('T', types.get('T'))}"
+
+
+def _reads_twice(types: Mapping[str, str], each: Sample) -> bool:
+    """Whether an axis grows by a factor that is not whole."""
+    wanted = each.attrs.get("desired_shape", each.attrs.get("shape"))
+    given = each.attrs["original_shape"] if "original_shape" in each.attrs else np.shape(each.inputs[0])
+    return any(new is not None and new % old for old, new in zip(given, wanted, strict=True))
 
 
 #: {op: (the samples that are left out, given types and sample; why)}
@@ -133,6 +142,11 @@ LEFT_OUT: Final[dict[str, tuple[Callable[[Mapping[str, str], Sample], bool], str
     "FusedBatchNormGrad": (_is_training, _STATISTICS),
     "FusedBatchNormGradV2": (_is_training, _STATISTICS),
     "FusedBatchNormGradV3": (_is_training, _STATISTICS),
+    "PeriodicResample": (
+        _reads_twice,
+        "of elements that are read twice one gradient counts, as in TensorFlow",
+    ),
+    "PeriodicResampleOpGrad": (_reads_twice, "of elements that are read twice one counts, as in TensorFlow"),
     "Eig": (lambda types, each: each.attrs.get("compute_v", True), _PHASE),
 }
 

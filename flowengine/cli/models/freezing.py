@@ -89,9 +89,7 @@ def command(
 ) -> None:
     check_new_file(output, force=force)
     source = load_graph(graph, tags)
-    call = called_signature(
-        source, signature, is_wanted=True, asks_by_name=bool(fetches), function=function
-    )
+    call = called_signature(source, signature, is_wanted=True, asks_by_name=bool(fetches), function=function)
     names = [call.output(each) for each in fetches or tuple(call.outputs)]
     if not names:
         raise CommandError("name the outputs to keep: --fetch NAME", USAGE)
