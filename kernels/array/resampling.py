@@ -49,16 +49,16 @@ def periodic_resample_grad(
     xp: Any, grad: Array, *, original_shape: TensorShape, desired_shape: TensorShape
 ) -> Array:
     """Move each element back to its place; 0 where none came from, the last of several that came from one."""
-    original = original_shape.dims
-    if original is None or None in original:
+    original = original_shape.as_tuple()
+    if original is None:
         raise InvalidArgumentError(f"original_shape must be known in full, not {original_shape}")
-    places = _places(tuple(size for size in original if size is not None), desired_shape.dims)
+    places = _places(original, desired_shape.dims)
     if tuple(grad.shape) != places.shape:
         raise InvalidArgumentError(f"grad has shape {brackets(grad.shape)}, not {brackets(places.shape)}")
     flat, taken = places.reshape(-1), grad.reshape(-1)
     # Of places that occur twice the last counts: its position in the reversed list is the first.
     kept, first = np.unique(flat[::-1], return_index=True)
-    result: Array = xp.zeros(math.prod(size or 0 for size in original), grad.dtype)
+    result: Array = xp.zeros(math.prod(original), grad.dtype)
     result[xp.asarray(kept)] = taken[xp.asarray(flat.size - 1 - first)]
     return result.reshape(original)
 
@@ -79,7 +79,8 @@ def _places(given: tuple[int, ...], wanted: tuple[int | None, ...] | None) -> Ar
         if new is not None and new < old:
             raise InvalidArgumentError(
                 "periodic_resample expects the size of non-adjustable dimensions be at least as large as "
-                f"size of input tensor. Dimension {axis} input tensor has size {old}, desired shape has size {new}"
+                f"size of input tensor. Dimension {axis} input tensor has size {old}, desired shape has size "
+                f"{new}"
             )
     open_axis = wanted.index(None)
     others = math.prod(size for size in wanted if size is not None)

@@ -59,7 +59,9 @@ def test_a_function_is_frozen(folder: str, tmp_path: Path, capsys: Output) -> No
     assert main(["run", folder, "--function", "add", "-x", "x=[1, 2]", "--json"]) == 0
     called = json.loads(capsys.readouterr().out)["values"]["output_0"]["value"]
     assert main(["freeze", folder, "--function", "add", "-o", frozen]) == 0
-    output, fed = re.fullmatch(rf"{re.escape(frozen)}: (\S+) of (\S+)\n", capsys.readouterr().out).groups()
+    told = re.fullmatch(rf"{re.escape(frozen)}: (\S+) of (\S+)\n", capsys.readouterr().out)
+    assert told is not None
+    output, fed = told.groups()
     assert main(["run", frozen, "-x", f"{fed}=[1, 2]", "-y", output, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["values"][output]["value"] == called
     assert main(["freeze", folder, "--function", "nothing", "-o", frozen, "--force"]) == failure.USAGE
