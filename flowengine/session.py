@@ -1,11 +1,4 @@
-"""Session: runs a graph in this process, inside a trio program.
-
-    async with fe.Session(graph) as session:
-        loss, _ = await session.run(["loss:0", "train"], {"x:0": batch})
-
-A session makes a plan for each combination of feeds, fetches and targets and keeps it. Steps may run at
-the same time; variables, queues and tables live in the session's resource manager between them.
-"""
+"""Session: runs a graph in this process, inside a trio program."""
 
 from __future__ import annotations
 
@@ -56,16 +49,26 @@ from flowengine.transport.tensors.rendezvous import LocalRendezvous
 class Session(SessionVariables, SessionView):
     """Steps of one graph in this process.
 
-    graph       what it runs; it may grow between steps, and the session notices
+    graph       the graph to run; it may grow between steps, and the session notices
     target      "" for this process; "scheme://address" where that scheme is registered
     config      settings; see `Config`
     resources   a resource manager shared with other sessions, else one of its own
-    kernels     what computes, instead of this package's kernels
+    kernels     a registry of kernels to use instead of this package's
     devices     the device types that it may use, instead of this package's
-    placer      what says on which device each node runs, instead of the session's own choice
+    placer      chooses on which device each node runs, instead of the session's own choice
 
-    Use it with `async with`, or call `close`. It belongs to the trio run that first runs a step.
+    Use it with `async with`, or call `close`. It belongs to the trio run that first runs a step. Steps may
+    run at the same time; variables, queues and tables live in the session's resource manager between them.
     Raises InvalidArgumentError for anything but a graph, such as a path, and for options that do not fit.
+
+    >>> graph = fe.Graph()
+    >>> x = graph.placeholder("float32", [None])
+    >>> async def main():
+    ...     async with fe.Session(graph) as session:
+    ...         square = session.make_callable(x * x, feeds=[x])
+    ...         print(await session.run(x + x, {x: [3.0, 4.0]}), await square([5.0]))
+    >>> trio.run(main)
+    [6. 8.] [25.]
     """
 
     @tracebacks.hides_engine
@@ -158,8 +161,6 @@ class Session(SessionVariables, SessionView):
     ) -> None:
         await self.close()
 
-    # -- running ------------------------------------------------------------------------------------
-
     @overload
     async def run(
         self, fetches: OneFetch, feed_dict: FeedDict = None, **arguments: Unpack[RunArguments]
@@ -198,10 +199,11 @@ class Session(SessionVariables, SessionView):
         feed_dict   {"node:slot", "node" or Tensor: value} instead of what the graph would compute there; for
                     a sparse tensor one of arrays, or a tuple of its parts
         targets     nodes to run for their effect
+        options, run_metadata   `RunOptions` of this step; a `RunMetadata` to fill with its times and memory
 
-        Values are NumPy scalars or arrays, `bytes` or object arrays of `bytes` for strings; the caller
-        owns them. Raises an error of `flowengine.errors`; trio.Cancelled if the caller is cancelled, which
-        leaves the session usable and the effects of nodes that had completed in place.
+        Values are NumPy scalars or arrays, `bytes` or object arrays of `bytes` for strings; the caller owns
+        them. Raises an error of `flowengine.errors`; trio.Cancelled if the caller is cancelled, which leaves
+        the session usable and the effects of nodes that had completed in place.
         """
         feed_dict, waited, admission = feed_dict or {}, 0.0, self._admission
         if admission is not None:
@@ -231,9 +233,11 @@ class Session(SessionVariables, SessionView):
     def make_callable(
         self, fetches: Any, feeds: Sequence[Any] = (), targets: Sequence[Any] = ()
     ) -> Callable[..., Awaitable[Any]]:
-        """A coroutine function of one value a feed, in order, for the fetches; its first call makes the plan.
+        """Return a coroutine function that runs one step for fixed fetches: `await function(value, ...)`.
 
-        It does what `run` does, but a bare "y" is "y:0". A graph that has grown since changes nothing.
+        `fetches` and `targets` are those of `run`, but a bare "y" is "y:0". `feeds` are the tensors that the
+        function takes values for, in order. Its first call makes the plan. A graph that has grown since
+        changes nothing. Raises as `run` does.
         """
         if self._remote is not None:
             there: Callable[..., Awaitable[Any]] = self._remote.make_callable(fetches, feeds, targets)
@@ -301,8 +305,6 @@ class Session(SessionVariables, SessionView):
         del feeds
         return self.hand_out(prepared.fetches, results)
 
-    # -- the rest -----------------------------------------------------------------------------------
-
     @property
     def costs(self) -> CostModel:
         """The measured costs of the graph's nodes; empty if the session does not place them itself."""
@@ -361,7 +363,7 @@ class Session(SessionVariables, SessionView):
         return places_of(self.resources, sequences)
 
     async def set_random_places(self, places: Mapping[str, str]) -> None:
-        """Go on from there; random nodes that had not drawn then begin anew."""
+        """Set the positions of random nodes to `places`, of `random_places`; others begin anew."""
         sequences = random_sequences(self.graph)
         if not sequences:
             return
@@ -371,7 +373,7 @@ class Session(SessionVariables, SessionView):
             set_places(self.resources, sequences, places)
 
     def at_step_boundary(self, counts: Callable[[NodeGraph], bool]) -> bool:
-        """Whether no step is under way whose nodes, as a graph, count."""
+        """Whether no step is under way of whose nodes, given as a graph, `counts` returns true."""
         plans = [executor.plan for executor in self._runner.running]
         return not any(counts(plan.graph if plan.unfused is None else plan.unfused) for plan in plans)
 
@@ -389,9 +391,7 @@ class Session(SessionVariables, SessionView):
         """Add the nodes of another graph; InvalidArgumentError, with nothing added, if a name is taken."""
         taken = [node.name for node in graph if node.name in self.graph]
         if taken:
-            raise InvalidArgumentError(
-                f"the session's graph has these nodes already: {', '.join(taken[:10])}"
-            )
+            raise InvalidArgumentError(f"the session's graph already has nodes named {', '.join(taken[:10])}")
         for node in graph:
             self.graph.add(node)
 

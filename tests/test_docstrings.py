@@ -6,6 +6,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
@@ -91,3 +92,75 @@ def test_what_raises_by_itself_says_so() -> None:
         if raising.search(inspect.getsource(FUNCTIONS[name])) and "Error" not in said(FUNCTIONS[name])
     ]
     assert silent == []
+
+
+#: {part of a docstring: how many public callables lack it}. The numbers only go down: lower one with each mend.
+LACKING_MAX: Final = {"arguments": 0, "errors": 0, "example": 0}
+#: Names the node or the scope that a function adds, in every function; docs/building.md says so once.
+_COMMON: Final = frozenset({"self", "cls", "name"})
+
+
+@dataclass(frozen=True)
+class Documented:
+    """A public function, class or method, with the docstrings that a reader finds about it.
+
+    called      its name without the class or module
+    parameters  the names of its arguments
+    own         its docstring; for a class, that of its constructor as well
+    around      the docstrings of its class, module and package
+    """
+
+    called: str
+    parameters: frozenset[str]
+    own: str
+    around: str
+
+    def lacks(self) -> Iterator[str]:
+        text = self.own + self.around
+        if any(not re.search(rf"\b{name}\b", text) for name in self.parameters):
+            yield "arguments"
+        if self.parameters and "Error" not in text:
+            yield "errors"
+        used = re.compile(rf"^\s*(?:>>>|\.\.\.) .*\b{self.called}\b", re.MULTILINE)
+        if ">>> " not in self.own and not used.search(self.around):
+            yield "example"
+
+
+def parameters(function: Callable[..., Any]) -> frozenset[str]:
+    try:
+        names = inspect.signature(function).parameters
+    except ValueError:  # a class whose constructor is written in C
+        return frozenset()
+    return frozenset(name for name in names if name not in _COMMON and not name.startswith("_"))
+
+
+def documented() -> dict[str, Documented]:
+    """Return the public callables by name: functions, classes that are no errors, and their public methods."""
+    found: dict[str, Documented] = {}
+    for name, value in FUNCTIONS.items():
+        own, around = value.__doc__ or "", said(value).removeprefix(value.__doc__ or "")
+        if inspect.isclass(value):
+            if issubclass(value, BaseException):
+                continue
+            for kind in value.__mro__:
+                if not kind.__module__.startswith("flowengine"):
+                    continue
+                for each, member in vars(kind).items():
+                    function = getattr(member, "__func__", member)
+                    if not each.startswith("_") and inspect.isfunction(function):
+                        text = inspect.getdoc(getattr(value, each)) or ""
+                        found.setdefault(
+                            f"{name}.{each}", Documented(each, parameters(function), text, own + around)
+                        )
+            own += value.__init__.__doc__ or ""
+        found[name] = Documented(name.rpartition(".")[2], parameters(value), own, around)
+    return found
+
+
+def test_docstrings_describe_arguments_errors_and_an_example() -> None:
+    lacking: dict[str, list[str]] = {part: [] for part in LACKING_MAX}
+    for name, each in documented().items():
+        for part in each.lacks():
+            lacking[part].append(name)
+    counted = {part: len(names) for part, names in lacking.items()}
+    assert counted == LACKING_MAX, f"LACKING_MAX only goes down; lacking: {lacking}"

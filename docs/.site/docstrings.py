@@ -1,4 +1,4 @@
-"""Docstrings as Markdown: columns become a list of definitions, indented text a block of Python.
+"""Docstrings as Markdown: columns become a list of definitions, indented text and prompts blocks of Python.
 
     fetches     "node:slot" for a value            `fetches`
                 or "node" to run a node       ->   :   "node:slot" for a value or "node" to run a node
@@ -25,6 +25,8 @@ def as_markdown(text: str) -> str:
 
 def _paragraph(text: str) -> str:
     lines = text.splitlines()
+    if lines and lines[0].startswith(">>> "):
+        return "\n".join(["```pycon", *lines, "```"])
     if all(line.startswith("    ") for line in lines):
         return "\n".join(["```python", *(line[4:] for line in lines), "```"])
     entries = _entries(lines)

@@ -127,8 +127,6 @@ class Dataset:
     def __aiter__(self) -> Elements:
         return self.elements()
 
-    # -- where elements come from -------------------------------------------------------------------
-
     @classmethod
     def range(cls, *bounds: int) -> Dataset:
         """int64 numbers, as Python's `range` counts."""
@@ -241,8 +239,6 @@ class Dataset:
         shapes = [shape for each in datasets for shape in each.shapes]
         return cls(ZipDataset(origin_of(types, shapes), tuple(each._source for each in datasets)))
 
-    # -- which elements, in which order -------------------------------------------------------------
-
     def _same(self) -> Origin:
         return origin_of(self.types, self.shapes)
 
@@ -299,8 +295,6 @@ class Dataset:
     def ignore_errors(self) -> Dataset:
         """The elements that can be made; those of which something is wrong are left out."""
         return Dataset(IgnoreErrorsDataset(self._same(), self._source))
-
-    # -- what is made of elements -------------------------------------------------------------------
 
     def map(self, function: Callable[..., Any], *, parallel: int = 1) -> Dataset:
         """Apply a function of tensors to each element; it returns one tensor or a tuple of them.

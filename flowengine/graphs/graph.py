@@ -1,12 +1,7 @@
 """`Graph`: a graph to load, to write, and to build node by node.
 
-    graph = Graph()
-    x = graph.placeholder("float32", [None, 3], name="x")
-    w = graph.constant([[1.0], [2.0], [3.0]], name="w")
-    y = graph.ops.MatMul(x, w, name="y")          # <Tensor 'y:0' shape=[?,1] dtype=float32>
-
-Every op of the registry has a constructor under `graph.ops`; see `graphs.constructor` for how arguments
-are converted. Shapes are inferred as nodes are added, so a contradiction is an error where it is written.
+Every op of the registry has a constructor under `graph.ops`; see `graphs.constructor` for how arguments are
+converted. Shapes are inferred as nodes are added, so a contradiction is an error where it is written.
 """
 
 from __future__ import annotations
@@ -51,8 +46,23 @@ if TYPE_CHECKING:
 class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
     """A graph under construction.
 
-    registry   the ops that it may use: this package's by default; for ops of your own make
-               `OpRegistry(parent=flowengine.ops.load.registry())` and register them there
+    nodes      nodes to begin with, such as those of another graph
+    registry   the ops that it may use: this package's by default; for ops of your own, register them in
+               `OpRegistry(parent=flowengine.ops.load.registry())`
+    producer, min_consumer   TensorFlow's versions of the graph's format
+
+    Its methods raise InvalidArgumentError for arguments that do not fit, with the line that built the node.
+
+    >>> graph = fe.Graph()
+    >>> x = graph.placeholder("float32", [None, 3], name="x")
+    >>> graph.ops.MatMul(x, graph.constant([[1.0], [2.0], [3.0]]), name="y")
+    <Tensor 'y:0' shape=[?,1] dtype=float32>
+    >>> with graph.name_scope("head"), graph.device("/cpu:0"):
+    ...     graph.create_op("Softmax", [graph.tensor("y:0")])
+    <Operation 'head/Softmax' type=Softmax>
+    >>> graph.save("graph.pb")
+    >>> [each.name for each in fe.Graph.load("graph.pb").operations()]
+    ['x', 'Const', 'y', 'head/Softmax']
     """
 
     def __init__(
@@ -125,16 +135,14 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
             self._registry = standard_registry()
         return self._registry
 
-    # ------------------------------------------------------------------ reading and writing
-
     @classmethod
     @builds
     def from_graph_def(cls, data: Any, *, strict: bool = False, registry: OpRegistry | None = None) -> Graph:
         """Read a GraphDef: its bytes (binary or text form), a str (text form) or the message itself.
 
-        A MetaGraphDef is taken as well, and its collections are the graph's. Ops that the registry does not
-        know are kept as opaque nodes; with `strict` they are faults.
-        Raises InvalidArgumentError with all `faults` of the graph.
+        `data` may be a MetaGraphDef, whose collections the graph then has. Ops that the registry does not
+        know are kept as opaque nodes; with `strict` they are faults. Raises InvalidArgumentError with all
+        `faults` of the graph.
         """
         if is_path(data):
             raise InvalidArgumentError(
@@ -152,7 +160,8 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
     ) -> Graph:
         """Read a file: a GraphDef or MetaGraphDef, binary or text, or a SavedModel's directory.
 
-        Otherwise as `from_graph_def`. Raises NotFoundError where there is no such file.
+        The other arguments, and errors, are those of `from_graph_def`. Raises NotFoundError if there is no
+        `path`.
         """
         from flowengine.ir.graphfile import load_file
 
@@ -172,8 +181,6 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
         from flowengine.ir.graphdef import graph_to_def
 
         return graph_to_def(self)
-
-    # ------------------------------------------------------------------ what is in it
 
     @builds
     def tensor(self, name: str) -> Tensor:
@@ -199,11 +206,11 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
         return [Operation(self, name) for name in self._nodes]
 
     def shape_of(self, port: OutputPort) -> TensorShape:
-        """Return an output's shape as far as it is known; unknown for an output of an opaque node."""
+        """Return the shape of the output `port` as far as it is known; unknown for an opaque node."""
         return self._inference().shape(port)
 
     def refine_shape(self, port: OutputPort, shape: TensorShape) -> None:
-        """Merge a shape into what is known of an output's; see `Tensor.set_shape`."""
+        """Merge `shape` into the known shape of the output `port`; see `Tensor.set_shape`."""
         try:
             self._inference().refine(port, shape)
         except InvalidArgumentError as error:
@@ -217,11 +224,11 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
             raise at_construction(error) from None
 
     def relax_shape(self, merge: str, shape: TensorShape) -> None:
-        """Let a loop's variable, which this Merge is, be of this shape whatever it is at first."""
+        """Let the loop variable that this `merge` node carries change its shape within `shape`."""
         self._inference().relax(merge, shape)
 
     def constant_value(self, tensor: Tensor) -> Any | None:
-        """The value of a small tensor that the graph alone tells, the same in every run; else None."""
+        """Return the value of a small `tensor` if the graph alone determines it, else None."""
         return self._inference().values.value(tensor.port)
 
     def variable_behind(self, handle: Tensor) -> tuple[TensorShape, DType]:
@@ -243,8 +250,6 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
         self._shapes.update()
         return self._shapes
 
-    # ------------------------------------------------------------------ building
-
     @builds
     def create_op(
         self,
@@ -253,9 +258,10 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
         attrs: dict[str, Any] | None = None,
         name: str | None = None,
     ) -> Operation:
-        """Add a node of the op called so; inputs and attributes as for its constructor in `ops`.
+        """Add a node of the op named `op`; `inputs` and `attrs` as for its constructor in `ops`.
 
-        Raises NotFoundError for an unknown op, InvalidArgumentError for arguments that do not fit.
+        `name` is made unique. Raises NotFoundError for an unknown op, InvalidArgumentError for arguments that
+        do not fit.
         """
         definition = self.registry[op]
         if not isinstance(inputs, list | tuple):
@@ -274,10 +280,13 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
         shape: Any = None,
         name: str = "Const",
     ) -> Tensor:
-        """A Const. A Python float is float32 unless `dtype` says otherwise.
+        """Add a constant. A Python float is float32 unless `dtype` says otherwise.
 
-        `shape` reshapes the value, or repeats a single one. Raises InvalidArgumentError for what is no
-        tensor, does not fit into dtype, or has another number of elements than shape.
+        value   a number, bytes, text, array, or nested lists of them
+        shape   a shape to give to the value, or to repeat a single number in
+
+        Raises InvalidArgumentError for a value that is no tensor, does not fit into dtype, or has another
+        number of elements than shape.
         """
         converted, actual = to_value(value, None if dtype is None else as_dtype(dtype))
         if shape is not None:
@@ -286,32 +295,34 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
 
     @builds
     def placeholder(self, dtype: Any, shape: Any = None, name: str = "Placeholder") -> Tensor:
-        """A Placeholder: a value that every run must feed. `shape` may be partial; None is unknown."""
+        """Add a placeholder: every step must feed its value. `shape` may have None for unknown sizes, or be
+        None.
+        """
         result: Tensor = self.ops.Placeholder(dtype=as_dtype(dtype), shape=TensorShape(shape), name=name)
         return result
 
     @builds
     def group(self, *inputs: Tensor | Operation, name: str = "group_deps") -> Operation:
-        """A NoOp that runs after all of these."""
+        """Add an operation that runs after all `inputs`, tensors or operations, and computes nothing."""
         with self.control_dependencies(inputs):
             result: Operation = self.ops.NoOp(name=name)
         return result
 
     @builds
     def name_scope(self, name: str | None) -> AbstractContextManager[str]:
-        """Prefix the names of what is built inside; `"a/"` enters the scope a again, None the root.
+        """Prefix the names of the nodes built inside; `"a/"` enters the scope a again, None the root.
 
-        The context's value is the prefix with its slash; a node called by it gets exactly that name.
+        The context's value is the prefix with its slash; a node named by it gets exactly that name.
         """
         return self.scopes.name_scope(name)
 
     @builds
     def device(self, device: DeviceScope) -> AbstractContextManager[None]:
-        """Ask for a device for what is built inside; parts left open come from outer scopes.
+        """Ask for a device for the nodes built inside; parts left open come from outer scopes.
 
-        device   a name, whole or in part; None, for none whatever is around; or a function that is called
-                 with each operation that is built inside, whose `device` is what scopes inside have asked
-                 for, and returns the name to ask for instead
+        device   a name, whole or in part, such as "/gpu:0"; None, to ignore outer scopes; or a function that
+                 is called with each operation that is built inside, whose `device` is the request of inner
+                 scopes, and returns the name to ask for instead
         """
         return self.scopes.on_device(device)
 
@@ -319,12 +330,12 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
     def control_dependencies(
         self, inputs: Iterable[Tensor | Operation | str] | None
     ) -> AbstractContextManager[None]:
-        """Let what is built inside run after these; None forgets those of outer scopes."""
+        """Let the nodes built inside run after `inputs`; None drops the dependencies of outer scopes."""
         return self.scopes.control_dependencies(None if inputs is None else self.node_names(inputs))
 
     @builds
     def colocate_with(self, *inputs: Tensor | Operation | str) -> AbstractContextManager[None]:
-        """Ask for the same device as these for what is built inside."""
+        """Ask for the devices of the nodes of `inputs` for the nodes built inside."""
         return self.scopes.colocate_with(self.node_names(inputs))
 
     @builds
@@ -350,8 +361,6 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
         What it takes from outside, and what is taken of it, is kept. The mark is written with the graph.
         """
         return self.scopes.recomputed()
-
-    # ------------------------------------------------------------------ for constructors
 
     def append(
         self,
@@ -397,12 +406,12 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
         return decided(self, node) if scopes.deciders else node
 
     def append_constant(self, value: TensorAttr, name: str) -> Tensor:
-        """Add a Const under exactly this name."""
+        """Add a Const of this `value` under exactly this name."""
         self.append(self.registry["Const"], name, (), {"value": value, "dtype": value.dtype})
         return Tensor(self, name, 0)
 
     def node_names(self, inputs: Iterable[Tensor | Operation | str]) -> tuple[str, ...]:
-        """The nodes of tensors and operations; InvalidArgumentError for those of another graph."""
+        """Return the nodes of `inputs`; InvalidArgumentError for those of another graph."""
         if isinstance(inputs, Tensor | Operation | str):
             raise ConstructionTypeError(f"a list of tensors and operations is wanted: write [{inputs!r}]")
         names = []

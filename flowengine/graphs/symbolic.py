@@ -2,8 +2,13 @@
 
 Each error names the call to use instead.
 
->>> float(x)     # ConstructionTypeError: 'x:0' stands for a value that exists only while a session runs ...
-    x.numpy()    # AttributeError: 'Tensor' object has no attribute 'numpy': use session.run(tensor), ...
+>>> x = fe.Graph().placeholder("float32", [], name="x")
+>>> float(x)
+Traceback (most recent call last):
+flowengine.graphs.errors.ConstructionTypeError: 'x:0' stands for a value that exists only while ...
+>>> x.numpy()
+Traceback (most recent call last):
+flowengine...MissingAttributeError: 'Tensor' object has no attribute 'numpy': use session.run(tensor)...
 """
 
 from __future__ import annotations

@@ -1,9 +1,5 @@
 """Saver: checkpoints of a session's variables, in the files that TensorFlow's Saver reads and writes.
 
-    saver = fe.train.Saver(max_to_keep=3)
-    await saver.save(session, "run/model.ckpt", global_step=100)      # run/model.ckpt-100
-    await saver.restore(session, "run")                               # the latest one in run/
-
 A checkpoint is written while other steps go on, from the values that the variables had when `save` was
 called. It appears as a whole or not at all, and the state file names it only then.
 """
@@ -50,18 +46,32 @@ _V2 = 2
 class Saver:
     """Saves and restores variables, and keeps the newest checkpoints.
 
-    var_list      what to save: None for every variable of the session's graph; variables by name, or as
-                  Tensors or Operations; or {name in the checkpoint: variable}
-    max_to_keep   so many of the newest checkpoints stay, 0 for all; older ones are removed
+    var_list          what to save: None for every variable of the session's graph; variables by name, or as
+                      Tensors or Operations; or {name in the checkpoint: variable}
+    max_to_keep       so many of the newest checkpoints stay, 0 for all; older ones are removed
     keep_checkpoint_every_n_hours   of those that would be removed, one every so many hours stays for ever
     keep_best, best   so many of those with the "lowest" or "highest" `metric` stay beside the newest
-    sync          whether a checkpoint must have reached the disk before it counts; None for what the
-                  session's `Config.sync_checkpoints` says
-    relative_paths   whether the state file names checkpoints relative to their folder
-    state_name    what the state file is called
+    sync              whether a checkpoint must have reached the disk before it counts; None for the session's
+                      `Config.sync_checkpoints`
+    relative_paths    whether the state file names checkpoints relative to their folder
+    state_name        the name of the state file
+    files, clock      the layer that writes files, and the source of the time in seconds, for tests
 
     Checkpoints saved at the same time by one saver are written one after the other. Raises
     InvalidArgumentError for numbers that make no sense.
+
+    >>> graph = fe.Graph()
+    >>> weights = graph.variable([1.0, 2.0], name="weights")
+    >>> async def main():
+    ...     saver = fe.train.Saver(max_to_keep=3)
+    ...     async with fe.Session(graph) as session:
+    ...         await session.initialize()
+    ...         print(await saver.save(session, "run/model.ckpt", global_step=100))
+    ...         await session.run(weights.assign([5.0, 5.0]))
+    ...         print(await saver.restore(session, "run"), await session.run(weights))
+    >>> trio.run(main)
+    run/model.ckpt-100
+    ['weights'] [1. 2.]
     """
 
     def __init__(
@@ -103,13 +113,14 @@ class Saver:
 
     @classmethod
     def from_meta_graph(cls, source: Any, **options: Any) -> Saver:
-        """The saver of a MetaGraphDef: a `.meta` file's path, its bytes, or the message.
+        """Return the saver of a MetaGraphDef.
+
+        source    a `.meta` file's path, its bytes, or the message
+        options   those of the constructor, over the values of the SaverDef
 
         It saves and restores what the SaverDef's nodes would, and writes the MetaGraphDef beside each
         checkpoint as TensorFlow does. Without a SaverDef it saves the variables that the collections list.
-        Options are those of the constructor, over what the SaverDef says.
-
-        Raises InvalidArgumentError for what is no MetaGraphDef, NotFoundError for a missing file.
+        Raises InvalidArgumentError for anything but a MetaGraphDef, NotFoundError for a missing file.
         """
         found = read_meta_graph(source)
         saver = cls(found.var_list, **(found.options | options))
@@ -121,13 +132,12 @@ class Saver:
 
     @classmethod
     def of_nodes(cls, filename: str, save: str, restore: str, **options: Any) -> Saver:
-        """The saver of a graph that has nodes for it, as TensorFlow's Saver adds them.
+        """Return the saver of a graph that has nodes for it, as TensorFlow's Saver adds them.
 
         filename   the tensor that takes the checkpoint's prefix, such as "save/Const:0"
         save       the tensor to fetch for saving, such as "save/control_dependency:0"
         restore    the node to run for restoring, such as "save/restore_all"
-
-        Options are those of the constructor, but for `var_list`.
+        options    those of the constructor, but for `var_list`
         """
         saver = cls(None, **options)
         saver._nodes = SaverNodes(filename, save, restore)
@@ -145,8 +155,6 @@ class Saver:
         self._nodes = add_saver_nodes(graph, self._listed(graph), name)
         self._graph = graph
         return self
-
-    # -- saving -------------------------------------------------------------------------------------
 
     @takes_session()
     async def save(
@@ -215,7 +223,10 @@ class Saver:
         metric: float | None = None,
         sync: bool = True,
     ) -> str:
-        """Write a snapshot as `save` does, once. Values in the memory of devices are awaited first."""
+        """Write a `snapshot` once; `path`, `metric`, result, errors and cancellation as for `save`.
+
+        Values in the memory of devices are awaited first. `sync` counts if the saver does not say.
+        """
         await snapshot.bring()
         prefix = self._prefix(path, snapshot.step)
         sync = sync if self._sync is None else self._sync
@@ -247,8 +258,6 @@ class Saver:
             sync = self._syncs(session)
             await _on_thread(lambda: self._folders.commit(prefix, metric, meta_graph, sync=sync), prefix)
         return prefix
-
-    # -- restoring ----------------------------------------------------------------------------------
 
     @takes_session()
     async def restore(
@@ -309,8 +318,6 @@ class Saver:
             )
         return latest
 
-    # -- what there is ------------------------------------------------------------------------------
-
     async def remove_leftovers(self, path: str | os.PathLike[str]) -> None:
         """Remove what was half written under this path, by processes here or elsewhere that are gone."""
         prefix = os.fspath(path)
@@ -352,8 +359,6 @@ class Saver:
         InvalidArgumentError if that cannot be, or if there is no variable to save.
         """
         return self._saveables(session) is None
-
-    # -- helpers ------------------------------------------------------------------------------------
 
     def _saveables(self, session: Session) -> list[Saveable] | None:
         """Return the variables to save; None if the nodes have to be run."""

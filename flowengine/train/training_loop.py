@@ -101,6 +101,17 @@ async def loop(
     OutOfRangeError of a step, the end of a queue or dataset, ends the loop as the end of its input. Any other
     error, and cancellation, leave it as they are: the effects of steps that were made stay, hooks' contexts
     are left, and nothing more is saved. Raises InvalidArgumentError for arguments that do not fit together.
+
+    >>> graph = fe.Graph()
+    >>> w = graph.variable(5.0, name="w")
+    >>> loss = fe.square(w)
+    >>> step = fe.optimizers.SGD(0.25).minimize(loss)
+    >>> async def main():
+    ...     async with fe.Session(graph) as session:
+    ...         return await fe.train.loop(session, step, steps=3, fetches={"loss": loss}, quiet=True)
+    >>> result = trio.run(main)
+    >>> result.steps, result.reason, sorted(result.values)
+    (3, 'steps', ['loss'])
     """
     if steps is not None and steps < 0:
         raise InvalidArgumentError(f"steps={steps} must not be negative")

@@ -24,7 +24,7 @@ def decompress_block(data: bytes | memoryview, bytes_max: int) -> bytes:
 
     Raises ValueError for a block that is damaged, or whose content has more than `bytes_max` bytes.
 
-    >>> decompress_block(bytes([6, 4, 97, 98, 14, 2]), 100)
+    >>> decompress_block(bytes([6, 4, 97, 98, 14, 2, 0]), 100)
     b'ababab'
     """
     length, at = _varint(data)

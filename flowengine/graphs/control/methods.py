@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 class GraphControlFlow:
     """Conditionals, loops and arrays of the graph that this is a part of.
 
-    Functions that are given take and return structures: tensors, what stands for them, and tuples, lists,
-    dictionaries, named tuples and dataclasses of those (see `graphs.structures`). They are called once, while
-    the graph is built, and may use any tensor from outside. All is built from TensorFlow 1's primitives.
+    Functions that are given take and return structures: tensors, values convertible to tensors, and tuples,
+    lists, dictionaries, named tuples and dataclasses of those (see `graphs.structures`). They are called
+    once, while the graph is built, and may use any tensor from outside. All is built from TensorFlow 1's
+    primitives. Raises TypeError or ValueError (as InvalidArgumentError) for functions and arguments that do
+    not fit.
     """
 
     _contexts: dict[str, ControlContext]
@@ -33,13 +35,13 @@ class GraphControlFlow:
         return self._contexts.get(name)
 
     def place_in(self, context: ControlContext, names: Iterable[str]) -> None:
-        """Let nodes be in a branch or loop from here on."""
+        """Let the nodes `names` be in the branch or loop of `context` from here on."""
         for name in names:
             self._contexts[name] = context
             context.members.append(name)
 
     def note_context(self, context: ControlContext) -> None:
-        """List a branch or loop that has been built, with that around it or in a collection."""
+        """List the branch or loop `context` that has been built: in the one around it, or in a collection."""
         if context.outer is None:
             cast("Graph", self).add_to_collection(context.collection, context)
         else:
@@ -51,11 +53,19 @@ class GraphControlFlow:
     ) -> Any:
         """Return the value of `true_fn()` if `pred` is true in a step, else that of `false_fn()`.
 
-        pred   one bool
+        pred   one bool, of rank 0
+        true_fn, false_fn   functions without arguments; both return structures of one form, of the same types
 
-        Both return structures of one form, of the same types; shapes may differ. Only what is built within a
-        function is left undone where the other is taken. Operations in the same place give an Operation, and
-        None gives None. Raises TypeError or ValueError (as InvalidArgumentError) where they are not alike.
+        Shapes may differ. Only nodes built within a function are left out of a step that takes the other. Two
+        Operations give an Operation, and None gives None. Raises TypeError or ValueError (as
+        InvalidArgumentError) if the structures are not alike.
+
+        >>> graph = fe.Graph()
+        >>> x = graph.placeholder("float32", [])
+        >>> y = graph.cond(x > 0, lambda: x, lambda: -x)
+        >>> with fe.blocking.Session(graph) as session:
+        ...     print(session.run(y, {x: -3.0}))
+        3.0
         """
         from flowengine.graphs.control.conditionals import cond
 
@@ -71,9 +81,18 @@ class GraphControlFlow:
     ) -> Any:
         """Return the value of the first function whose condition is true, else that of `default()`.
 
-        exclusive   more than one true condition is an error of the step
+        pred_fn_pairs   pairs of a bool of rank 0 and a function without arguments
+        default         the function for no true condition; without it, that is an error of the step
+        exclusive       whether more than one true condition is an error of the step
 
-        Without a default, no true condition is an error of the step. Otherwise as `cond`.
+        The functions return structures as those of `cond`.
+
+        >>> graph = fe.Graph()
+        >>> x = graph.constant(7)
+        >>> pairs = [(x < 5, lambda: "small"), (x < 10, lambda: "middling")]
+        >>> size = graph.case(pairs, default=lambda: "large")
+        >>> fe.testing.evaluate(graph, [size.name])[0].tolist()
+        b'middling'
         """
         from flowengine.graphs.control.conditionals import case
 
@@ -89,8 +108,14 @@ class GraphControlFlow:
     ) -> Any:
         """Return the value of the function with this number; for any other, of `default` or the last.
 
-        branch_index   one integer
+        branch_index   one integer, of rank 0
         branch_fns     a list, or functions by their numbers
+        default        the function for other numbers
+
+        >>> graph = fe.Graph()
+        >>> chosen = graph.switch_case(graph.constant(1), [lambda: 10.0, lambda: 20.0])
+        >>> fe.testing.evaluate(graph, [chosen.name])[0].tolist()
+        20.0
         """
         from flowengine.graphs.control.conditionals import switch_case
 
@@ -122,6 +147,11 @@ class GraphControlFlow:
 
         Returns a structure like `loop_vars`. Raises TypeError or ValueError (as InvalidArgumentError) where
         the body returns another structure, or a variable of another type or shape.
+
+        >>> graph = fe.Graph()
+        >>> i, total = graph.while_loop(lambda i, total: i < 5, lambda i, total: (i + 1, total + i), (0, 0))
+        >>> fe.testing.evaluate(graph, [total.name])[0].tolist()
+        10
         """
         from flowengine.graphs.control.loops import while_loop
 
@@ -157,6 +187,11 @@ class GraphControlFlow:
         infer_shape   False if its results differ in shape; then nothing can be stacked but what is alike
 
         Returns a structure of tensors (n, ...). Arguments otherwise as for `while_loop`.
+
+        >>> graph = fe.Graph()
+        >>> squares = graph.map(lambda row: row * row, graph.constant([1, 2, 3]))
+        >>> fe.testing.evaluate(graph, [squares.name])[0].tolist()
+        [1, 4, 9]
         """
         from flowengine.graphs.control.iteration import map_rows
 
@@ -178,11 +213,16 @@ class GraphControlFlow:
     ) -> Any:
         """Fold rows by `fn(so_far, row)`, beginning with `initializer` or the first row.
 
-        The result is the value of `fn` for the last row.
-
+        fn        returns a structure like `initializer`
+        elems     a structure of tensors (n, ...)
         reverse   from the last row to the first
 
-        Returns a structure like `initializer`. Arguments otherwise as for `map`.
+        Returns the value of `fn` for the last row. Arguments otherwise as for `map`.
+
+        >>> graph = fe.Graph()
+        >>> total = graph.fold(lambda so_far, row: so_far + row, graph.constant([1, 2, 3]))
+        >>> fe.testing.evaluate(graph, [total.name])[0].tolist()
+        6
         """
         from flowengine.graphs.control.iteration import fold
 
@@ -205,7 +245,13 @@ class GraphControlFlow:
     ) -> Any:
         """Return the values of `fn(so_far, row)` for all rows, as rows: `fold` with each step's value.
 
-        Without an initializer the first row of the result is that of `elems`.
+        Arguments are those of `fold` and `map`. Without an initializer the first row of the result is that of
+        `elems`.
+
+        >>> graph = fe.Graph()
+        >>> totals = graph.scan(lambda so_far, row: so_far + row, graph.constant([1, 2, 3]))
+        >>> fe.testing.evaluate(graph, [totals.name])[0].tolist()
+        [1, 3, 6]
         """
         from flowengine.graphs.control.iteration import scan
 
@@ -234,13 +280,20 @@ class GraphControlFlow:
         infer_shape: bool = True,
         name: str | None = None,
     ) -> GraphTensorArray:
-        """An array of tensors that a loop writes and reads.
+        """Add an array of tensors that a loop writes and reads.
 
+        dtype              of every element
         size               one integer; may be left out if it grows
         dynamic_size       whether it grows when it is written behind its end
         clear_after_read   whether an element is dropped once it is read
+        tensor_array_name  a name of the array in the step, such as for the array of its gradients
         element_shape      of every element, as far as it is known
         infer_shape        False if elements differ in shape
+
+        >>> graph = fe.Graph()
+        >>> array = graph.tensor_array("int32", 2).write(0, 5).write(1, 6)
+        >>> fe.testing.evaluate(graph, [array.stack().name])[0].tolist()
+        [5, 6]
         """
         from flowengine.graphs.control.tensor_array import GraphTensorArray
 
@@ -280,13 +333,19 @@ class GraphControlFlow:
         the function fails the step; a cancelled step cancels it where it waits. The function stays in this
         process: a graph that was written, or runs in another task, fails there with FailedPreconditionError;
         where `Config.python_calls` is False, with PermissionDeniedError.
+
+        >>> graph = fe.Graph()
+        >>> y = graph.call(lambda x: np.sort(x), [graph.constant([3, 1, 2])], "int32", shapes=[[3]])
+        >>> with fe.blocking.Session(graph) as session:
+        ...     print(session.run(y))
+        [1 2 3]
         """
         from flowengine.graphs.control.python_calls import call_python
 
         return call_python(cast("Graph", self), python_function, inputs, dtypes, shapes, stateful, name)
 
     def keep(self, held: object) -> None:
-        """Keep an object for as long as the graph is there: a function that its nodes call."""
+        """Keep the object `held` as long as the graph exists, such as a function that its nodes call."""
         self._kept.append(held)
 
     @builds
@@ -298,12 +357,23 @@ class GraphControlFlow:
         message: str | None = None,
         name: str | None = None,
     ) -> Operation:
-        """An operation that fails the step where not all of a condition is true: an InvalidArgumentError.
+        """Return an operation that fails the step with InvalidArgumentError unless `condition` is true.
 
-        data        what the error shows, so many elements of each as `summarize` says
-        message     what stands before it
+        condition   bools of any shape
+        data        values that the error shows
+        summarize   how many elements of each to show
+        message     a text before them
 
-        Let it run by `graph.control_dependencies([...])` around what depends on it, or as a target.
+        Let it run by `graph.control_dependencies([...])` around the nodes that depend on it, or as a target.
+
+        >>> graph = fe.Graph()
+        >>> x = graph.placeholder("int32", [])
+        >>> with graph.control_dependencies([graph.assert_that(x > 0, [x], message="x is positive, not")]):
+        ...     y = fe.identity(x)
+        >>> with fe.blocking.Session(graph) as session:
+        ...     session.run(y, {x: -1})
+        Traceback (most recent call last):
+        flowengine.core.errors.InvalidArgumentError: ...x is positive, not...
         """
         from flowengine.core import dtypes
         from flowengine.graphs.conversion import convert

@@ -76,37 +76,38 @@ async def fit(
 ) -> TrainingHistory:
     """Run a training step over all of the data, `epochs` times, and return the numbers of each epoch.
 
-    step          what a step runs: the operation that `minimize` returns, or a list of operations
-    data          {placeholder or its name: array}, arrays of as many rows; a tuple of arrays; or a
-                  `fe.data.Dataset`, each of whose elements is a batch
-    inputs        the placeholders of a tuple's arrays, or of a dataset's components, in their order
-    epochs        how many in all, those before a restart included
-    batch_size    so many rows of arrays a step, 32 by default; the last batch of an epoch has what is left
-    shuffle       whether each epoch has the rows of arrays in an order of its own, as it has by default; the
-                  orders depend on `seed` and the epoch alone
-    drop_last     whether a last batch with fewer rows is left out
-    fetches       {name: scalar}, means over a batch such as a loss; a tensor alone is called "loss". The
-                  number of an epoch is the mean over its rows
-    metrics       {name: metric} of `fe.metrics`, which begin anew with each epoch
-    feeds         {placeholder or name: value} that each step feeds beside the data; a function of the epoch,
-                  which counts from 0, returns the value of that epoch, such as a learning rate
-    validation    data in any of these forms: after each epoch it gives the same numbers, under their names
-                  after "val_", without the training step; `validation_feeds` are its `feeds`
-    monitor       name of the number by which an epoch is the best; by default the first of `fetches`, that of
-                  validation if there is one
-    best          whether its "lowest" or "highest" is best; by default the lowest of `fetches`
-    patience      end after so many epochs in which it has not become better by more than `min_delta`
-    restore_best  whether all variables get the values of the best epoch at the end; by default if `patience`
-                  is given. Without a directory each epoch that is the best so far is kept in a temporary one
-    directory     where checkpoints are kept: of the last epoch and of the best. A program that is started
-                  anew goes on behind the last epoch there, and ends with the same values. Where another
-                  program has saved the latest checkpoint, the first epoch begins with its values
-    hooks         more hooks of the loop; they see what an epoch measures in `state.metrics`, there with the
-                  mean of "loss" as "epoch_loss"
-    initialize    whether variables without a value are given one first
-    allow_nan     whether numbers that are infinite or no numbers are no error
-    quiet         whether to show nothing. Otherwise standard error says how far it is, as it does for
-                  `fe.train.loop`, and has the table of the history at the end
+    session        a `fe.Session` whose graph is trained
+    step           the operations of a step: the one that `minimize` returns, or a list of them
+    data           {placeholder or its name: array}, arrays of as many rows; a tuple of arrays; or a
+                   `fe.data.Dataset`, each of whose elements is a batch
+    inputs         the placeholders of a tuple's arrays, or of a dataset's components, in their order
+    epochs         how many in all, those before a restart included
+    batch_size     so many rows of arrays a step, 32 by default; the last batch of an epoch has the rows left
+    shuffle        whether each epoch has the rows of arrays in an order of its own, as it has by default; the
+                   orders depend on `seed` and the epoch alone
+    drop_last      whether a last batch with fewer rows is left out
+    fetches        {name: scalar}, means over a batch such as a loss; a tensor alone is called "loss". The
+                   number of an epoch is the mean over its rows
+    metrics        {name: metric} of `fe.metrics`, which begin anew with each epoch
+    feeds          {placeholder or name: value} that each step feeds beside the data; a function of the epoch,
+                   which counts from 0, returns the value of that epoch, such as a learning rate
+    validation     data in any of these forms: after each epoch it gives the same numbers, under their names
+                   after "val_", without the training step; `validation_feeds` are its `feeds`
+    monitor        name of the number by which an epoch is the best; by default the first of `fetches`, that
+                   of validation if there is one
+    best           whether its "lowest" or "highest" is best; by default the lowest of `fetches`
+    patience       end after so many epochs in which it has not become better by more than `min_delta`
+    restore_best   whether all variables get the values of the best epoch at the end; by default if `patience`
+                   is given. Without a directory each epoch that is the best so far is kept in a temporary one
+    directory      where checkpoints are kept: of the last epoch and of the best. A program that is started
+                   anew goes on behind the last epoch there, and ends with the same values. If another program
+                   has saved the latest checkpoint, the first epoch begins with its values
+    hooks          more hooks of the loop; they see the numbers of an epoch in `state.metrics`, there with the
+                   mean of "loss" as "epoch_loss"
+    initialize     whether variables without a value are given one first
+    allow_nan      whether infinite numbers and NaN are allowed
+    quiet          whether to show nothing. Otherwise standard error shows the progress, as for
+                   `fe.train.loop`, and the table of the history at the end
 
     The steps are those of `fe.train.loop`: each runs `step`, fetches `fetches`, and updates `metrics`.
     Nothing else changes a variable.
@@ -118,6 +119,19 @@ async def fit(
     Raises InvalidArgumentError before the first step for arrays of different lengths, data without a batch, a
     placeholder that nothing feeds, and arguments that do not fit together; NotFoundError for a placeholder
     that the graph does not have; InvalidArgumentError later for numbers that are not finite.
+
+    >>> graph = fe.Graph()
+    >>> x = graph.placeholder("float32", [None], name="x")
+    >>> w = graph.variable(0.0, name="w")
+    >>> loss = fe.reduce_mean(fe.square(x - w))
+    >>> step = fe.optimizers.SGD(0.5).minimize(loss)
+    >>> async def main():
+    ...     async with fe.Session(graph) as session:
+    ...         data = {x: np.float32([3, 3, 3, 3])}
+    ...         return await fe.train.fit(session, step, data, epochs=2, fetches={"loss": loss}, quiet=True)
+    >>> history = trio.run(main)
+    >>> history["loss"], history.steps
+    ([9.0, 0.0], 2)
     """
     for name, count in (("epochs", epochs), ("batch_size", batch_size)):
         if count is not None and count < 1:

@@ -41,6 +41,18 @@ class Checkpoints(Hook):
 
     A step waits until a checkpoint that is due is complete. Cancelled, or killed, while it writes one, the
     one before stays the latest.
+
+    Raises InvalidArgumentError for a saver or a time between saves that cannot be.
+
+    >>> graph = fe.Graph()
+    >>> step = graph.variable(0.0, name="w").assign_add_op(1.0)
+    >>> for steps in (3, 5):  # the second loop goes on where the first one ended
+    ...     with fe.blocking.Session(graph) as session:
+    ...         hook = fe.train.Checkpoints("run")
+    ...         result = fe.blocking.loop(session, step, steps=steps, hooks=[hook], quiet=True)
+    ...         print(result.steps, session.run("w"))
+    3 3.0
+    5 5.0
     """
 
     def __init__(

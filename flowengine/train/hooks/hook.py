@@ -139,8 +139,19 @@ class LoopState:
 class Hook:
     """A base of hooks: the calls that a loop makes; here they do nothing.
 
-    A subclass that sets values in `LoopState.metrics` lists their names in `metric_names`. Other hooks then
-    find a misspelt name before the first step.
+    Each method is given the loop's `state`, a `LoopState`. An error that a method raises ends the loop, which
+    raises it. A subclass that sets values in `LoopState.metrics` lists their names in `metric_names`. Other
+    hooks then find a misspelt name before the first step.
+
+    >>> class StopAtTen(fe.train.Hook):
+    ...     async def after_step(self, state):
+    ...         if state.step == 10:
+    ...             state.stop("ten steps")
+    >>> graph = fe.Graph()
+    >>> w = graph.variable(0.0)
+    >>> with fe.blocking.Session(graph) as session:
+    ...     fe.blocking.loop(session, w.assign_add_op(1.0), hooks=[StopAtTen()], quiet=True).reason
+    'ten steps'
     """
 
     #: The names that the hook sets in `LoopState.metrics`; None as long as it does not know them.
@@ -172,6 +183,15 @@ class Evaluation(Hook):
                   evaluations have names refuses other names before its first step
 
     Raises InvalidArgumentError if `evaluate` returns something else.
+
+    >>> graph = fe.Graph()
+    >>> w = graph.variable(0.0)
+    >>> async def evaluate(session):
+    ...     return await session.run(w)
+    >>> hook = fe.train.Evaluation(evaluate, every_steps=5, name="weight")
+    >>> with fe.blocking.Session(graph) as session:
+    ...     fe.blocking.loop(session, w.assign_add_op(1.0), steps=10, hooks=[hook], quiet=True).metrics
+    {'weight': 10.0}
     """
 
     def __init__(
@@ -217,6 +237,13 @@ class EarlyStopping(Hook):
     The loop raises InvalidArgumentError before its first step if no step fetches the number and no hook gives
     it; later if only the first step or evaluation can show that, and after `patience` looks if a function
     makes the steps and has never returned it.
+
+    >>> graph = fe.Graph()
+    >>> hook = fe.train.EarlyStopping("loss", patience=3)
+    >>> with fe.blocking.Session(graph) as session:
+    ...     fetches = {"loss": graph.constant(1.0)}
+    ...     fe.blocking.loop(session, [], steps=100, fetches=fetches, hooks=[hook], quiet=True).steps
+    4
     """
 
     def __init__(
@@ -290,8 +317,19 @@ class EarlyStopping(Hook):
 class ProgressReports(Hook):
     """Reports every so many steps how the loop stands: to a function of one line of text, or the log.
 
-    names   of the numbers to report beside the step and steps a second; by default the metrics. A number
-            that has not come yet is left out; the loop raises InvalidArgumentError for one that cannot come
+    every_steps   how many steps are between two reports
+    names         of the numbers to report beside the step and steps a second; by default the metrics. A
+                  number that has not come yet is left out; the loop raises InvalidArgumentError for one that
+                  cannot come
+    report        the function, called as `report(line)`
+
+    >>> graph = fe.Graph()
+    >>> lines = []
+    >>> with fe.blocking.Session(graph) as session:
+    ...     hooks = [fe.train.ProgressReports(every_steps=5, report=lines.append)]
+    ...     result = fe.blocking.loop(session, [], steps=5, hooks=hooks, quiet=True)
+    >>> lines[0]
+    'step 5, ... steps/s'
     """
 
     def __init__(

@@ -14,17 +14,22 @@ from flowengine.train.hooks.step_values import FetchedValue, can_be_nan, is_floa
 
 
 class StopAtNaN(Hook):
-    """Ends a loop with an error when a number of its step is infinite or no number.
+    """Ends a loop with an error when a number of its step is infinite or NaN.
 
     names   of the values to check: see `LoopState.value`. They may be arrays, or structures of them. Without
             names, all floating-point and complex values that the steps return are checked
 
-        hooks = [fe.train.StopAtNaN()]
-        await fe.train.loop(session, step, steps=100, fetches={"loss": loss}, hooks=hooks)
-
     The loop raises InvalidArgumentError, with the value's name and the step, after the step that returned it;
     and before the first step if there is nothing to check: a name that no step fetches and no hook gives, or
     no floating-point value at all. If a function makes the steps, only the first step can show that.
+
+    >>> graph = fe.Graph()
+    >>> loss = fe.log(graph.constant(0.0))
+    >>> with fe.blocking.Session(graph) as session:
+    ...     hooks = [fe.train.StopAtNaN()]
+    ...     fe.blocking.loop(session, [], steps=5, fetches={"loss": loss}, hooks=hooks, quiet=True)
+    Traceback (most recent call last):
+    flowengine.core.errors.InvalidArgumentError: ...
     """
 
     def __init__(self, *names: str) -> None:
