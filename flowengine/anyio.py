@@ -1,8 +1,5 @@
 """Session for programs that run on trio or on asyncio, whichever it turns out to be.
 
-    async with fe.anyio.Session(graph) as session:
-        y = await session.run("y:0", {"x:0": 3.0})
-
 Entering it decides: in a trio program steps run in place, as those of `fe.Session`; in an asyncio program
 they run in a thread, as those of `fe.asyncio.Session`. The library anyio itself is not needed.
 """
@@ -40,7 +37,19 @@ if TYPE_CHECKING:
 class Session(SessionView):
     """A `flowengine.Session` for trio and asyncio; arguments, results and errors are the same.
 
-    Use it with `async with`. Cancellation arrives as the event loop's own, once the step has ended.
+    Use it with `async with`. Cancellation arrives as the event loop's own, once the step has ended. Raises
+    FailedPreconditionError if it is used before.
+
+    >>> graph = fe.Graph()
+    >>> double = graph.placeholder("float32", [], name="x") * 2.0
+    >>> async def main():
+    ...     async with fe.anyio.Session(graph) as session:
+    ...         print(await session.run(double, {"x:0": 3.0}))
+    >>> trio.run(main)
+    6.0
+    >>> import asyncio
+    >>> asyncio.run(main())
+    6.0
     """
 
     _called = "flowengine.anyio.Session"

@@ -1,8 +1,5 @@
 """Session for asyncio programs: the steps run in a trio thread, their callers await them here.
 
-    async with fe.asyncio.Session(graph) as session:
-        y = await session.run("y:0", {"x:0": 3.0})
-
 Cancelling the awaiting asyncio task cancels the step and waits until it has ended.
 """
 
@@ -135,6 +132,16 @@ class Session(PortalSession):
 
     Cancellation arrives as asyncio.CancelledError once the step has ended. From Python 3.13 on, a step that
     had ended by then gives its values, and the cancellation comes at the next `await`.
+
+    >>> import asyncio
+    >>> graph = fe.Graph()
+    >>> double = graph.placeholder("float32", [], name="x") * 2.0
+    >>> async def main():
+    ...     async with fe.asyncio.Session(graph) as session:
+    ...         both = (session.run(double, {"x:0": x}) for x in (1.0, 2.0))
+    ...         print(*await asyncio.gather(*both))
+    >>> asyncio.run(main())
+    2.0 4.0
     """
 
     _called = "flowengine.asyncio.Session"

@@ -1,10 +1,7 @@
 """Session for scripts, notebooks and threads: the same calls, without `await`.
 
-    with fe.blocking.Session(graph) as session:
-        y = session.run("y:0", {"x:0": 3.0})
-
-Each session keeps one thread with a trio run of its own. It may be used from several threads at a time;
-their steps run concurrently.
+Each session keeps one thread with a trio run of its own. It may be used from several threads at a time; their
+steps run concurrently.
 """
 
 from __future__ import annotations
@@ -54,6 +51,15 @@ class Session(PortalSession):
     Ctrl-C while a call waits cancels its step, waits until it has ended, and raises KeyboardInterrupt.
     A closed session raises FailedPreconditionError. Running steps in a task of a trio program holds up its
     other tasks, so the first one emits a RuntimeWarning there.
+
+    >>> graph = fe.Graph()
+    >>> x = graph.placeholder("float32", [], name="x")
+    >>> w = graph.variable(2.0, name="w")
+    >>> with fe.blocking.Session(graph) as session:
+    ...     initialized = session.initialize()
+    ...     scaled = session.make_callable(x * w, feeds=[x])
+    ...     print(session.run("w"), scaled(3.0))
+    2.0 6.0
     """
 
     _called = "flowengine.blocking.Session"
@@ -214,12 +220,15 @@ def loop(
 ) -> LoopResult:
     """Run training steps with `flowengine.train.loop`, and return when they have ended.
 
-        with fe.blocking.Session(graph) as session:
-            fe.blocking.loop(session, step, steps=100, fetches={"loss": loss}, hooks=[fe.train.StopAtNaN()])
-
     Arguments, results and errors are the same. Hooks, and a function as `step`, run where the session's steps
     run: they are async functions, and use the session that they are given. Raises InvalidArgumentError for
     another kind of session. Ctrl-C ends it as a cancellation ends `flowengine.train.loop`.
+
+    >>> graph = fe.Graph()
+    >>> step = graph.variable(0.0, name="w").assign_add_op(1.0)
+    >>> with fe.blocking.Session(graph) as session:
+    ...     fe.blocking.loop(session, step, steps=3, quiet=True).steps
+    3
     """
     from flowengine.train.training_loop import loop as awaited
 
@@ -231,12 +240,17 @@ def loop(
 def fit(session: Session, step: Any, data: Any, **options: Any) -> TrainingHistory:
     """Train for epochs over data with `flowengine.train.fit`, and return the history when they have ended.
 
-        with fe.blocking.Session(graph) as session:
-            history = fe.blocking.fit(session, step, {x: images, y: labels}, epochs=3, fetches={"loss": loss})
-            print(history["loss"])
+    Arguments, results and errors are the same; `options` are the keywords there. Raises InvalidArgumentError
+    for another kind of session. Ctrl-C ends it as a cancellation ends `flowengine.train.fit`.
 
-    Arguments, results and errors are the same. Raises InvalidArgumentError for another kind of session.
-    Ctrl-C ends it as a cancellation ends `flowengine.train.fit`.
+    >>> graph = fe.Graph()
+    >>> x = graph.placeholder("float32", [None], name="x")
+    >>> loss = fe.reduce_mean(fe.square(x - graph.variable(0.0)))
+    >>> step = fe.optimizers.SGD(0.5).minimize(loss)
+    >>> with fe.blocking.Session(graph) as session:
+    ...     data = {x: np.float32([3, 3])}
+    ...     fe.blocking.fit(session, step, data, fetches={"loss": loss}, quiet=True)["loss"]
+    [9.0]
     """
     from flowengine.train.fitting.fit import fit as awaited
 
@@ -254,14 +268,18 @@ def _checked(session: Any, name: str) -> Session:
 
 
 class Saver:
-    """`flowengine.train.Saver` behind plain calls: it saves and restores variables of a blocking session.
-
-        saver = fe.blocking.Saver(max_to_keep=3)
-        saver.save(session, "run/model.ckpt", global_step=100)
-        saver.restore(session, "run")
+    """A `flowengine.train.Saver` behind plain calls: it saves and restores variables of a blocking session.
 
     Arguments, results and errors are those of `flowengine.train.Saver`. Ctrl-C while a call waits cancels it:
-    then nothing is saved, or nothing is restored. InvalidArgumentError for another kind of session.
+    then nothing is saved, or nothing is restored. Raises InvalidArgumentError for another kind of session.
+
+    >>> graph = fe.Graph()
+    >>> weights = graph.variable([1.0, 2.0], name="weights")
+    >>> with fe.blocking.Session(graph) as session:
+    ...     initialized = session.initialize()
+    ...     saver = fe.blocking.Saver(max_to_keep=3)
+    ...     saver.save(session, "run/model.ckpt", global_step=100), saver.restore(session, "run")
+    ('run/model.ckpt-100', ['weights'])
     """
 
     def __init__(self, var_list: Any = None, **options: Any) -> None:

@@ -1,8 +1,4 @@
-"""A task of a cluster inside a trio program: worker and master behind one address.
-
-async with fe.Server(cluster, "worker", 0, key=key) as server:
-    await server.wait_drained()
-"""
+"""A task of a cluster inside a trio program: worker and master behind one address."""
 
 from __future__ import annotations
 
@@ -47,15 +43,26 @@ logger: Final = logging.getLogger("flowengine.cluster")
 class Server:
     """One task of a cluster: its worker service, and a master service for clients that dial it.
 
-    cluster     who is in it
+    cluster     the `ClusterSpec` of all tasks
     job, task   which of its tasks this is
-    key         the cluster's key; if None, the cluster's key file or the environment says it
-    config      settings of what runs here: devices, memory, file access
-    scheme      how addresses are reached: "tcp", "tls", "inproc" (within a process); if "", under TLS where
-                the cluster has a folder of certificates
+    key         the cluster's key, 32 bytes; if None, from the cluster's key file or the environment
+    config      settings of steps that run here: devices, memory, file access
+    scheme      how addresses are reached: "tcp", "tls", "inproc" (within a process); if "", under TLS if the
+                cluster has a folder of certificates
     security    the certificates for "tls"; if None, those of that folder. They are read anew when they change
+    limits      bounds on messages and silence; by default those of `Config.silence_seconds`
 
-    Use it with `async with`. When it ends, its steps end with UnavailableError and its state is freed.
+    Use it with `async with`. When it ends, or is cancelled, its steps end with UnavailableError and its state
+    is freed. Raises NotFoundError for a task that the cluster does not have; on entry UnavailableError if the
+    address is taken, InvalidArgumentError without a key.
+
+    >>> async def main():
+    ...     cluster = fe.ClusterSpec.of({"worker": ["127.0.0.1:0"]})
+    ...     async with fe.Server(cluster, "worker", 0, key=bytes(32), scheme="inproc") as server:
+    ...         print(server.name)
+    ...         await server.drain()
+    >>> trio.run(main)
+    /job:worker/task:0
     """
 
     def __init__(

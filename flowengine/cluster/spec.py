@@ -52,6 +52,20 @@ class ClusterSpec:
     tls        the folder of its certificates, found as the key's file is (see `certificates`); "" without TLS
 
     Raises InvalidArgumentError for a job or address that cannot be one, and for two tasks at one address.
+
+    >>> cluster = fe.ClusterSpec.of({"ps": ["10.0.0.1:7000"], "worker": ["10.0.0.2:7000", "10.0.0.3:7000"]})
+    >>> list(cluster)
+    ['/job:ps/task:0', '/job:worker/task:0', '/job:worker/task:1']
+    >>> cluster.address("/job:worker/task:1")
+    '10.0.0.3:7000'
+    >>> moved = cluster.with_address("/job:ps/task:0", "10.0.0.9:7000")
+    >>> print(moved.to_toml())
+    name = "flowengine"
+    <BLANKLINE>
+    [jobs]
+    ps = ["10.0.0.9:7000"]
+    worker = ["10.0.0.2:7000", "10.0.0.3:7000"]
+    <BLANKLINE>
     """
 
     jobs: Mapping[str, Mapping[int, str]]
@@ -83,7 +97,11 @@ class ClusterSpec:
     def of(
         cls, jobs: Mapping[str, Any], *, name: str = "flowengine", key_file: str = "", tls: str = ""
     ) -> ClusterSpec:
-        """From {job: [address, ...]} or {job: {number: address}}, as JSON and TOML write them."""
+        """Make a cluster of {job: [address, ...]} or {job: {number: address}}, as JSON and TOML write them.
+
+        `jobs` may have one address for a list. The others are the fields of the class. Raises
+        InvalidArgumentError for anything else.
+        """
         table: dict[str, dict[int, str]] = {}
         for job, tasks in jobs.items():
             if isinstance(tasks, str):
@@ -98,7 +116,7 @@ class ClusterSpec:
 
     @classmethod
     def from_toml(cls, path: str | Path) -> ClusterSpec:
-        """Read a cluster's file; `key_file` and `tls` are taken from the file's folder.
+        """Read a cluster's file at `path`; `key_file` and `tls` are relative to the file's folder.
 
         Raises NotFoundError if there is none, InvalidArgumentError for what cannot be understood.
         """
@@ -149,7 +167,9 @@ class ClusterSpec:
         return self._tasks
 
     def address(self, task: str) -> str:
-        """The address of "/job:worker/task:1"; NotFoundError that lists the tasks if there is none."""
+        """Return the address of a `task` such as "/job:worker/task:1"; NotFoundError that lists the tasks if
+        there is none.
+        """
         try:
             return self._tasks[task]
         except KeyError:
@@ -158,7 +178,9 @@ class ClusterSpec:
             ) from None
 
     def with_address(self, task: str, address: str) -> ClusterSpec:
-        """The same cluster with one task at another address."""
+        """Return the same cluster with one `task` at another `address`. Raises NotFoundError for an unknown
+        task.
+        """
         self.address(task)
         jobs = {
             job: {number: address if task_name(job, number) == task else old for number, old in tasks.items()}

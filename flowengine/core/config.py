@@ -120,6 +120,13 @@ class Config:
 
     Raises InvalidArgumentError at once for a value that a field cannot have, naming the field and what it may
     be; for a variable of the environment, naming that, when a session is opened.
+
+    >>> config = fe.Config(file_access="read", max_steps=4, memory_limit_bytes=1 << 30)
+    >>> session = fe.blocking.Session(fe.Graph(), config=config)
+    >>> session.close()
+    >>> fe.Config(max_steps="many")
+    Traceback (most recent call last):
+    flowengine.core.errors.InvalidArgumentError: max_steps is 'many': it must be a positive whole number
     """
 
     file_access: str | FileAccess | None = None
@@ -189,6 +196,8 @@ class Config:
         settings        fields of `Config` for the process
 
         Raises InvalidArgumentError naming what cannot be, such as a folder that is not there.
+
+        >>> config = fe.Config.sandbox(memory_bytes=1 << 30, seconds=5.0)
         """
         box = Sandbox(
             memory_bytes=memory_bytes,
@@ -368,6 +377,11 @@ class RunOptions:
                       read them, do not write into them. Not at a target, and not in a sandbox
 
     Raises InvalidArgumentError for a timeout that is no number, or not positive.
+
+    >>> graph = fe.Graph()
+    >>> with fe.blocking.Session(graph) as session:
+    ...     session.run(graph.constant(2.0), options=fe.RunOptions(timeout_seconds=30.0)).tolist()
+    2.0
     """
 
     timeout_seconds: float | None = None

@@ -87,14 +87,18 @@ class DatasetFunction(StepCalls):
 
 
 class Dataset:
-    """Says how elements are made; nothing is read or computed before one is asked for.
+    """A description of how elements are made; nothing is read or computed before one is requested.
 
-        squares = fe.data.Dataset.range(5).map(lambda x: x * x).batch(2)
-        async for batch in squares:
-            print(batch)
+    An element is a value, or a tuple of its components if there are several. Each method gives a new dataset.
+    `types` and `shapes` have the types and shapes of the components. Methods raise InvalidArgumentError at
+    once for arguments that do not fit; an element that cannot be made raises its error in its place.
+    Cancelled, an iteration ends the tasks that work ahead.
 
-    An element is a value, or a tuple where it has several components. Each method gives a new dataset.
-    `types` and `shapes` tell the components.
+    >>> from flowengine.data import Dataset
+    >>> async def listed(dataset):
+    ...     return [element.tolist() async for element in dataset]
+    >>> trio.run(listed, Dataset.range(5).map(lambda x: x * x).batch(2))
+    [[0, 1], [4, 9], [16]]
     """
 
     __slots__ = ("_source",)
@@ -129,7 +133,7 @@ class Dataset:
 
     @classmethod
     def range(cls, *bounds: int) -> Dataset:
-        """int64 numbers, as Python's `range` counts."""
+        """Count int64 numbers as Python's `range` does: `bounds` are (stop), (start, stop) or with a step."""
         numbers = range(*bounds)
         made = RangeDataset(
             origin_of([dtypes.int64], [TensorShape([])]), numbers.start, numbers.stop, numbers.step
@@ -138,7 +142,7 @@ class Dataset:
 
     @classmethod
     def from_slices(cls, *columns: Any) -> Dataset:
-        """The rows of arrays that have as many; InvalidArgumentError where they have not."""
+        """Take the rows of arrays of equal length; InvalidArgumentError for `columns` of other lengths."""
         arrays = [array_of(column) for column in columns]
         types = list(map(type_of, arrays))
         return cls(
@@ -149,7 +153,7 @@ class Dataset:
 
     @classmethod
     def from_tensors(cls, *components: Any) -> Dataset:
-        """One element: these arrays."""
+        """Make one element, of the arrays `components`."""
         arrays = [array_of(component) for component in components]
         origin = origin_of(list(map(type_of, arrays)), [TensorShape(each.shape) for each in arrays])
         return cls(TensorDataset(origin, tuple(arrays)))
@@ -227,7 +231,7 @@ class Dataset:
 
     @classmethod
     def text_lines(cls, paths: str | bytes | Iterable[str], *, compression: str = "") -> Dataset:
-        """The lines (string, rank 0) of text files, without their ends."""
+        """Read the lines (string, rank 0) of text files, without ends; compression "", "ZLIB" or "GZIP"."""
         names = paths_of(paths)
         origin = origin_of([dtypes.string], [TensorShape([])])
         return cls(text_line_dataset(origin, names, compression.encode(), np.int64(0)))
@@ -243,15 +247,15 @@ class Dataset:
         return origin_of(self.types, self.shapes)
 
     def take(self, count: int) -> Dataset:
-        """The first elements; all for -1."""
+        """Take the first `count` elements; all for -1."""
         return Dataset(TakeDataset(self._same(), self._source, count))
 
     def skip(self, count: int) -> Dataset:
-        """All but the first elements."""
+        """Leave out the first `count` elements."""
         return Dataset(SkipDataset(self._same(), self._source, count))
 
     def repeat(self, count: int = -1) -> Dataset:
-        """The elements so many times; for ever for -1."""
+        """Give the elements `count` times; for ever for -1."""
         return Dataset(RepeatDataset(self._same(), self._source, count))
 
     def shard(self, num_shards: int, index: int) -> Dataset:
@@ -259,11 +263,11 @@ class Dataset:
         return Dataset(ShardDataset(self._same(), self._source, num_shards, index))
 
     def concatenate(self, following: Dataset) -> Dataset:
-        """The elements of this dataset, then those of another of the same types."""
+        """Give the elements of this dataset, then those of `following`, which has the same types."""
         return Dataset(ConcatenateDataset(self._same(), self._source, following._source))
 
     def enumerate(self, start: int = 0) -> Dataset:
-        """Elements with their number (int64) before them."""
+        """Put a number (int64) before the components of each element, from `start` on."""
         return Dataset.zip(Dataset.range(start, np.iinfo(np.int64).max), self)
 
     def unique(self) -> Dataset:
@@ -271,25 +275,26 @@ class Dataset:
         return Dataset(UniqueDataset(self._same(), self._source))
 
     def assert_cardinality(self, count: int) -> Dataset:
-        """The same elements; FailedPreconditionError where they are not as many. `len` tells them."""
+        """Fail with FailedPreconditionError unless there are `count` elements, which `len` then gives."""
         return Dataset(AssertCardinalityDataset(self._same(), self._source, np.int64(count)))
 
     def shuffle(self, buffer_size: int, seed: int = 0, *, reshuffles: bool = True) -> Dataset:
-        """Elements drawn from a buffer of so many, in TensorFlow's order for the seed.
+        """Draw elements from a buffer of `buffer_size`, in TensorFlow's order for the seed.
 
-        seed        0 draws one from the system
-        reshuffles  whether each repetition has an order of its own
+        seed         0 draws one from the system
+        reshuffles   whether each repetition has an order of its own
         """
         origin = origin_of(self.types, self.shapes, reshuffle_each_iteration=reshuffles)
         first = 87654321 if seed else 0  # what TensorFlow's client gives beside the seed of an op
         return Dataset(ShuffleDataset(origin, self._source, buffer_size, first, seed))
 
     def cache(self, path: str = "") -> Dataset:
-        """The elements, kept in memory, or in files, once one run through them was whole."""
+        """Keep the elements, in memory or in files with the prefix `path`, once one iteration was complete.
+        """
         return Dataset(CacheDataset(self._same(), self._source, path.encode()))
 
     def prefetch(self, buffer_size: int = -1) -> Dataset:
-        """The elements, so many made before they are asked for; -1 leaves the number to the engine."""
+        """Make up to `buffer_size` elements ahead; -1 leaves the number to the engine."""
         return Dataset(PrefetchDataset(self._same(), self._source, buffer_size))
 
     def ignore_errors(self) -> Dataset:
@@ -341,12 +346,12 @@ class Dataset:
         return Dataset(made)
 
     def filter(self, predicate: Callable[..., Any]) -> Dataset:
-        """The elements of which a function of tensors says true (bool, rank 0)."""
+        """Keep the elements for which `predicate`, a function of tensors, returns true (bool, rank 0)."""
         called = GraphFunction(predicate, self.types, self.shapes)
         return Dataset(FilterDataset(origin_of(self.types, self.shapes, called), self._source, ()))
 
     def take_while(self, predicate: Callable[..., Any]) -> Dataset:
-        """The elements before the first of which a function of tensors says false (bool, rank 0)."""
+        """End before the first element for which `predicate`, a function of tensors, returns false."""
         called = GraphFunction(predicate, self.types, self.shapes)
         return Dataset(TakeWhileDataset(origin_of(self.types, self.shapes, called), self._source, ()))
 
@@ -366,10 +371,10 @@ class Dataset:
         return Dataset(ScanDataset(origin, self._source, state, ()))
 
     async def reduce(self, initial: Values, function: Callable[..., Any]) -> Any:
-        """The state that a function of tensors makes of all elements, one after the other.
+        """Return the state after `function` was applied to all elements, one after the other.
 
-        It is given the state's tensors, then the element's, and gives the next state's. Cancelled, the tasks
-        that work ahead have ended.
+        It takes the state's tensors, `initial` first, then the element's, and returns the next state's.
+        Cancelled, the tasks that work ahead have ended.
         """
         state: tuple[Any, ...] = state_of(initial)
         called = self._with_state(state, function)
@@ -383,11 +388,12 @@ class Dataset:
         return state[0] if len(state) == 1 else state
 
     async def save(self, path: str, *, compression: str = "") -> None:
-        """Keep the elements in a folder, from which `load` and TensorFlow's `tf.data.Dataset.load` give them.
+        """Save the elements in the folder `path`, which `load` and TensorFlow's `tf.data.Dataset.load` read.
 
         compression   "", "ZLIB", "GZIP" or "SNAPPY"
-        TensorFlow must be told the elements' types (`element_spec`). What was saved there before counts until
-        this is whole; cancelled or failed, it leaves nothing of its own.
+
+        TensorFlow needs the elements' types (`element_spec`). An earlier save there counts until this one is
+        complete; cancelled or failed, it leaves nothing of its own.
         """
         origin = origin_of(self.types, self.shapes, compression=compression.encode(), use_shard_func=False)
         saved = Dataset(SavedDataset(origin, self._source, os.fsencode(path)))
@@ -410,7 +416,7 @@ class Dataset:
         return Dataset(SlidingWindowDataset(origin_of(self.types, shapes), self._source, *sizes))
 
     def batch(self, batch_size: int, *, drop_remainder: bool = False) -> Dataset:
-        """`batch_size` elements at a time, stacked along a new first axis; the last may have fewer."""
+        """Stack `batch_size` elements along a new axis; `drop_remainder` leaves out a smaller last batch."""
         rows = batch_size if drop_remainder else None
         shapes = [TensorShape([rows]).concatenate(shape) for shape in self.shapes]
         made = BatchDataset(origin_of(self.types, shapes), self._source, batch_size, drop_remainder)
@@ -419,9 +425,10 @@ class Dataset:
     def padded_batch(
         self, batch_size: int, padded_shapes: Sequence[Sequence[int]], *, padding_values: Sequence[Any] = ()
     ) -> Dataset:
-        """Batches of elements that are padded to one shape; -1 is the size of the largest.
+        """Stack `batch_size` elements at a time, padded to one shape.
 
-        padding_values   one for each component; zeros and empty strings where none are given
+        padded_shapes    one for each component; -1 is the size of the largest
+        padding_values   one for each component; zeros and empty strings if none are given
         """
         values = tuple(padding_values) or tuple(zero_of(dtype) for dtype in self.types)
         shapes = [

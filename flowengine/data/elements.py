@@ -12,16 +12,22 @@ from flowengine.resources.data.iterator import IteratorResource
 
 
 class Elements:
-    """One run through a dataset.
+    """One iteration over a dataset.
 
-        async with dataset.elements() as elements:
-            async for batch in elements:
-                ...
+    An element is a value, or a tuple of its components if there are several. An element that cannot be made
+    raises its error in its place; the next one follows it. Several tasks may take elements, each of them the
+    next one; all of them come to the end. Tasks that work ahead end with the block; without one, they end at
+    the last element, or with `close`. After `close` it raises FailedPreconditionError.
 
-    An element is a value, or a tuple of the components where there are several. What is wrong with an element
-    is raised in its place; the next one comes behind it. Several tasks may take elements, each of them those
-    that are next; all of them come to the end. Tasks that work ahead end with the block; without one, they
-    end at the last element, or with `close`.
+    dataset   the description to iterate over; `Dataset.elements` passes it
+
+    >>> async def main():
+    ...     async with fe.data.Dataset.range(4).batch(2).elements() as elements:
+    ...         async for batch in elements:
+    ...             print(batch)
+    >>> trio.run(main)
+    [0 1]
+    [2 3]
     """
 
     __slots__ = ("_is_closed", "_is_over", "_iterator", "_resources")
