@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import pydoc
 import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final
 
 import pytest
@@ -94,7 +96,7 @@ def test_what_raises_by_itself_says_so() -> None:
     assert silent == []
 
 
-#: {part of a docstring: how many public callables lack it}. The numbers only go down: lower one with each mend.
+#: {part of a docstring: how many public callables lack it}. Numbers only go down: lower them with each mend.
 LACKING_MAX: Final = {"arguments": 0, "errors": 0, "example": 0}
 #: Names the node or the scope that a function adds, in every function; docs/building.md says so once.
 _COMMON: Final = frozenset({"self", "cls", "name"})
@@ -107,7 +109,7 @@ class Documented:
     called      its name without the class or module
     parameters  the names of its arguments
     own         its docstring; for a class, that of its constructor as well
-    around      the docstrings of its class, module and package
+    around      the docstrings of its class, module and package, and of the names that `own` refers to
     """
 
     called: str
@@ -126,6 +128,16 @@ class Documented:
             yield "example"
 
 
+#: A public name that a docstring refers to, whose description is not repeated.
+_REFERENCE: Final = re.compile(r"`(flowengine\.[\w.]+)`")
+
+
+def referred(text: str) -> str:
+    """Return the docstrings of the public names that a docstring refers to."""
+    found = (pydoc.locate(name.rstrip(".")) for name in _REFERENCE.findall(text))
+    return "\n".join(getattr(each, "__doc__", None) or "" for each in found)
+
+
 def parameters(function: Callable[..., Any]) -> frozenset[str]:
     try:
         names = inspect.signature(function).parameters
@@ -135,26 +147,36 @@ def parameters(function: Callable[..., Any]) -> frozenset[str]:
 
 
 def documented() -> dict[str, Documented]:
-    """Return the public callables by name: functions, classes that are no errors, and their public methods."""
+    """Return public functions, classes and methods by name; errors, enumerations and dictionaries left out.
+
+    A method is listed once, under the first class that has it.
+    """
     found: dict[str, Documented] = {}
+    seen: set[Any] = set()
     for name, value in FUNCTIONS.items():
         own, around = value.__doc__ or "", said(value).removeprefix(value.__doc__ or "")
         if inspect.isclass(value):
-            if issubclass(value, BaseException):
+            if issubclass(value, BaseException | Enum | dict):
                 continue
-            for kind in value.__mro__:
-                if not kind.__module__.startswith("flowengine"):
-                    continue
-                for each, member in vars(kind).items():
-                    function = getattr(member, "__func__", member)
-                    if not each.startswith("_") and inspect.isfunction(function):
-                        text = inspect.getdoc(getattr(value, each)) or ""
-                        found.setdefault(
-                            f"{name}.{each}", Documented(each, parameters(function), text, own + around)
-                        )
+            for each, function in methods(value):
+                if function not in seen:
+                    seen.add(function)
+                    text = inspect.getdoc(getattr(value, each)) or ""
+                    beside = own + around + referred(text)
+                    found[f"{name}.{each}"] = Documented(each, parameters(function), text, beside)
             own += value.__init__.__doc__ or ""
-        found[name] = Documented(name.rpartition(".")[2], parameters(value), own, around)
+        found[name] = Documented(name.rpartition(".")[2], parameters(value), own, around + referred(own))
     return found
+
+
+def methods(kind: type) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield the public methods of a class and of its bases in this package."""
+    for base in kind.__mro__:
+        if base.__module__.startswith("flowengine"):
+            for name, member in vars(base).items():
+                function = getattr(member, "__func__", member)
+                if not name.startswith("_") and inspect.isfunction(function):
+                    yield name, function
 
 
 def test_docstrings_describe_arguments_errors_and_an_example() -> None:

@@ -1,7 +1,7 @@
 """Examples in docstrings: each prompt of the product's docstrings is run, and prints the line below it.
 
-An example may use `fe`, `np` and `trio`, and the names of its module. It runs in a folder of its own, so that it may
-write files.
+An example may use `fe`, `np` and `trio`, and the names of its module. It runs in a folder of its own, so that
+it may write files.
 """
 
 from __future__ import annotations

@@ -21,14 +21,28 @@ from flowengine.graphs.variables.variable import GraphVariable
 
 
 class ExponentialMovingAverage:
-    """Averages in which what is older counts for less: average -= (1 - decay) * (average - value).
+    """Averages in which older values count for less: average -= (1 - decay) * (average - value).
 
     decay         a number or () tensor between 0 and 1
     num_updates   a () count of updates: the decay then is at most (1 + n) / (10 + n), so that the average
                   follows quickly at first
-    zero_debias   averages of tensors, which start at zero, are corrected for it (Kingma, Ba 2015); that of a
-                  variable starts at its value
+    zero_debias   whether averages of tensors, which start at zero, are corrected for it (Kingma, Ba 2015);
+                  that of a variable starts at its value
     name          of the averages: `w/NAME` for a variable `w`
+
+    Methods take a variable or tensor as `value`, or `variables`. Raises InvalidArgumentError for one that is
+    not floating point.
+
+    >>> graph = fe.Graph()
+    >>> w = graph.variable(0.0, name="w")
+    >>> averages = fe.ExponentialMovingAverage(0.5)
+    >>> update = averages.apply([w])
+    >>> averages.average_name(w), sorted(averages.variables_to_restore([w]))
+    ('w/ExponentialMovingAverage', ['w/ExponentialMovingAverage'])
+    >>> with fe.blocking.Session(graph) as session:
+    ...     initialized = session.initialize()
+    ...     print(session.run(w.assign(8.0)), session.run(update), session.run(averages.average(w)))
+    8.0 None 4.0
     """
 
     def __init__(
@@ -47,11 +61,11 @@ class ExponentialMovingAverage:
         self._biased: dict[tuple[Graph, str], tuple[GraphVariable, GraphVariable]] = {}
 
     def apply(self, values: Iterable[Any]) -> Operation:
-        """The operation that takes the present values into their averages.
+        """Return the operation that adds the present values to their averages.
 
         values   variables and tensors of floats, such as graph.collection("trainable_variables")
 
-        Averages that there are not yet are made. Raises InvalidArgumentError for what is no float.
+        Creates missing averages. Raises InvalidArgumentError if a value is not floating point.
         """
         listed = list(parts_of(values))
         if not listed:
@@ -70,7 +84,7 @@ class ExponentialMovingAverage:
             return graph.group(*updates, name=scope)
 
     def average(self, value: Any) -> GraphVariable | None:
-        """The variable that holds the average of a variable or tensor; None where `apply` has not had it."""
+        """Return the variable that holds the average of `value`; None before `apply` was called with it."""
         return self._averages.get((value.graph, value.name))
 
     def average_name(self, value: Any) -> str:

@@ -1,14 +1,8 @@
-"""Functions of a graph, made of what a Python function builds.
+"""Functions of a graph, made of the nodes that a Python function builds.
 
-    @fe.function(graph, ["float32"])
-    def scaled(x):
-        return x * 2.0
-
-    y = scaled(z)        # a node PartitionedCall; the body stands once in the graph's library
-
-The Python function runs once, on tensors of a graph of the body's own. What it uses of another graph is
-*captured*: it becomes an argument more, which every call gives; so a variable that is captured is the same
-variable in all of them. A graph with such functions is written as a GraphDef that TensorFlow reads.
+The Python function runs once, on tensors of a graph of the body's own. Tensors of another graph that it uses
+are *captured*: each becomes one more argument, which every call passes; so a variable that is captured is the
+same variable in all of them. A graph with such functions is written as a GraphDef that TensorFlow reads.
 """
 
 from __future__ import annotations
@@ -46,14 +40,24 @@ def function(
 ) -> Callable[[Callable[..., Any]], LibraryFunction]:
     """Make a function of a graph of a Python function that builds nodes.
 
-    inputs    what it takes, each a dtype, (dtype, shape), or a tensor of the dtype and shape meant
-    outputs   dtypes of what it gives: needed of a function that calls itself, else found out
-    stateful  of a function that calls itself: whether it has effects; of another that is found out
-    name      in the library; that of the Python function if it is free
+    graph      whose library holds it
+    inputs     one each: a dtype, (dtype, shape), or a tensor of that dtype and shape
+    outputs    dtypes of the results: needed of a function that calls itself, else found out
+    stateful   of a function that calls itself: whether it has effects; of another that is found out
+    name       in the library; that of the Python function if it is free
 
     The Python function takes a Tensor for each input, or the body's Graph if there are none, and returns a
     Tensor, several in a list, or None. It is called when the function is first called or named by `attr`, and
-    what is wrong with it is raised there.
+    its errors are raised there: InvalidArgumentError for results of other types.
+
+    >>> graph = fe.Graph()
+    >>> @fe.function(graph, ["float32"])
+    ... def scaled(x):
+    ...     return x * 2.0
+    >>> y = scaled(graph.constant(3.0))
+    >>> with fe.blocking.Session(graph) as session:
+    ...     print(y.op.type, session.run(y))
+    PartitionedCall 6.0
     """
     need_graph(graph, '@fe.function(graph, ["float32"])')
     types = tuple(_spec(each) for each in inputs)
@@ -75,9 +79,16 @@ def _spec(given: ArgumentSpec) -> tuple[DType, TensorShape]:
 
 
 class LibraryFunction:
-    """A function of a graph's library: call it with tensors to add a call.
+    """A function of a graph's library: call it with tensors to add a call. `fe.function` makes it.
 
+    graph      whose library holds it
+    build      the Python function
     name       in the library
+    inputs     (dtype, shape) of each argument
+    outputs    dtypes of the results, or None to find them out
+    stateful   whether it has effects, if it calls itself
+
+    Raises InvalidArgumentError for inputs that do not fit.
     """
 
     def __init__(

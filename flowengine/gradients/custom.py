@@ -32,6 +32,15 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     What the gradient function uses of the forward code may be anywhere, in a loop too. The gradient is known
     to this process only: a graph that is written and read again computes the same, but has ops in these
     places that cannot be differentiated. Raises GradientTypeError where an argument is no Tensor.
+
+    >>> graph = fe.Graph()
+    >>> @fe.custom_gradient
+    ... def squared(x):
+    ...     return fe.square(x), lambda grad: fe.minimum(grad * 2.0 * x, 1.0)
+    >>> x = graph.constant(3.0)
+    >>> dx, = fe.gradients(squared(x), x)
+    >>> fe.testing.evaluate(graph, [dx.name])[0].tolist()
+    1.0
     """
 
     @functools.wraps(function)

@@ -60,6 +60,14 @@ def gradients(
     gradient, or None. Conditionals and loops are read from the graph, however it came to be; the graph is
     only added to. Raises LookupError (as MissingGradientError) for an op without a gradient, ValueError and
     TypeError (as InvalidArgumentError) for arguments that do not fit.
+
+    >>> graph = fe.Graph()
+    >>> x = graph.variable(3.0, name="x")
+    >>> dx, = fe.gradients(x * x, x)
+    >>> with fe.blocking.Session(graph) as session:
+    ...     initialized = session.initialize()
+    ...     print(session.run(dx))
+    6.0
     """
     wanted = several(xs)
     found = differentiate(

@@ -48,6 +48,12 @@ def jacobian(
     work is one backward pass for each element of y, in a loop; gradients of the result can be taken. Raises
     TypeError for a y that is no floating tensor, UnimplementedError where a TensorArray lies between x and
     y, and what `gradients` raises.
+
+    >>> graph = fe.Graph()
+    >>> x = graph.constant([1.0, 2.0])
+    >>> slopes = fe.jacobian(x * x, x)
+    >>> fe.testing.evaluate(graph, [slopes.name])[0].tolist()
+    [[2.0, 0.0], [0.0, 4.0]]
     """
     xs = several(x)
     _check_y(y)
@@ -74,8 +80,18 @@ def hessians(
 ) -> list[Tensor | None]:
     """Extend the graph by the second derivatives of the sum of all ys by the elements of each x.
 
-    Returns one for each x: a Tensor of the shape of x twice, one behind the other, or None where no y depends
-    on x or the gradient does not depend on it. Arguments and errors are those of `gradients` and `jacobian`.
+    ys, xs, stop_gradients, name   as of `gradients`
+    parallel_iterations   as of `jacobian`
+
+    Returns one for each x: a Tensor of the shape of x twice, one behind the other, or None if no y depends on
+    x or the gradient does not depend on it. Raises the errors of `gradients` and `jacobian`, such as
+    TypeError (as InvalidArgumentError).
+
+    >>> graph = fe.Graph()
+    >>> x = graph.constant([1.0, 2.0])
+    >>> curvature, = fe.hessians(x * x * x, x)
+    >>> fe.testing.evaluate(graph, [curvature.name])[0].tolist()
+    [[6.0, 0.0], [0.0, 12.0]]
     """
     sources = several(xs)
     target = ys[0] if isinstance(ys, Sequence) else ys

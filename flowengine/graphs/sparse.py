@@ -18,13 +18,20 @@ from flowengine.graphs.tensor import Tensor
 
 @dataclass(frozen=True, slots=True)
 class SparseTensor:
-    """A tensor of which only some elements are told; the others are zero.
+    """A tensor that holds only some of its elements; the others are zero.
 
     indices       (n, rank) int64, where they are, in row-major order
     values        (n,) of any type
     dense_shape   (rank,) int64
 
-    In a graph these are Tensors; what a session returns, or is fed, has arrays in their places.
+    In a graph these are Tensors; a value that a session returns, or is fed, has arrays in their places.
+
+    >>> graph = fe.Graph()
+    >>> x = fe.sparse_placeholder("float32", [None, 3], graph=graph)
+    >>> total = fe.reduce_sum(x.values)
+    >>> with fe.blocking.Session(graph) as session:
+    ...     print(session.run(total, {x: fe.SparseTensor([[0, 1], [2, 0]], [1.5, 2.0], [3, 3])}))
+    3.5
     """
 
     indices: Any
@@ -58,6 +65,8 @@ class RaggedTensor:
 
     values       (n, ...) the elements of all rows, or a RaggedTensor where the rows have rows
     row_splits   (rows + 1,) int64 or int32: where each row begins, and the last ends
+
+    >>> rows = fe.RaggedTensor(np.array([1, 2, 3]), np.array([0, 2, 3]))  # [[1, 2], [3]]
     """
 
     values: Any
@@ -76,7 +85,17 @@ class RaggedTensor:
 def sparse_placeholder(
     dtype: Any, shape: Any = None, name: str = "Placeholder", *, graph: Graph
 ) -> SparseTensor:
-    """A SparseTensor that every run must feed, by a SparseTensor of arrays or three arrays in a tuple."""
+    """Add a SparseTensor that every step must feed, by a SparseTensor of arrays or three arrays in a tuple.
+
+    dtype   of the values
+    shape   of the whole tensor, as far as it is known
+    graph   the graph to add it to
+
+    Raises InvalidArgumentError for a dtype or shape that cannot be.
+
+    >>> fe.sparse_placeholder("int32", [None, 4], name="words", graph=fe.Graph()).indices
+    <Tensor 'words/indices:0' shape=[?,2] dtype=int64>
+    """
     rank = TensorShape(shape).rank
     with graph.name_scope(name):
         return SparseTensor(

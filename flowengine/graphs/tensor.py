@@ -21,7 +21,19 @@ if TYPE_CHECKING:
 
 
 class Tensor(TensorOperators):
-    """One output of one node: `graph`, `node_name`, `slot`; `name` is `node:slot`."""
+    """One output of one node: `graph`, `node_name`, `slot`; `name` is `node:slot`.
+
+    It has no value while a graph is built: `session.run(tensor)` returns one. Operators and indexing add
+    nodes. Raises ConstructionTypeError if it is used as a number.
+
+    >>> graph = fe.Graph()
+    >>> x = graph.placeholder("float32", None, name="x")
+    >>> x.set_shape([None, 4])
+    >>> (2.0 * x + 1.0)[:, 0]
+    <Tensor 'strided_slice:0' shape=[?] dtype=float32>
+    >>> x.name, str(x.shape), x.op.type
+    ('x:0', '[?,4]', 'Placeholder')
+    """
 
     __slots__ = ("graph", "node_name", "slot")
 
@@ -66,10 +78,10 @@ class Tensor(TensorOperators):
 
     @builds
     def set_shape(self, shape: Any) -> None:
-        """Tell what the graph alone does not: the shape is merged with what is known.
+        """Declare a shape that the graph alone does not determine; it is merged with the known one.
 
-        `shape` may be partial. What is built on it from here on sees it; nothing checks it when a step runs.
-        Raises ValueError (as InvalidArgumentError) where it contradicts what is known.
+        `shape` may be partial. Nodes built on it from here on see it; nothing checks it when a step runs.
+        Raises ValueError (as InvalidArgumentError) if it contradicts what is known.
         """
         self.graph.refine_shape(self.port, TensorShape(shape))
 
@@ -95,7 +107,13 @@ class Tensor(TensorOperators):
 
 
 class Operation:
-    """One node of a graph under construction: `graph` and `name`."""
+    """One node of a graph under construction: `graph` and `name`.
+
+    >>> graph = fe.Graph()
+    >>> op = fe.matmul(graph.constant([[1.0]]), graph.constant([[2.0]]), name="product").op
+    >>> op.type, [each.name for each in op.inputs], op.get_attr("transpose_a")
+    ('MatMul', ['Const:0', 'Const_1:0'], False)
+    """
 
     __slots__ = ("graph", "name")
 

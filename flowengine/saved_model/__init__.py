@@ -1,7 +1,20 @@
 """SavedModels: graphs with signatures and a checkpoint, as TensorFlow 1 and 2 write them.
 
-    async with await fe.saved_model.load("export/1") as model:
-        scores = await model.signatures["serving_default"](x=[[1.0, 2.0]])
+>>> graph = fe.Graph()
+>>> x = graph.placeholder("float32", [None], name="x")
+>>> y = x * graph.variable(2.0, name="w")
+>>> async def main():
+...     async with fe.Session(graph) as session:
+...         await session.initialize()
+...         signatures = {"serving_default": ({"x": x}, {"y": y})}
+...         await fe.saved_model.save(session, "export", signatures=signatures)
+...     async with await fe.saved_model.load("export") as model:
+...         print(await model(x=[1.0, 2.0]), await model.variables["w"].read())
+>>> trio.run(main)
+{'y': array([2., 4.], dtype=float32)} 2.0
+>>> saved = fe.saved_model.read_saved_model("export")
+>>> print(saved.signatures["serving_default"].described())
+signature 'serving_default' (x float32 [?] -> y float32 [?])
 
 Names are resolved when first used: using one part does not import the others.
 """

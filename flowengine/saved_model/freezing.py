@@ -54,15 +54,25 @@ _CARRIERS: Final = {
 
 @takes_session(is_awaited_only=True, name="fe.freeze")
 async def freeze(graph: Graph, session: Any, outputs: Iterable[Any]) -> Graph:
-    """A new graph of what the outputs need, with the variables' present values as constants.
+    """Return a new graph of the nodes that the outputs need, with the variables' present values as constants.
 
     graph     the session's graph, or a part of it
     session   has the values; see `Session`. From another façade: `session.call(freeze_in, graph, outputs)`
     outputs   tensors or nodes, by name or as Tensors and Operations
 
     The names of outputs and placeholders stay. Raises FailedPreconditionError for a variable without a value,
-    InvalidArgumentError where what the outputs need changes a variable, or calls itself with one. Cancelled,
-    it leaves nothing behind.
+    InvalidArgumentError if a node that the outputs need changes a variable, or calls itself with one.
+    Cancelled, it leaves nothing behind.
+
+    >>> graph = fe.Graph()
+    >>> y = fe.identity(graph.variable(3.0, name="w") * 2.0, name="y")
+    >>> async def main():
+    ...     async with fe.Session(graph) as session:
+    ...         await session.initialize()
+    ...         return await fe.freeze(graph, session, [y])
+    >>> frozen = trio.run(main)
+    >>> fe.testing.evaluate(frozen, ["y:0"])[0].tolist()
+    6.0
     """
     need_graph(graph, "await fe.freeze(graph, session, outputs)")
     names = [parse_tensor_name(_name(each))[0] for each in outputs]

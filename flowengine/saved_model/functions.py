@@ -45,12 +45,15 @@ class ConcreteFunction:
 
 
 class ModelFunction:
-    """A function of a loaded model.
+    """A function of a loaded model: `model.functions["add"]([1.0, 2.0], twice=True)`.
 
-    name    the names of the attributes that lead to it, joined by points
-    A call takes the arguments that the Python function took, and returns what it returned, with arrays for
+    name   the names of the attributes that lead to it, joined by points
+    proto, objects, graph, run   the function in the export, its objects, the model's graph, and the call that
+           runs a step
+
+    A call takes the arguments that the Python function took, and returns its results, with arrays for
     tensors: to be awaited, at once from a blocking model. It raises InvalidArgumentError, with the traced
-    arguments, where none of the bodies fits, and what a step raises.
+    arguments, if none of the bodies fits, and the errors of a step.
     """
 
     def __init__(

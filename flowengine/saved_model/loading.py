@@ -43,6 +43,15 @@ async def load(
 
     Close the model when it is done. Raises NotFoundError where there is none or no graph with these tags,
     InvalidArgumentError or DataLossError for a damaged one. Cancelled, it leaves nothing open.
+
+    >>> with fe.blocking.Session(fe.Graph()) as session:
+    ...     x = session.graph.placeholder("float32", [], name="x")
+    ...     session.call(fe.saved_model.save, "export", signatures={"double": ({"x": x}, {"y": x + x})})
+    >>> async def main():
+    ...     async with await fe.saved_model.load("export") as model:
+    ...         print((await model.signature(x=4.0))["y"])
+    >>> trio.run(main)
+    8.0
     """
     saved = await trio.to_thread.run_sync(partial(_read, path, tags, config, imports_kernels=not target))
     session = Session(saved.graph, target=target, config=config, resources=resources)
@@ -111,11 +120,13 @@ async def restore(
 ) -> None:
     """Restore the variables in a session of a SavedModel's graph, then initialize tables and the like.
 
+    session      a session of `saved.graph`
+    saved        the content of the directory, of `read_saved_model`
     checkpoint   the prefix of another checkpoint of the same variables
 
     The graph's own ops read the files, so the session needs `file_access` of at least "read", and at a target
-    the files are those of its process. Raises what the steps raise: NotFoundError, DataLossError. Cancelled
-    between the two steps it leaves variables restored and tables empty.
+    the files are those of its process. Raises the errors of the steps: NotFoundError, DataLossError.
+    Cancelled between the two steps it leaves variables restored and tables empty.
     """
     prefix = saved.checkpoint if checkpoint is None else os.fspath(checkpoint)
     if prefix is None and saved.restoring is not None and saved.variables:

@@ -1,9 +1,4 @@
-"""A SavedModel that is loaded: its variables have values, its signatures can be called.
-
-model.signatures["serving_default"].outputs
-await model.variables["dense/kernel"].read()
-await model.close()
-"""
+"""A SavedModel that is loaded: its variables have values, its signatures can be called."""
 
 from __future__ import annotations
 
@@ -40,9 +35,12 @@ class _Readers:
 
 
 class ModelVariable:
-    """A variable of a loaded model.
+    """A variable of a loaded model: `await model.variables["dense/kernel"].read()`.
 
-    name        its name: that of its node
+    facts       its name, type and shape in the export
+    readers     the tensors that have the values of the model's variables
+    session     runs the steps that read it
+    name        that of its node
     trainable   whether training changes it
     """
 
@@ -68,12 +66,23 @@ class ModelVariable:
 class Model:
     """A SavedModel in a session.
 
-    saved        what was read of its directory
-    session      runs it: a `flowengine.Session`, or that of a façade, whose manners all calls here have
+    saved        the content of its directory
+    session      runs it: a `flowengine.Session`, or that of a façade; calls here are awaited or plain like
+                 its own
     signatures   {name: ModelSignature}
     variables    {name: ModelVariable}
 
-    Use it with `async with` (a blocking one with `with`), or call `close`, which closes the session.
+    Use it with `async with` (a blocking one with `with`), or call `close`, which closes the session. Calls
+    raise NotFoundError for an unknown name, InvalidArgumentError for inputs that do not fit, and the errors
+    of a step. Cancelled, they leave the model usable.
+
+    >>> graph = fe.Graph()
+    >>> x = graph.placeholder("float32", [None], name="x")
+    >>> with fe.blocking.Session(graph) as session:
+    ...     session.call(fe.saved_model.save, "export", signatures={"double": ({"x": x}, {"y": x + x})})
+    >>> with fe.blocking.load_saved_model("export") as model:
+    ...     print(model, model([1.0, 2.0])["y"], model.signatures["double"](x=[3.0])["y"])
+    <Model 'export' with double> [2. 4.] [6.]
     """
 
     def __init__(self, saved: SavedGraph, session: Any) -> None:
@@ -124,9 +133,13 @@ class Model:
         return self.signature(*values, **inputs)
 
     def train(self, signature: str = "train", /, **inputs: Any) -> Any:
-        """A step of training: the outputs of a signature, and the node that changes the variables.
+        """Run a step of training: return the outputs of a signature, and run the node that changes the
+        variables.
 
-        Raises InvalidArgumentError where the export says of no node that it trains.
+        signature   the name of the signature whose inputs and outputs the step has
+        inputs      its inputs by name
+
+        Raises InvalidArgumentError if the export has no training node.
         """
         if self.saved.training is None:
             raise InvalidArgumentError(f"{self.saved.path} does not say which node trains")

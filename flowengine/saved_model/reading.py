@@ -109,13 +109,15 @@ def read_saved_model(
 ) -> SavedGraph:
     """Read a SavedModel's graph and what belongs to it; its variables stay in their files.
 
-    tags      which graph of several: its tags, all of them; None for the only one, the one for
-              serving, or where there is none the one without tags
-    ignored   gets the attributes that ops here lack, for a tool that looks at the graph without running it;
-              None where they are faults
+    path       its directory, with `saved_model.pb` in it
+    tags       which graph of several: its tags, all of them; None for the only one, the one for serving, or
+               if there is none the one without tags
+    registry   the ops that the graph may use, by default this package's
+    ignored    a list to which attributes that ops here lack are added, for a tool that looks at the graph
+               without running it; None if they are faults
 
-    Raises NotFoundError where there is no SavedModel or no graph with these tags, InvalidArgumentError for a
-    damaged one. It reads files, so call it on a thread where an event loop must not wait.
+    Raises NotFoundError if there is no SavedModel or no graph with these tags, InvalidArgumentError for a
+    damaged one. It reads files, so call it on a thread if an event loop must not wait.
     """
     given = Path(os.fspath(path))
     found = load_saved_model(given, tags)

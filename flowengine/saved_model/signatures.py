@@ -1,9 +1,4 @@
-"""Signatures: the ways to call an exported graph, by names of their own for what goes in and comes out.
-
-signature = model.signatures["serving_default"]
-signature.inputs["x"].dtype, signature.inputs["x"].shape
-outputs = await signature(x=[[1.0, 2.0]])          # {"y": array}
-"""
+"""Signatures: the ways to call an exported graph, by names of their own for inputs and outputs."""
 
 from __future__ import annotations
 
@@ -35,10 +30,11 @@ class SparseValue(NamedTuple):
 class SignatureTensor:
     """An input or output of a signature, under one name.
 
-    tensors   the graph's tensors: one; for a sparse tensor those of indices, values and dense shape; for
-              another composite one its components
-    dtype     of a composite one: of its values, as far as the export says
-    default   what is fed where the caller gives nothing; None where there is nothing to feed
+    tensors        the graph's tensors: one; for a sparse tensor those of indices, values and dense shape; for
+                   another composite one its components
+    dtype, shape   of a composite one: of its values, as far as the export says
+    is_sparse, is_composite   whether it is fed as three arrays, or as a tuple of components
+    default        the value to feed if the caller gives none; None if it must
     """
 
     tensors: tuple[str, ...]
@@ -120,9 +116,15 @@ class SignatureFacts:
 class ModelSignature:
     """A signature of a model that is loaded, to be called with its inputs by name.
 
+    facts   its name, inputs and outputs
+
     A call gives {name: value} of the outputs, as `Session.run` gives values: to be awaited in trio and
-    asyncio programs, at once from a blocking model. It raises what a step raises, and InvalidArgumentError
+    asyncio programs, at once from a blocking model. It raises the errors of a step, and InvalidArgumentError
     for inputs that are missing or unknown. Cancelled, it leaves the model usable.
+
+        signature = model.signatures["serving_default"]
+        signature.inputs["x"].dtype, signature.inputs["x"].shape
+        outputs = await signature(x=[[1.0, 2.0]])  # {"y": array}
     """
 
     facts: SignatureFacts
@@ -164,7 +166,7 @@ class ModelSignature:
         return self.call(inputs)
 
     def call(self, inputs: Mapping[str, Any], *, targets: Sequence[str] = (), options: Any = None) -> Any:
-        """The same with inputs whose names are no identifiers, nodes to run besides, and `RunOptions`."""
+        """Run one step: `inputs` by any names, more nodes to run as `targets`, and `RunOptions`."""
         feeds = self.facts.feeds(inputs)
         try:
             running = self._run(self.facts.fetches(), feeds, targets=targets, options=options)

@@ -54,8 +54,7 @@ class Saver:
     sync              whether a checkpoint must have reached the disk before it counts; None for the session's
                       `Config.sync_checkpoints`
     relative_paths    whether the state file names checkpoints relative to their folder
-    state_name        the name of the state file
-    files, clock      the layer that writes files, and the source of the time in seconds, for tests
+    state_name        the name of the state file; `files` and `clock`, in seconds, are for tests
 
     Checkpoints saved at the same time by one saver are written one after the other. Raises
     InvalidArgumentError for numbers that make no sense.

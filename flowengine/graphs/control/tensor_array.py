@@ -18,11 +18,23 @@ if TYPE_CHECKING:
 class GraphTensorArray:
     """An array of tensors of one type, each of which is written once.
 
-    handle   the array itself, which is there for as long as a step
-    flow     float32: what the last write hands on, so that reads come after it
+    graph    the graph that it is of
+    dtype    of its elements
+    handle   the array itself, which lives as long as a step
+    flow     float32: the output of the last write, so that reads come after it
+    shape    what is known of the shape of every element
 
-    Writing gives an array with another flow, which is to be used from there on. It may be a variable of a
-    loop or a result of a conditional, and `fe.gradients` goes through it.
+    Writing gives an array with another flow; use that one from there on. It may be a variable of a loop or a
+    result of a conditional, and `fe.gradients` goes through it. Methods raise ValueError (as
+    InvalidArgumentError) for values of another shape or type; an index out of range is InvalidArgumentError
+    of the step.
+
+    >>> graph = fe.Graph()
+    >>> array = graph.tensor_array("float32", 3, element_shape=[2])
+    >>> array = array.unstack([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    >>> shown = fe.testing.evaluate(graph, [array.read(1).name, array.gather([2, 0]).name, array.size().name])
+    >>> [each.tolist() for each in shown]
+    [[3.0, 4.0], [[5.0, 6.0], [1.0, 2.0]], 3]
     """
 
     def __init__(
@@ -49,7 +61,7 @@ class GraphTensorArray:
         infer_shape: bool = True,
         name: str | None = None,
     ) -> GraphTensorArray:
-        """See `Graph.tensor_array`."""
+        """Add an array to `graph`; the other arguments are those of `flowengine.Graph.tensor_array`."""
         kind = as_dtype(dtype).base
         shape = TensorShape(element_shape)
         if size is None and not dynamic_size:
@@ -101,7 +113,7 @@ class GraphTensorArray:
         return self._after(flow)
 
     def unstack(self, value: TensorLike, name: str | None = None) -> GraphTensorArray:
-        """The array with the rows of a tensor as its elements: (n, ...) -> n elements."""
+        """Return the array with the rows of `value` as its elements: (n, ...) -> n elements."""
         with self.graph.name_scope(name or "TensorArrayUnstack"):
             tensor = convert(self.graph, value, self.dtype, name="value")
             count = tensor.shape[0] if tensor.shape.rank else None
@@ -109,7 +121,7 @@ class GraphTensorArray:
             return self.scatter(self.graph.ops.Range(0, length, 1), tensor)
 
     def scatter(self, indices: TensorLike, value: TensorLike, name: str | None = None) -> GraphTensorArray:
-        """The array with rows of a tensor as the elements of these places: (n,) and (n, ...)."""
+        """Return the array with rows of `value` as the elements at `indices`: (n, ...) and (n,)."""
         with self.graph.name_scope(name or "TensorArrayScatter"):
             tensor = convert(self.graph, value, self.dtype, name="value")
             if tensor.shape.rank:
@@ -118,7 +130,7 @@ class GraphTensorArray:
         return self._after(flow)
 
     def split(self, value: TensorLike, lengths: TensorLike, name: str | None = None) -> GraphTensorArray:
-        """The array with parts of a tensor as its elements: of so many rows each."""
+        """Return the array with parts of `value` as its elements, of `lengths` rows each."""
         with self.graph.name_scope(name or "TensorArraySplit"):
             tensor = convert(self.graph, value, self.dtype, name="value")
             counts = self.graph.ops.Cast(convert(self.graph, lengths), DstT=as_dtype("int64"))
@@ -128,7 +140,7 @@ class GraphTensorArray:
     # -- reading -----------------------------------------------------------------------------------
 
     def read(self, index: TensorLike, name: str | None = None) -> Tensor:
-        """One element. One that was not written is an error of the step."""
+        """Return the element at `index`. One that was not written is an error of the step."""
         found: Tensor = self.graph.ops.TensorArrayReadV3(
             self.handle, index, self.flow, dtype=self.dtype, name=name
         )
@@ -146,7 +158,7 @@ class GraphTensorArray:
             return self.gather(self.graph.ops.Range(0, self.size(), 1))
 
     def gather(self, indices: TensorLike, name: str | None = None) -> Tensor:
-        """The elements of some places as the rows of one tensor: (n,) -> (n, ...)."""
+        """Return the elements at `indices` as the rows of one tensor: (n,) -> (n, ...)."""
         found: Tensor = self.graph.ops.TensorArrayGatherV3(
             self.handle, indices, self.flow, dtype=self.dtype, element_shape=self.element_shape, name=name
         )

@@ -89,7 +89,7 @@ class GraphVariables:
         return self.collections.of(name)
 
     def add_to_collection(self, name: Hashable, value: Any) -> None:
-        """List something under a name: see `flowengine.graphs.variables.keys` for TensorFlow's names."""
+        """List `value` under `name`: see `flowengine.graphs.variables.keys` for TensorFlow's names."""
         self.collections.add(name, value)
 
     @builds
@@ -108,7 +108,10 @@ class GraphVariables:
         `variables`. Those of metrics and other local variables are left out. A GraphDef lists no variables:
         they are found by their nodes, and nobody knows which of them are trained.
 
-            print(graph.summary())
+        >>> graph = fe.Graph()
+        >>> w = graph.variable(np.zeros([3, 2], np.float32), name="w")
+        >>> graph.summary().parameters, graph.summary().bytes
+        (6, 24)
         """
         from flowengine.graphs.variables.summary import summarized
 
@@ -165,6 +168,10 @@ class GraphVariables:
 
         Wherever it is made, its nodes are outside of loops and branches. It has no value until its
         initializer has run: see `Session.initialize`. Raises InvalidArgumentError for what does not fit.
+
+        >>> graph = fe.Graph()
+        >>> graph.variable(fe.initializers.zeros(), shape=[784, 10], dtype="float32", name="w")
+        <GraphVariable 'w:0' shape=[784,10] dtype=float32>
         """
         from flowengine.graphs.variables.creation import make_variable
         from flowengine.graphs.variables.partitioned import make_partitioned
@@ -204,16 +211,25 @@ class GraphVariables:
         getter: Callable[..., Any] | None = None,
         auxiliary_name_scope: bool = True,
     ) -> AbstractContextManager[VariableScope]:
-        """A scope in which `get_variable` makes and finds variables; the context's value is the scope.
+        """Open a scope in which `get_variable` makes and finds variables; the context's value is the scope.
 
         scope          its name below the present one, a `VariableScope` to enter again, or None
-        default_name   where `scope` is None: the name, made unique by `_1`, `_2`, ...
-        reuse          False: variables are made; True: they must be there; "auto": made where missing;
-                       None as around. In a scope that reuses, the scopes within do
+        default_name   the name if `scope` is None, made unique by `_1`, `_2`, ...
+        reuse          False: variables are made; True: they must exist; "auto": made if missing; None: as in
+                       the outer scope. In a scope that reuses, inner scopes do
         auxiliary_name_scope   whether a name scope of the name is opened as well
+        initializer, regularizer, partitioner, constraint, caching_device, dtype, use_resource, getter   for
+                       each variable that is not given its own, here and in inner scopes; `getter` is called
+                       instead of the usual way as getter(usual, name, **arguments)
 
-        The others are for each variable that is not given its own, here and in the scopes within; `getter` is
-        called instead of the usual way as getter(usual, name, **arguments). Raises InvalidArgumentError.
+        Raises InvalidArgumentError for arguments that do not fit.
+
+        >>> graph = fe.Graph()
+        >>> with graph.variable_scope("layer", initializer=fe.initializers.zeros()):
+        ...     w = graph.get_variable("w", [784, 10])
+        >>> with graph.variable_scope("layer", reuse=True):
+        ...     graph.get_variable("w", [784, 10]) is w, w.name
+        (True, 'layer/w:0')
         """
         return self.variable_store.entered(
             scope,
@@ -279,12 +295,17 @@ class GraphVariables:
         reuse: Reuse | None = None,
         getter: Callable[..., Any] | None = None,
     ) -> Any:
-        """The variable of this name in the present variable scope, made or found as the scope says.
+        """Return the variable of this name in the present variable scope, made or found as the scope says.
 
-        Without an initializer, of its own or of the scope, a floating-point variable is drawn by
-        `initializers.glorot_uniform` and another one is zero. Other arguments as `variable`. Raises
-        InvalidArgumentError where the variable is there and should not be, is not and should, or has another
-        shape or type.
+        shape           of the variable; may be left out if the initializer is a value, or the variable exists
+        initializer     a value or initializer as of `variable`; by default that of the scope, else
+                        `initializers.glorot_uniform` for floating point and zero for other types
+        reuse, getter   as of `variable_scope`, for this variable
+
+        The others, `dtype`, `regularizer`, `trainable`, `collections`, `partitioner`, `constraint`,
+        `caching_device`, `validate_shape` and `use_resource`, are those of `variable`. Raises
+        InvalidArgumentError if the variable exists and should not, or the reverse, or has another shape or
+        type.
         """
         return self.variable_store.get(
             name,

@@ -42,10 +42,19 @@ _SCOPE_REUSE: Final = (None, False, True, "auto")
 class VariableScope:
     """The settings that the variables of a scope share; a scope may be entered again with them.
 
-    name          prefix of the variables' names, without its last slash
-    name_scope    the name scope that was opened with it, with its slash
-    reuse         whether variables are made or found; see `Reuse`
-    getter        called instead of the usual way: getter(usual, name, **arguments) -> variable
+    name         prefix of the variables' names, without its last slash
+    name_scope   the name scope that was opened with it, with its slash
+    reuse        whether variables are made or found; see `Reuse`
+    initializer, regularizer, partitioner, constraint, caching_device, dtype, use_resource   for each variable
+                 that is not given its own; see `Graph.variable`
+    getter       called instead of the usual way: getter(usual, name, **arguments) -> variable
+
+    >>> graph = fe.Graph()
+    >>> with graph.variable_scope("layer") as scope:
+    ...     w = graph.get_variable("w", [2])
+    >>> with graph.variable_scope(scope, reuse=True):
+    ...     graph.get_variable("w") is w, scope.name
+    (True, 'layer')
     """
 
     name: str = ""

@@ -1,9 +1,5 @@
 """`GraphVariable`: a variable of a graph under construction, with the nodes that set, read and change it.
 
-    w = graph.variable(np.zeros([784, 10]), name="w", dtype="float32")
-    y = graph.ops.MatMul(x, w.value())
-    step = w.assign_sub(gradient)
-
 A variable is known by a resource handle, or by a reference. Either has the same methods; the nodes differ,
 and their names are those that TensorFlow gives them.
 """
@@ -30,13 +26,30 @@ if TYPE_CHECKING:
 class GraphVariable(TensorOperators, ABC):
     """A variable: a tensor that outlives steps. Made by `graph.variable`; `name` is `w:0` for a node `w`.
 
-    handle         the tensor that stands for the variable: a resource handle, or a reference
-    initial_value  the tensor that `initializer` sets it to; None where a MetaGraphDef did not tell
-    initializer    the operation that gives it its first value
-    snapshot       a tensor of its value that was made with it
-    trainable      whether optimizers change it unless they are told otherwise
-    constraint     what an optimizer applies to its new value, a function of a Tensor, or None
-    save_slice     which part of a larger variable it is, or None
+    handle          the tensor that stands for the variable: a resource handle, or a reference
+    dtype, shape    those of its value; the shape may be partial
+    initial_value   the tensor that `initializer` sets it to; None if a MetaGraphDef did not have it
+    initializer     the operation that gives it its first value
+    snapshot        a tensor of its value that was made with it
+    trainable       whether optimizers change it by default
+    constraint      a function of a Tensor that an optimizer applies to its new value, or None
+    caches          whether `snapshot` lies on a caching device, and reads use it
+    save_slice      which part of a larger variable it is, or None
+
+    Methods raise InvalidArgumentError for a `value`, `delta`, `indices` or `updates` of another type or
+    shape. A step that uses it before its initializer has run fails with FailedPreconditionError.
+
+    >>> graph = fe.Graph()
+    >>> w = graph.variable([[1.0, 2.0], [3.0, 4.0]], name="w")
+    >>> added, row = w.assign_add([[1.0, 1.0], [1.0, 1.0]]), w.scatter_update([1], [[0.0, 9.0]])
+    >>> with fe.blocking.Session(graph) as session:
+    ...     initialized = session.initialize()
+    ...     for fetch in (w.rows([0]), added, w.assign_sub(w.read() / 2.0), row):
+    ...         print(session.run(fetch).tolist())
+    [[1.0, 2.0]]
+    [[2.0, 3.0], [4.0, 5.0]]
+    [[1.0, 1.5], [2.0, 2.5]]
+    [[1.0, 1.5], [0.0, 9.0]]
     """
 
     #: Whether a resource handle stands for it, rather than a reference.
@@ -165,28 +178,28 @@ class GraphVariable(TensorOperators, ABC):
     # -- changing ----------------------------------------------------------------------------------
 
     def assign(self, value: Any, *, name: str | None = None) -> Tensor:
-        """Set it to a value of its shape; what is returned is its value afterwards."""
+        """Set it to a `value` of its shape, and return its value afterwards."""
         return self._after(self.assign_op(value, name=name))
 
     def assign_add(self, delta: Any, *, name: str | None = None) -> Tensor:
-        """Add a value of its shape; what is returned is its value afterwards."""
+        """Add a `delta` of its shape, and return its value afterwards."""
         return self._after(self.assign_add_op(delta, name=name))
 
     def assign_sub(self, delta: Any, *, name: str | None = None) -> Tensor:
-        """Subtract a value of its shape; what is returned is its value afterwards."""
+        """Subtract a `delta` of its shape, and return its value afterwards."""
         return self._after(self.assign_sub_op(delta, name=name))
 
     @abstractmethod
     def assign_op(self, value: Any, *, name: str | None = None) -> Operation:
-        """The operation alone that sets it to a value."""
+        """Return the operation alone that sets it to a value."""
 
     @abstractmethod
     def assign_add_op(self, delta: Any, *, name: str | None = None) -> Operation:
-        """The operation alone that adds a value of its shape."""
+        """Return the operation alone that adds a value of its shape."""
 
     @abstractmethod
     def assign_sub_op(self, delta: Any, *, name: str | None = None) -> Operation:
-        """The operation alone that subtracts a value of its shape."""
+        """Return the operation alone that subtracts a value of its shape."""
 
     @abstractmethod
     def _after(self, change: Operation) -> Tensor:
