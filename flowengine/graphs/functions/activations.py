@@ -1,6 +1,39 @@
-"""Activations: what a layer does to each number, or to each row of them.
+"""Activations: functions of each number, or of each row of them, after a layer.
 
-Floating point of any width. Elementwise ones return the shape and the type of what they are given.
+`features`, `logits`, `value` or `x`, with `weights`, `bias` and `biases`, are tensors, variables or values
+that become constants; `axis` is an integer. Floating point of any width. Elementwise ones return the shape
+and the type of their argument.
+
+>>> graph = fe.Graph()
+>>> def show(*tensors):
+...     for value in fe.testing.evaluate(graph, [each.name for each in tensors]):
+...         print(np.round(value.astype(float), 2).tolist())
+>>> x = graph.constant([-1.0, 0.5, 8.0])
+>>> show(fe.nn.relu(x), fe.nn.relu6(x), fe.nn.leaky_relu(x), fe.nn.elu(x), fe.nn.selu(x), fe.nn.softplus(x))
+[0.0, 0.5, 8.0]
+[0.0, 0.5, 6.0]
+[-0.2, 0.5, 8.0]
+[-0.63, 0.5, 8.0]
+[-1.11, 0.53, 8.41]
+[0.31, 0.97, 8.0]
+>>> show(fe.nn.softsign(x), fe.nn.swish(x), fe.nn.gelu(x))
+[-0.5, 0.33, 0.89]
+[-0.27, 0.31, 8.0]
+[-0.16, 0.35, 8.0]
+>>> show(fe.nn.softmax(x), fe.nn.log_softmax(x), fe.nn.crelu(x))
+[0.0, 0.0, 1.0]
+[-9.0, -7.5, -0.0]
+[0.0, 0.5, 8.0, 1.0, 0.0, 0.0]
+>>> rows, ones = graph.constant([[1.0, -2.0]]), graph.constant([1.0, 1.0])
+>>> show(fe.nn.bias_add(rows, ones), fe.nn.xw_plus_b(rows, [[1.0, 0.0], [0.0, 1.0]], ones))
+[[2.0, -1.0]]
+[[2.0, -1.0]]
+>>> show(fe.nn.relu_layer(rows, [[1.0, 0.0], [0.0, 1.0]], ones), fe.nn.sigmoid(x), fe.nn.tanh(x))
+[[2.0, 0.0]]
+[0.27, 0.62, 1.0]
+[-0.76, 0.46, 1.0]
+>>> fe.nn.dropout(x, rate=0.5)
+<Tensor 'dropout/mul:0' shape=[3] dtype=float32>
 """
 
 from __future__ import annotations

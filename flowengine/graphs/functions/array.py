@@ -1,7 +1,58 @@
 """Shapes and axes: making tensors, changing their shape, joining and cutting them.
 
-Elements are of any type, which the result has too, unless a function says otherwise. Shapes, axes and sizes
-are int32 or int64.
+`input`, `tensor`, `value` or `a`, and each of `values` or `args`, is a tensor, a variable, or a value that
+becomes a constant. Elements are of any type, which the result has too, unless a function says otherwise or
+takes a `dtype` or `out_type`. Shapes, `axis`, `block_size` and other sizes are int32 or int64. `graph` is
+needed where no argument is a tensor.
+
+>>> graph = fe.Graph()
+>>> def show(*tensors):
+...     for value in fe.testing.evaluate(graph, [each.name for each in tensors]):
+...         print(value.tolist())
+>>> x = graph.constant([[1, 2, 3], [4, 5, 6]])
+>>> show(fe.shape(x), fe.size(x), fe.rank(x), fe.zeros_like(x), fe.ones_like(x, dtype="float32"))
+[2, 3]
+6
+2
+[[0, 0, 0], [0, 0, 0]]
+[[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+>>> show(fe.zeros([2], graph=graph), fe.ones([2], "int32", graph=graph), fe.fill([2], fe.identity(x)[0, 0]))
+[0.0, 0.0]
+[1, 1]
+[1, 1]
+>>> show(fe.reshape(x, [3, -1]), fe.transpose(x), fe.expand_dims(x, 0), fe.squeeze(x[:1]), fe.reverse(x, [1]))
+[[1, 2], [3, 4], [5, 6]]
+[[1, 4], [2, 5], [3, 6]]
+[[[1, 2, 3], [4, 5, 6]]]
+[1, 2, 3]
+[[3, 2, 1], [6, 5, 4]]
+>>> show(fe.concat([x, x], axis=1), fe.stack([x, x])[1], *fe.unstack(x), *fe.split(x, [1, 2], axis=1))
+[[1, 2, 3, 1, 2, 3], [4, 5, 6, 4, 5, 6]]
+[[1, 2, 3], [4, 5, 6]]
+[1, 2, 3]
+[4, 5, 6]
+[[1], [4]]
+[[2, 3], [5, 6]]
+>>> show(fe.tile(x, [1, 2]), fe.broadcast_to(x[0], [2, 3]), fe.pad(x, [[0, 0], [1, 0]]), fe.roll(x, 1, 1))
+[[1, 2, 3, 1, 2, 3], [4, 5, 6, 4, 5, 6]]
+[[1, 2, 3], [1, 2, 3]]
+[[0, 1, 2, 3], [0, 4, 5, 6]]
+[[3, 1, 2], [6, 4, 5]]
+>>> show(fe.slice(x, [0, 1], [2, -1]), fe.strided_slice(x, [0, 0], [2, 3], [1, 2]), fe.range(0, x[1, 1], 2))
+[[2, 3], [5, 6]]
+[[1, 3], [4, 6]]
+[0, 2, 4]
+>>> show(fe.reverse_sequence(x, [2, 3], seq_axis=1), *fe.meshgrid(x[0], x[1, :2]), fe.stop_gradient(x[0]))
+[[2, 1, 3], [6, 5, 4]]
+[[1, 2, 3], [1, 2, 3]]
+[[4, 4, 4], [5, 5, 5]]
+[1, 2, 3]
+>>> pixels = fe.reshape(fe.range(4, graph=graph), [1, 2, 2, 1])
+>>> show(fe.space_to_depth(pixels, 2), fe.depth_to_space(fe.space_to_depth(pixels, 2), 2))
+[[[[0, 1, 2, 3]]]]
+[[[[0], [1]], [[2], [3]]]]
+>>> show(fe.bitcast(graph.constant(1.0), "uint8"))
+[0, 0, 128, 63]
 """
 
 from __future__ import annotations

@@ -1,4 +1,28 @@
-"""Comparisons and logic, elementwise; what they say is bool."""
+"""Comparisons and logic, elementwise; the results are bool.
+
+`x` and `y` are tensors of one type, variables, or values that become constants; shapes broadcast.
+
+>>> graph = fe.Graph()
+>>> def show(*tensors):
+...     for value in fe.testing.evaluate(graph, [each.name for each in tensors]):
+...         print(value.tolist())
+>>> x, y = graph.constant([1, 2, 3]), graph.constant(2)
+>>> show(fe.equal(x, y), fe.not_equal(x, y), fe.less(x, y), fe.less_equal(x, y), fe.greater(x, y))
+[False, True, False]
+[True, False, True]
+[True, False, False]
+[True, True, False]
+[False, False, True]
+>>> p, q = fe.greater_equal(x, y), graph.constant([True, True, False])
+>>> show(fe.logical_and(p, q), fe.logical_or(p, q), fe.logical_xor(p, q), fe.logical_not(p))
+[False, True, False]
+[True, True, True]
+[True, False, True]
+[True, False, False]
+>>> show(fe.where(p), fe.where(p, x, -x))
+[[1], [2]]
+[-1, 2, 3]
+"""
 
 from __future__ import annotations
 

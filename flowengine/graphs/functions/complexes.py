@@ -1,6 +1,17 @@
 """Complex numbers and their parts.
 
-Elementwise: complex64 or complex128 of any shape; their parts are float32 or float64.
+Elementwise: `input` is complex64 or complex128 of any shape; their parts, `real` and `imag`, are float32 or
+float64.
+
+>>> graph = fe.Graph()
+>>> z = fe.complex(graph.constant([1.0, 0.0]), graph.constant([1.0, -2.0]))
+>>> tensors = [fe.conj(z), fe.real(z), fe.imag(z), fe.angle(z)]
+>>> for value in fe.testing.evaluate(graph, [each.name for each in tensors]):
+...     print(np.round(value, 3))
+[1.-1.j 0.+2.j]
+[1. 0.]
+[ 1. -2.]
+[ 0.785 -1.571]
 """
 
 from __future__ import annotations

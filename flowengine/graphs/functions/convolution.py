@@ -1,7 +1,33 @@
-"""Convolution and pooling. Channels are the last axis, or the second where the data format says so ("NCHW").
+"""Convolution and pooling. Channels are the last axis, or the second if `data_format` says so ("NCHW").
 
-`strides`, `ksize` and `dilations` are one number for all axes of space, one for each of them, or one for each
-axis of the input. `padding` is "VALID" or "SAME"; for conv2d also a list of (before, after) for each axis.
+`input` or `value`, `filter` or `filters`, `depthwise_filter` and `pointwise_filter` are tensors of one type,
+variables or values that become constants. `strides` (`stride`), `ksize` and `dilations` (`rate`) are one
+number for all axes of space, one for each of them, or one for each axis of the input. `padding` is "VALID" or
+"SAME"; for conv2d also a list of (before, after) for each axis. `output_shape` is (rank,) int32.
+
+>>> graph = fe.Graph()
+>>> images, kernel = graph.placeholder("float32", [None, 8, 8, 3]), fe.ones([3, 3, 3, 4], graph=graph)
+>>> fe.nn.conv2d(images, kernel, strides=2, padding="SAME")
+<Tensor 'Conv2D:0' shape=[?,4,4,4] dtype=float32>
+>>> fe.nn.conv2d_transpose(fe.nn.conv2d(images, kernel), kernel, [1, 8, 8, 3], padding="VALID").shape
+TensorShape([1, 8, 8, 3])
+>>> fe.nn.depthwise_conv2d(images, kernel).shape
+TensorShape([None, 6, 6, 12])
+>>> fe.nn.separable_conv2d(images, kernel, fe.ones([1, 1, 12, 5], graph=graph)).shape
+TensorShape([None, 6, 6, 5])
+>>> fe.nn.max_pool(images, 2, 2, "VALID").shape, fe.nn.avg_pool(images, 2, 2, "VALID").shape
+(TensorShape([None, 4, 4, 3]), TensorShape([None, 4, 4, 3]))
+>>> fe.nn.max_pool_with_argmax(images, 2, 2, "VALID")[1]
+<Tensor 'MaxPoolWithArgmax:1' shape=[?,4,4,3] dtype=int64>
+>>> fe.nn.conv1d(images[:, 0], kernel[0]).shape
+TensorShape([None, 6, 4])
+>>> volumes, cube = fe.expand_dims(images, 1), fe.expand_dims(kernel, 0)
+>>> fe.nn.conv3d(volumes, cube).shape, fe.nn.max_pool3d(volumes, [1, 2, 2], 2, "SAME").shape
+(TensorShape([None, 1, 6, 6, 4]), TensorShape([None, 1, 4, 4, 3]))
+>>> fe.nn.avg_pool3d(volumes, [1, 2, 2], 2, "SAME").shape
+TensorShape([None, 1, 4, 4, 3])
+>>> fe.nn.conv3d_transpose(fe.nn.conv3d(volumes, cube), cube, [1, 1, 8, 8, 3], padding="VALID").shape
+TensorShape([1, 1, 8, 8, 3])
 """
 
 from __future__ import annotations

@@ -1,6 +1,47 @@
 """Taking and putting elements by their places: gathering, scattering, sorting, one-hot vectors and masks.
 
-Elements are of any type, indices int32 or int64, unless a function says otherwise.
+`params`, `tensor`, `data`, `input`, `x` or `values` is a tensor, a variable, or a value that becomes a
+constant. Elements are of any type; `indices`, `partitions`, `targets`, `depth`, `k`, `axis` and `maxlen` are
+int32 or int64, and so are results of type `out_idx`, `index_dtype` or `out_type`, unless a function says
+otherwise.
+
+>>> graph = fe.Graph()
+>>> def show(*tensors):
+...     for value in fe.testing.evaluate(graph, [each.name for each in tensors]):
+...         print(value.tolist())
+>>> x = graph.constant([[5, 1, 3], [2, 9, 2]])
+>>> show(fe.gather(x, [1, 0], axis=1), fe.gather_nd(x, [[0, 0], [1, 1]]), fe.boolean_mask(x, x > 2))
+[[1, 5], [9, 2]]
+[5, 9]
+[5, 3, 9]
+>>> show(fe.sort(x), fe.argsort(x, direction="DESCENDING"), *fe.top_k(x, k=2), *fe.unique(x[1]))
+[[1, 3, 5], [2, 2, 9]]
+[[0, 2, 1], [1, 0, 2]]
+[[5, 3], [9, 2]]
+[[0, 2], [1, 0]]
+[2, 9]
+[0, 1, 0]
+>>> show(fe.one_hot(x[1], 3), fe.sequence_mask(x[0], 4), fe.scatter_nd([[1], [1]], x[0, :2], [3]))
+[[0.0, 0.0, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+[[True, True, True, True], [True, False, False, False], [True, True, True, False]]
+[0, 6, 0]
+>>> show(fe.tensor_scatter_update(x, [[0]], [[7, 7, 7]]), fe.tensor_scatter_add(x, [[0, 1]], [10]))
+[[7, 7, 7], [2, 9, 2]]
+[[5, 11, 3], [2, 9, 2]]
+>>> show(*fe.unique_with_counts(x[1]), *fe.setdiff1d(x[0], x[1, :2]), fe.invert_permutation(fe.argsort(x[0])))
+[2, 9]
+[0, 1, 0]
+[2, 1]
+[5, 1, 3]
+[0, 1, 2]
+[2, 0, 1]
+>>> show(*fe.dynamic_partition(x[0], [0, 1, 0], 2), fe.dynamic_stitch([[0, 2], [1]], [x[0, :2], x[1, :1]]))
+[5, 3]
+[1]
+[5, 2, 1]
+>>> show(fe.searchsorted(fe.sort(x), [[2], [2]]), fe.in_top_k(fe.cast(x, "float32"), [0, 0], 1))
+[[1], [0]]
+[True, False]
 """
 
 from __future__ import annotations

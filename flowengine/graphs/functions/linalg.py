@@ -1,9 +1,50 @@
 """Matrices: products, decompositions, solving.
 
-Leading axes count matrices, the last two are rows and columns.
+Leading axes count matrices, the last two are rows and columns. `a`, `b`, `input`, `tensor`, `matrix`, `chol`,
+`rhs`, `diagonal` and each of `inputs` are tensors or values that become constants.
 
 Products take numbers of any type, decompositions, solving and determinants float32, float64, complex64 and
-complex128. The result has the type of the first argument.
+complex128. The result has the type of the first argument. `adjoint` takes the conjugate transpose of a
+matrix; `full_matrices` asks for square factors; `num_lower` and `num_upper` are integers.
+
+>>> graph = fe.Graph()
+>>> def show(*tensors):
+...     for value in fe.testing.evaluate(graph, [each.name for each in tensors]):
+...         print((np.round(value.astype(float), 3) + 0.0).tolist())
+>>> a, b = graph.constant([[4.0, 2.0], [2.0, 3.0]]), graph.constant([[1.0], [2.0]])
+>>> show(fe.matmul(a, b), fe.einsum("ij,jk->ki", a, b), fe.tensordot(a, b, 1), fe.matrix_transpose(b))
+[[8.0], [8.0]]
+[[8.0, 8.0]]
+[[8.0], [8.0]]
+[[1.0, 2.0]]
+>>> show(fe.matrix_inverse(a), fe.matrix_determinant(a), fe.trace(a), fe.norm(b), fe.matrix_solve(a, b))
+[[0.375, -0.25], [-0.25, 0.5]]
+8.0
+7.0
+2.236
+[[-0.125], [0.75]]
+>>> lower = fe.cholesky(a)
+>>> show(lower, fe.cholesky_solve(lower, b), fe.matrix_triangular_solve(lower, b), fe.svd(a)[0])
+[[2.0, 0.0], [1.0, 1.414]]
+[[-0.125], [0.75]]
+[[0.5], [1.061]]
+[5.562, 1.438]
+>>> show(fe.eye(2, graph=graph), fe.diag(b[:, 0]), fe.diag_part(a), fe.matrix_diag(b), fe.matrix_diag_part(a))
+[[1.0, 0.0], [0.0, 1.0]]
+[[1.0, 0.0], [0.0, 2.0]]
+[4.0, 3.0]
+[[[1.0]], [[2.0]]]
+[4.0, 3.0]
+>>> show(fe.matrix_set_diag(a, [0.0, 0.0]), fe.matrix_band_part(a, 0, -1), fe.self_adjoint_eig(a)[0])
+[[0.0, 2.0], [2.0, 0.0]]
+[[4.0, 2.0], [0.0, 3.0]]
+[1.438, 5.562]
+>>> q, r = fe.qr(a)
+>>> across = fe.concat([b[:, 0], b[0]], axis=0)
+>>> show(fe.matmul(q, r), fe.lin_space(b[0, 0], b[1, 0], 3), fe.cross(across, [1.0, 0.0, 0.0]))
+[[4.0, 2.0], [2.0, 3.0]]
+[1.0, 1.5, 2.0]
+[0.0, 1.0, -2.0]
 """
 
 from __future__ import annotations

@@ -1,7 +1,76 @@
 """Elementwise arithmetic: one number in, one number out.
 
-Numbers of any type unless a function says otherwise; integers where it says so. Two arguments broadcast and
-are of one type, and the result has their type and the shape of both together.
+`x` and `y`, or all of `inputs`, are tensors, variables or values that become constants: numbers of any type
+unless a function says otherwise; integers where it says so. Two arguments broadcast and are of one type, and
+the result has their type and the shape of both together.
+
+>>> graph = fe.Graph()
+>>> def show(*tensors):
+...     for value in fe.testing.evaluate(graph, [each.name for each in tensors]):
+...         print(np.round(value.astype(float), 3).tolist())
+>>> x, y = graph.constant([-1.5, 0.0, 2.5]), graph.constant([2.0, 0.0, -1.0])
+>>> show(fe.abs(x), fe.negative(x), fe.sign(x), fe.square(x))
+[1.5, 0.0, 2.5]
+[1.5, -0.0, -2.5]
+[-1.0, 0.0, 1.0]
+[2.25, 0.0, 6.25]
+>>> show(fe.round(x), fe.rint(x), fe.floor(x), fe.ceil(x))
+[-2.0, 0.0, 2.0]
+[-2.0, 0.0, 2.0]
+[-2.0, 0.0, 2.0]
+[-1.0, 0.0, 3.0]
+>>> show(fe.add(x, y), fe.subtract(x, y), fe.multiply(x, y), fe.maximum(x, y), fe.minimum(x, y))
+[0.5, 0.0, 1.5]
+[-3.5, 0.0, 3.5]
+[-3.0, 0.0, -2.5]
+[2.0, 0.0, 2.5]
+[-1.5, 0.0, -1.0]
+>>> show(fe.squared_difference(x, y), fe.add_n([x, y, y]), fe.div_no_nan(x, y), fe.multiply_no_nan(x, y))
+[12.25, 0.0, 12.25]
+[2.5, 0.0, 0.5]
+[-0.75, 0.0, -2.5]
+[-3.0, 0.0, -2.5]
+>>> z = graph.constant([0.25, 1.0])
+>>> show(fe.sqrt(z), fe.rsqrt(z), fe.reciprocal(z), fe.sigmoid(z))
+[0.5, 1.0]
+[2.0, 1.0]
+[4.0, 1.0]
+[0.562, 0.731]
+>>> show(fe.log(z), fe.log1p(z), fe.exp(z), fe.expm1(z))
+[-1.386, 0.0]
+[0.223, 0.693]
+[1.284, 2.718]
+[0.284, 1.718]
+>>> show(fe.sin(z), fe.cos(z), fe.tan(z), fe.asin(z), fe.acos(z), fe.atan(z), fe.atan2(z, z))
+[0.247, 0.841]
+[0.969, 0.54]
+[0.255, 1.557]
+[0.253, 1.571]
+[1.318, 0.0]
+[0.245, 0.785]
+[0.785, 0.785]
+>>> show(fe.sinh(z), fe.cosh(z), fe.tanh(z), fe.asinh(z), fe.acosh(1.0 + z), fe.atanh(z / 2.0))
+[0.253, 1.175]
+[1.031, 1.543]
+[0.245, 0.762]
+[0.247, 0.881]
+[0.693, 1.317]
+[0.126, 0.549]
+>>> show(fe.where(fe.is_nan(x / y)), fe.where(fe.is_inf(y / x)), fe.where(fe.is_finite(x / y)))
+[[1.0]]
+[]
+[[0.0], [2.0]]
+>>> n, two = graph.constant([7, -7]), graph.constant(2)
+>>> show(fe.floordiv(n, two), fe.mod(n, two), fe.divide(n, two), fe.truediv(n, two), fe.pow(n, two))
+[3.0, -4.0]
+[1.0, 1.0]
+[3.5, -3.5]
+[3.5, -3.5]
+[49.0, 49.0]
+>>> show(fe.cast(x, "int32"), fe.cumsum(x), fe.cumprod(n, reverse=True))
+[-1.0, 0.0, 2.0]
+[-1.5, -1.5, 1.0]
+[-49.0, -7.0]
 """
 
 from __future__ import annotations

@@ -1,7 +1,39 @@
 """Normalisation, and the losses that stand beside a softmax or a sigmoid.
 
-Floating point of any width (bfloat16 among them); arguments are of one type, which the result has too.
-Losses are elementwise unless a function says otherwise.
+`x`, `input`, `value`, `logits`, `labels`, `targets` and `log_input` are tensors of any shape, variables or
+values that become constants; `axis` is an integer. Floating point of any width (bfloat16 among them);
+arguments are of one type, which the result has too. Losses are elementwise unless a function says otherwise.
+
+>>> graph = fe.Graph()
+>>> def show(*tensors):
+...     for value in fe.testing.evaluate(graph, [each.name for each in tensors]):
+...         print(np.round(value.astype(float), 2).tolist())
+>>> x = graph.constant([[3.0, 4.0], [0.0, 1.0]])
+>>> mean, variance = fe.nn.moments(x, axes=0)
+>>> show(mean, variance, fe.nn.l2_loss(x), fe.nn.l2_normalize(x, axis=1), fe.nn.zero_fraction(x))
+[1.5, 2.5]
+[2.25, 2.25]
+13.0
+[[0.6, 0.8], [0.0, 1.0]]
+0.25
+>>> show(fe.nn.batch_normalization(x, mean, variance, None, None, 1e-3))
+[[1.0, 1.0], [-1.0, -1.0]]
+>>> show(fe.nn.softmax_cross_entropy_with_logits([[1.0, 0.0], [0.0, 1.0]], x))
+[1.31, 0.31]
+>>> show(fe.nn.sparse_softmax_cross_entropy_with_logits([0, 1], x))
+[1.31, 0.31]
+>>> show(fe.nn.sigmoid_cross_entropy_with_logits([[1.0, 0.0], [0.0, 1.0]], x))
+[[0.05, 4.02], [0.69, 0.31]]
+>>> show(fe.nn.weighted_cross_entropy_with_logits([[1.0, 0.0], [0.0, 1.0]], x, 2.0))
+[[0.1, 4.02], [0.69, 0.63]]
+>>> show(fe.nn.log_poisson_loss([[1.0, 2.0], [0.0, 3.0]], x))
+[[17.09, 46.6], [1.0, -0.28]]
+>>> image = fe.reshape(x, [1, 2, 1, 2])
+>>> show(fe.nn.lrn(image), fe.nn.local_response_normalization(image, depth_radius=1))
+[[[[0.59, 0.78]], [[0.0, 0.71]]]]
+[[[[0.59, 0.78]], [[0.0, 0.71]]]]
+>>> show(fe.nn.fused_batch_norm(image, [1.0, 1.0], [0.0, 0.0])[0])
+[[[[1.0, 1.0]], [[-1.0, -1.0]]]]
 """
 
 from __future__ import annotations

@@ -2,7 +2,19 @@
 
 `seed` and the graph's own seed say whether a session draws the same again: see `graphs.seeds`.
 
-The result has the shape that is asked for and the type `dtype`, a float of any width or an integer.
+The result has the requested `shape` and the type `dtype`, a float of any width or an integer. `mean`,
+`stddev`, `alpha`, `beta` and `logits` are numbers or tensors of floats; `num_samples` is an integer. `graph`
+is needed where no argument is a tensor.
+
+>>> graph = fe.Graph()
+>>> graph.seed = 1
+>>> drawn = [fe.random_uniform([2], graph=graph), fe.random_normal([2], mean=5.0, graph=graph)]
+>>> drawn += [fe.truncated_normal([2], graph=graph), fe.random_shuffle(graph.constant([1, 2, 3]))]
+>>> drawn += [fe.random_gamma([2], 3.0, graph=graph), fe.random_poisson(graph.constant(3.0), [2])]
+>>> drawn.append(fe.multinomial(graph.constant([[0.0, 9.0]]), 2))
+>>> with fe.blocking.Session(graph) as session:
+...     [value.shape for value in session.run(drawn)]
+[(2,), (2,), (2,), (3,), (2,), (2,), (1, 2)]
 """
 
 from __future__ import annotations

@@ -1,9 +1,49 @@
 """Reductions: along some axes, or along all of them, to one element each.
 
 `axis` is one axis, a list of them or None for all; negative ones count from the end. With `keepdims` a
-reduced axis stays with length 1.
+reduced axis stays with length 1. `input_tensor`, `input` or `data` is a tensor, a variable, or a value that
+becomes a constant; `output_type` is int64 or int32; rows with an id in `segment_ids` of `num_segments` or
+more are an error of the step.
 
 Numbers of any type unless a function says otherwise; the result has that of the input.
+
+>>> graph = fe.Graph()
+>>> def show(*tensors):
+...     for value in fe.testing.evaluate(graph, [each.name for each in tensors]):
+...         print(np.round(value.astype(float), 3).tolist())
+>>> x = graph.constant([[1.0, 2.0, 0.0], [4.0, 5.0, 6.0]])
+>>> show(fe.reduce_sum(x), fe.reduce_sum(x, axis=0), fe.reduce_mean(x, axis=1, keepdims=True))
+18.0
+[5.0, 7.0, 6.0]
+[[1.0], [5.0]]
+>>> show(fe.reduce_prod(x, axis=1), fe.reduce_max(x, axis=0), fe.reduce_min(x), fe.count_nonzero(x))
+[0.0, 120.0]
+[4.0, 5.0, 6.0]
+0.0
+5.0
+>>> show(fe.reduce_euclidean_norm(x), fe.reduce_logsumexp(x), fe.reduce_variance(x), fe.reduce_std(x))
+9.055
+6.426
+4.667
+2.16
+>>> show(fe.argmax(x, axis=1), fe.argmin(x, axis=1))
+[1.0, 2.0]
+[2.0, 0.0]
+>>> show(fe.where(fe.reduce_all(x > 0.0, axis=0)), fe.where(fe.reduce_any(x > 5.0, axis=1)))
+[[0.0], [1.0]]
+[[1.0]]
+>>> ids = graph.constant([0, 0, 2])
+>>> rows = graph.constant([1.0, 3.0, 5.0])
+>>> show(fe.segment_sum(rows, ids), fe.segment_mean(rows, ids), fe.segment_max(rows, ids), fe.bincount(ids))
+[4.0, 0.0, 5.0]
+[2.0, 0.0, 5.0]
+[3.0, 0.0, 5.0]
+[2.0, 0.0, 1.0]
+>>> show(fe.unsorted_segment_sum(rows, ids, 3), fe.unsorted_segment_mean(rows, ids, 3))
+[4.0, 0.0, 5.0]
+[2.0, 0.0, 5.0]
+>>> show(fe.unsorted_segment_max(rows, ids, 1 + fe.reduce_max(ids))[2])
+5.0
 """
 
 from __future__ import annotations

@@ -1,4 +1,24 @@
-"""Special functions: of errors, gamma and beta, and logarithms that know about zero."""
+"""Special functions: of errors, gamma and beta, and logarithms that know about zero.
+
+>>> graph = fe.Graph()
+>>> x, a = graph.constant([0.5, 2.0]), graph.constant([1.0, 2.0])
+>>> tensors = [fe.erf(x), fe.erfc(x), fe.lgamma(x), fe.digamma(x), fe.polygamma(a, x), fe.zeta(a + 1.0, x)]
+>>> tensors += [fe.igamma(a, x), fe.igammac(a, x), fe.betainc(a, a, x / 4.0)]
+>>> tensors += [fe.xlogy(0.0 * x, x), fe.xdivy(x, a)]
+>>> for value in fe.testing.evaluate(graph, [each.name for each in tensors]):
+...     print(np.round(value.astype(float), 3).tolist())
+[0.52, 0.995]
+[0.48, 0.005]
+[0.572, 0.0]
+[-1.964, 0.423]
+[4.935, -0.404]
+[4.935, 0.202]
+[0.393, 0.594]
+[0.607, 0.406]
+[0.125, 0.5]
+[0.0, 0.0]
+[0.5, 1.0]
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,32 @@
-"""Strings: joining, cutting, searching, and what stands for them in numbers. Elements are bytes."""
+"""Strings: joining, cutting, searching, and their numbers. Elements are bytes.
+
+`input`, `inputs` and `string_tensor` are tensors of type string, or values that become constants. A pattern
+that is no RE2 pattern is an error of the step. `precision`, `scientific`, `shortest`, `width` and `fill` are
+those of printf; `encoding` is "" or "utf-8"; `unit` is "BYTE" or "UTF8_CHAR".
+
+>>> graph = fe.Graph()
+>>> def show(*tensors):
+...     for value in fe.testing.evaluate(graph, [each.name for each in tensors]):
+...         print(value.tolist())
+>>> words = graph.constant(["Ada", " Bob "])
+>>> show(fe.string_lower(words), fe.string_upper(words), fe.string_strip(words), fe.string_length(words))
+[b'ada', b' bob ']
+[b'ADA', b' BOB ']
+[b'Ada', b'Bob']
+[3, 5]
+>>> show(fe.string_join([words, "!"], separator="-"), fe.substr(words, 1, 2), fe.reduce_join(words))
+[b'Ada-!', b' Bob -!']
+[b'da', b'Bo']
+b'Ada Bob '
+>>> show(fe.regex_replace(words, "[a-z]", "."), fe.regex_full_match(words, "A.*"))
+[b'A..', b' B.. ']
+[True, False]
+>>> show(fe.as_string(graph.constant([1.5, 2.0]), precision=2), fe.string_to_number(graph.constant("2.5")))
+[b'1.50', b'2.00']
+2.5
+>>> show(fe.string_to_hash_bucket_fast(words, 100))
+[14, 66]
+"""
 
 from __future__ import annotations
 
