@@ -190,8 +190,8 @@ def load_saved_model(
 ) -> BlockingModel:
     """Load a SavedModel whose calls are plain ones; arguments and errors as of `flowengine.saved_model.load`.
 
-        with fe.blocking.load_saved_model("export/1") as model:
-            scores = model.signatures["serving_default"](x=[[1.0, 2.0]])
+    with fe.blocking.load_saved_model("export/1") as model:
+        scores = model.signatures["serving_default"](x=[[1.0, 2.0]])
     """
     from flowengine.saved_model.loading import restored, source_of
     from flowengine.saved_model.model import BlockingModel

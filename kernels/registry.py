@@ -223,7 +223,7 @@ class KernelRegistry:
         return kernel
 
     def candidates(self, op: str, device: str = "CPU") -> Sequence[Kernel]:
-        """The kernels of an op for a device type, the preferred first."""
+        """Return the kernels of an op for a device type, the preferred first."""
         known = self._known.get((op, device))
         if known is None or known[0] != KernelRegistry._registered:
             found = self._look_up(op, device)
@@ -238,7 +238,9 @@ class KernelRegistry:
         return bool(self.candidates(op, device))
 
     def serving(self, node: Node, device: str = "CPU", holds: Holds | None = None) -> Kernel | None:
-        """The first kernel that serves the node, a provider's in front of it; None where there is none.
+        """Return the first kernel that serves the node, a provider's in front of it.
+
+        None where there is none.
 
         holds   which types the device holds; None where it holds all
         """
@@ -253,7 +255,7 @@ class KernelRegistry:
         return None
 
     def find(self, node: Node, device: str = "CPU") -> Kernel:
-        """The kernel that serves the node.
+        """Return the kernel that serves the node.
 
         Raises NotFoundError with `missing_op` set where the op has none on this device type, and
         InvalidArgumentError listing what there is where none fits the node's types.
@@ -289,7 +291,7 @@ class KernelRegistry:
         return error
 
     def placed(self, node: Node, value: Value) -> Value:
-        """The value of a constant's node, in the memory where its consumers want it."""
+        """Return the value of a constant's node, in the memory where its consumers want it."""
         return value
 
     @property
@@ -298,8 +300,10 @@ class KernelRegistry:
         return None if self._parent is None else self._parent.hardware
 
     def unbound(self, node: Node) -> Kernel | None:
-        """The kernel that serves a node on `hardware`, as it was registered; None for a node that is computed
-        in host memory."""
+        """Return the kernel that serves a node on `hardware`, as it was registered.
+
+        None for a node that is computed in host memory.
+        """
         return None if self._parent is None else self._parent.unbound(node)
 
     def providers(self) -> tuple[str, ...]:

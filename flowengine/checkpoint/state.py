@@ -160,7 +160,7 @@ def exists(prefix: str) -> bool:
 
 
 def latest_checkpoint(folder: str, name: str = STATE_NAME) -> str | None:
-    """The prefix of the newest checkpoint that the state file of a folder names and that is there.
+    """Return the prefix of the newest checkpoint that the state file of a folder names and that is there.
 
     A checkpoint that has moved with its folder is found, though the file may name the old place. Raises
     DataLossError where the state file cannot be read.

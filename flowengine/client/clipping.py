@@ -121,7 +121,7 @@ def clip_by_global_norm(
     use_norm: Tensor | None = None,
     name: str = "clip_by_global_norm",
 ) -> tuple[list[Gradient | None], Tensor]:
-    """All gradients scaled down by one factor to a global norm of at most `clip_norm`, and their norm.
+    """Return all gradients scaled down by one factor to a global norm of at most `clip_norm`, and their norm.
 
     use_norm   the global norm, if it is known already
 

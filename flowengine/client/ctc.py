@@ -67,7 +67,7 @@ def loss(
 def greedy_decoder(
     logits: Any, sequence_length: Any, *, merge_repeated: bool = True, name: str | None = None
 ) -> CTCDecoded:
-    """The likeliest class of each step, repeated ones merged, blanks left out.
+    """Return the likeliest class of each step, repeated ones merged, blanks left out.
 
     Logits (T, N, C) of floats; paths are int64. Raises InvalidArgumentError where shapes do not fit; a
     length above T is one of the run. Graves and others 2006, section 3.2.
@@ -92,7 +92,7 @@ def beam_search_decoder(
     merge_repeated: bool = False,
     name: str | None = None,
 ) -> CTCDecoded:
-    """The likeliest label sequences, found with a beam: `top_paths` of at most `beam_width`.
+    """Return the likeliest label sequences, found with a beam: `top_paths` of at most `beam_width`.
 
     Logits (T, N, C) of floats; paths are int64. Raises InvalidArgumentError where shapes do not fit, or
     `top_paths` is above `beam_width`. Graves 2012, section 7.5.

@@ -34,7 +34,7 @@ def lookup(
     max_norm: float | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The rows of a table that ids name.
+    """Return the rows of a table that ids name.
 
     params               (V, D_1, ...) or a list of P parts of it, along its first axis
     ids                  (N_1, ...) int32 or int64

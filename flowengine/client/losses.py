@@ -115,7 +115,7 @@ def huber(
     delta: float = 1.0,
     **options: Unpack[LossOptions],
 ) -> Tensor:
-    """Half the square of the error up to `delta`, linear beyond (Huber 1964); both (D_1, ..., D_r).
+    """Return half the square of the error up to `delta`, linear beyond (Huber 1964); both (D_1, ..., D_r).
 
     Both of numbers; predictions of floats, whose type the loss has. Scalar unless the reduction is "none".
     Raises InvalidArgumentError where shapes or weights do not fit.
@@ -205,7 +205,7 @@ def mean_pairwise_squared_error(
     collection: str | None = LOSSES,
     name: str | None = None,
 ) -> Tensor:
-    """The mean of `((p_i - p_j) - (y_i - y_j))**2` over all pairs of elements of an example.
+    """Return the mean of `((p_i - p_j) - (y_i - y_j))**2` over all pairs of elements of an example.
 
     labels, predictions   (N, D_1, ..., D_r)
     weights               scalar or (N, 1, ..., 1) or (N, D_1, ..., D_r)
@@ -335,7 +335,7 @@ def _squeezed(labels: Tensor, logits: Tensor) -> Tensor:
 
 
 def collected(graph: Graph, collection: str = LOSSES) -> list[Tensor]:
-    """The losses that the graph's functions have added to a collection, in order.
+    """Return the losses that the graph's functions have added to a collection, in order.
 
     Scalars, or losses by example where their reduction was "none"; none of a name that nothing was added to.
     """

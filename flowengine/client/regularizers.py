@@ -58,7 +58,7 @@ def l2(scale: float) -> Regularizer:
 
 
 def l1_l2(scale_l1: float, scale_l2: float) -> Regularizer:
-    """The sum of `l1` and `l2`.
+    """Return the sum of `l1` and `l2`.
 
     Of a tensor of floats of any shape: () of its type. Raises InvalidArgumentError where both scales are not
     a number of at least 0.

@@ -183,7 +183,7 @@ def all_candidates(
     seed: int | None = None,
     name: str | None = None,
 ) -> Candidates:
-    """All classes 0 ... num_sampled-1: what tests of the losses sample.
+    """Return all classes 0 ... num_sampled-1: what tests of the losses sample.
 
     Classes (N, num_true) and (S,) are int64, expected counts float32. Raises InvalidArgumentError for
     numbers that do not fit; with `unique` and more classes wanted than there are, the run does.

@@ -174,7 +174,9 @@ def piecewise_constant(
 def cosine_decay(
     learning_rate: Any, step: Any, decay_steps: Any, *, alpha: Any = 0.0, name: str = "CosineDecay"
 ) -> Tensor:
-    """Half a period of a cosine, from the rate to rate * alpha in `decay_steps`. Loshchilov, Hutter 2017.
+    """Return half a period of a cosine, from the rate to rate * alpha in `decay_steps`.
+
+    Loshchilov, Hutter 2017.
 
     Scalar of the type of `rate`, float32 for a number; `step` is a scalar. Raises InvalidArgumentError where
     they are of two graphs, or none is of any.

@@ -145,7 +145,7 @@ class ClusterSpec:
             raise InvalidArgumentError(f"{path}: {error.message}") from None
 
     def to_toml(self) -> str:
-        """The text of a file that `from_toml` reads."""
+        """Return the text of a file that `from_toml` reads."""
         lines = [f"name = {_quoted(self.name)}"]
         if self.key_file:
             lines.append(f"key_file = {_quoted(self.key_file)}")

@@ -180,7 +180,7 @@ COMPUTED: Final = tuple(d for d in ALL if d not in STORAGE)
 
 
 def from_number(number: int) -> DType:
-    """The type with this DataType number; InvalidArgumentError if there is none."""
+    """Return the type with this DataType number; InvalidArgumentError if there is none."""
     try:
         return _by_number[number]
     except KeyError:
@@ -188,7 +188,7 @@ def from_number(number: int) -> DType:
 
 
 def as_dtype(value: Any) -> DType:
-    """The DType of a DType, a TensorFlow or NumPy name, a DataType number or a NumPy dtype.
+    """Return the DType of a DType, a TensorFlow or NumPy name, a DataType number or a NumPy dtype.
 
     Raises InvalidArgumentError for anything that no tensor can hold.
     """

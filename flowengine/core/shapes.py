@@ -45,7 +45,7 @@ class TensorShape:
         return self.dims is not None and None not in self.dims
 
     def num_elements(self) -> int | None:
-        """The product of the dimensions; None while one is unknown."""
+        """Return the product of the dimensions; None while one is unknown."""
         if self.dims is None:
             return None
         product = 1
@@ -56,13 +56,13 @@ class TensorShape:
         return product
 
     def as_list(self) -> list[Dimension]:
-        """The dimensions as a list; InvalidArgumentError where the rank is unknown."""
+        """Return the dimensions as a list; InvalidArgumentError where the rank is unknown."""
         if self.dims is None:
             raise InvalidArgumentError("the rank of this shape is unknown")
         return list(self.dims)
 
     def as_tuple(self) -> tuple[int, ...] | None:
-        """The dimensions where all of them are known, else None."""
+        """Return the dimensions where all of them are known, else None."""
         if self.dims is None:
             return None
         known = tuple(d for d in self.dims if d is not None)
@@ -77,7 +77,7 @@ class TensorShape:
         )
 
     def merge_with(self, other: TensorShape) -> TensorShape:
-        """The shape with the knowledge of both; InvalidArgumentError where they contradict."""
+        """Return the shape with the knowledge of both; InvalidArgumentError where they contradict."""
         if self.dims is None:
             return other
         if other.dims is None:
@@ -87,7 +87,7 @@ class TensorShape:
         return TensorShape(a if a is not None else b for a, b in zip(self.dims, other.dims, strict=True))
 
     def relax_with(self, other: TensorShape) -> TensorShape:
-        """The most precise shape that both are instances of."""
+        """Return the most precise shape that both are instances of."""
         if self.dims is None or other.dims is None or len(self.dims) != len(other.dims):
             return UNKNOWN_SHAPE
         return TensorShape(a if a == b else None for a, b in zip(self.dims, other.dims, strict=True))

@@ -125,7 +125,7 @@ class Dataset:
         return count
 
     def elements(self) -> Elements:
-        """A run through the dataset, to be used with `async with` and `async for`."""
+        """Return a run through the dataset, to be used with `async with` and `async for`."""
         return Elements(self._source)
 
     def __aiter__(self) -> Elements:
@@ -271,7 +271,7 @@ class Dataset:
         return Dataset.zip(Dataset.range(start, np.iinfo(np.int64).max), self)
 
     def unique(self) -> Dataset:
-        """The elements, each of one component, that have not come before; those are kept in memory."""
+        """Return the elements, each of one component, that have not come before; those are kept in memory."""
         return Dataset(UniqueDataset(self._same(), self._source))
 
     def assert_cardinality(self, count: int) -> Dataset:
@@ -289,8 +289,7 @@ class Dataset:
         return Dataset(ShuffleDataset(origin, self._source, buffer_size, first, seed))
 
     def cache(self, path: str = "") -> Dataset:
-        """Keep the elements, in memory or in files with the prefix `path`, once one iteration was complete.
-        """
+        """Keep the elements, in memory or in files with the prefix `path`, once one iteration was complete."""
         return Dataset(CacheDataset(self._same(), self._source, path.encode()))
 
     def prefetch(self, buffer_size: int = -1) -> Dataset:
@@ -298,7 +297,7 @@ class Dataset:
         return Dataset(PrefetchDataset(self._same(), self._source, buffer_size))
 
     def ignore_errors(self) -> Dataset:
-        """The elements that can be made; those of which something is wrong are left out."""
+        """Return the elements that can be made; those of which something is wrong are left out."""
         return Dataset(IgnoreErrorsDataset(self._same(), self._source))
 
     def map(self, function: Callable[..., Any], *, parallel: int = 1) -> Dataset:
@@ -314,7 +313,7 @@ class Dataset:
         return Dataset(ParallelMapDataset(origin, self._source, (), parallel))
 
     def flat_map(self, function: Callable[..., Dataset]) -> Dataset:
-        """The elements of the datasets that a function makes of elements, one dataset after the other.
+        """Return the elements of the datasets that a function makes of elements, one dataset after the other.
 
         The function is called with values, for each element, and once before with zeros and empty strings,
         for the types of what it makes: a dataset that does nothing yet.
@@ -329,7 +328,7 @@ class Dataset:
         block_length: int = 1,
         parallel: int = 1,
     ) -> Dataset:
-        """The elements of the datasets that a function makes, several of them in turns.
+        """Return the elements of the datasets that a function makes, several of them in turns.
 
         function       called as that of `flat_map`
         cycle_length   how many take turns; each gives `block_length` elements in its turn
@@ -440,7 +439,7 @@ class Dataset:
         )
 
     def unbatch(self) -> Dataset:
-        """The rows of each element."""
+        """Return the rows of each element."""
         shapes = [
             UNKNOWN_SHAPE if shape.rank is None else TensorShape(shape.as_list()[1:]) for shape in self.shapes
         ]

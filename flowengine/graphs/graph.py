@@ -184,7 +184,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
 
     @builds
     def tensor(self, name: str) -> Tensor:
-        """The tensor called `node:slot`; NotFoundError or InvalidArgumentError if there is none."""
+        """Return the tensor called `node:slot`; NotFoundError or InvalidArgumentError if there is none."""
         _check_name(name)
         node_name, slot = parse_tensor_name(name)
         node = self[node_name]
@@ -196,13 +196,13 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
 
     @builds
     def operation(self, name: str) -> Operation:
-        """The operation of this name; NotFoundError if there is none."""
+        """Return the operation of this name; NotFoundError if there is none."""
         _check_name(name)
         self[name]
         return Operation(self, name)
 
     def operations(self) -> list[Operation]:
-        """All operations in the order of their construction."""
+        """Return all operations in the order of their construction."""
         return [Operation(self, name) for name in self._nodes]
 
     def shape_of(self, port: OutputPort) -> TensorShape:
@@ -232,7 +232,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
         return self._inference().values.value(tensor.port)
 
     def variable_behind(self, handle: Tensor) -> tuple[TensorShape, DType]:
-        """The shape and type of the variable that a resource handle refers to.
+        """Return the shape and type of the variable that a resource handle refers to.
 
         Raises InvalidArgumentError where the graph does not lead to the op that made the handle.
         """

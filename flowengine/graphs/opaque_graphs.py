@@ -31,7 +31,10 @@ class GraphBytes(NodeGraph):
 
     @classmethod
     def read(cls, path: str | Path) -> GraphBytes:
-        """The bytes of a file. Raises NotFoundError where it is not, InvalidArgumentError for a folder."""
+        """Return the bytes of a file.
+
+        Raises NotFoundError where it is not, InvalidArgumentError for a folder.
+        """
         given = path_text(path, "GraphBytes.read")
         try:
             return cls(Path(given).read_bytes())

@@ -148,7 +148,7 @@ class Operation:
         return tuple(Operation(self.graph, name) for name in self.node.control_inputs)
 
     def get_attr(self, name: str) -> Any:
-        """The value of an attribute (see `ir.attrs`); KeyError if it has none of this name."""
+        """Return the value of an attribute (see `ir.attrs`); KeyError if it has none of this name."""
         return self.node.attrs[name]
 
     def __eq__(self, other: object) -> bool:

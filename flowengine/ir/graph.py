@@ -153,7 +153,7 @@ class NodeGraph:
         return node
 
     def snapshot(self) -> NodeGraph:
-        """An independent graph with the same nodes."""
+        """Return an independent graph with the same nodes."""
         other = NodeGraph(producer=self.producer, min_consumer=self.min_consumer)
         other._nodes = dict(self._nodes)
         other.version = self.version
@@ -162,7 +162,7 @@ class NodeGraph:
         return other
 
     def rewritten(self, nodes: Iterable[Node]) -> NodeGraph:
-        """A graph with these nodes and this graph's library and versions: what a pass returns."""
+        """Return a graph with these nodes and this graph's library and versions: what a pass returns."""
         other = NodeGraph(nodes, producer=self.producer, min_consumer=self.min_consumer)
         other.library = self.library
         other.source = self.source

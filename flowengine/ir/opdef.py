@@ -160,7 +160,7 @@ class OpDef:
         )
 
     def trait(self, kind: type[T], attrs: Mapping[str, AttrValue]) -> T | None:
-        """The trait of a class that a node with these attributes has."""
+        """Return the trait of a class that a node with these attributes has."""
         found = self.traits.get(kind)
         if found is None:
             for when in self.conditional:
@@ -172,13 +172,13 @@ class OpDef:
         return next((a for a in self.attrs if a.name == name), None)
 
     def with_defaults(self, attrs: Mapping[str, AttrValue]) -> dict[str, AttrValue]:
-        """The attributes with every missing one that has a default filled in."""
+        """Return the attributes with every missing one that has a default filled in."""
         result = {a.name: a.default for a in self.attrs if a.has_default}
         result.update(attrs)
         return result
 
     def input_types(self, attrs: Mapping[str, AttrValue]) -> tuple[DType, ...]:
-        """The type of each input, lists flattened; attrs must be complete."""
+        """Return the type of each input, lists flattened; attrs must be complete."""
         return tuple(t for arg in self.inputs for t in arg.types(attrs))
 
     def output_types(self, attrs: Mapping[str, AttrValue]) -> tuple[DType, ...]:

@@ -149,7 +149,7 @@ class ResourceManager:
         return self._token is token and not self._closed
 
     def lookup_or_create(self, container: str, name: str, kind: type[T], factory: Callable[[], T]) -> T:
-        """The resource of this kind and name, made by `factory` where there is none.
+        """Return the resource of this kind and name, made by `factory` where there is none.
 
         Raises InvalidArgumentError where `factory` made something else than a `kind`, CancelledError where
         the manager is closed: nobody would end what a step makes that the close overtook.
@@ -173,12 +173,12 @@ class ResourceManager:
         return resource
 
     def find(self, container: str, name: str, kind: type[T]) -> T | None:
-        """The resource, or None."""
+        """Return the resource, or None."""
         found: T | None = self._containers.get(container or DEFAULT_CONTAINER, {}).get((kind, name))
         return found
 
     def lookup(self, container: str, name: str, kind: type[T]) -> T:
-        """The resource; NotFoundError, listing other kinds under this name, where there is none."""
+        """Return the resource; NotFoundError, listing other kinds under this name, where there is none."""
         found = self.find(container, name, kind)
         if found is None:
             raise self._missing(container, name, kind)
@@ -242,7 +242,7 @@ class ResourceManager:
         self.reset(())
 
     def held(self, kind: type[T]) -> list[T]:
-        """All resources of one kind, of every container, in the order in which they were made."""
+        """Return all resources of one kind, of every container, in the order in which they were made."""
         held = (pair for container in self._containers.values() for pair in container.items())
         return [resource for (each, _), resource in held if each is kind]
 
@@ -252,7 +252,7 @@ class ResourceManager:
         return {name: resource for (each, name), resource in held.items() if each is kind}
 
     def unique_name(self, hint: str) -> str:
-        """A name for a resource that must not be shared; no legal `shared_name` starts as it does."""
+        """Return a name for a resource that must not be shared; no legal `shared_name` starts as it does."""
         self._serial += 1
         return f"_{self._serial}_{hint}"
 

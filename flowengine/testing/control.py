@@ -61,7 +61,7 @@ def conditional(
     *,
     name: str = "cond",
 ) -> list[Tensor]:
-    """The results of one branch. Both take `inputs`, as they are where their branch is taken."""
+    """Return the results of one branch. Both take `inputs`, as they are where their branch is taken."""
     ops = g.ops
     with g.name_scope(name):
         anchors = ops.Switch(pred, pred)

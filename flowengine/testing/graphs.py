@@ -26,7 +26,7 @@ _ARROW: Final = re.compile(r"(->|~>)")
 
 
 def graph(picture: str) -> Graph:
-    """The graph that a picture shows; InvalidArgumentError saying what cannot be read.
+    """Return the graph that a picture shows; InvalidArgumentError saying what cannot be read.
 
     Nodes are float32 scalars and lie in the order in which they are first named, but after their inputs.
     """
@@ -150,7 +150,7 @@ def _look_around(g: NodeGraph, colours: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_text(g: NodeGraph) -> str:
-    """A graph as a line a node, for the message of a test that fails."""
+    """Return a graph as a line a node, for the message of a test that fails."""
     lines = []
     for node in g:
         inputs = ", ".join([*map(str, node.inputs), *(f"^{name}" for name in node.control_inputs)])

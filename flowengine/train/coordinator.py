@@ -99,7 +99,7 @@ class Coordinator:
 
     @contextmanager
     def stop_on_exception(self) -> Iterator[None]:
-        """An exception in this block becomes a request to stop, and goes no further."""
+        """Turn an exception in this block into a request to stop, which goes no further."""
         try:
             yield
         except Exception as error:

@@ -55,7 +55,10 @@ class PeriodicSaves:
         self._written: trio.Event | None = None
 
     async def after_step(self, *, metric: float | None = None) -> bool:
-        """A step has ended; whether a checkpoint of it is on its way. `metric`: what the model scores now."""
+        """Note that a step has ended; return whether a checkpoint of it is on its way.
+
+        `metric` is the present score of the model.
+        """
         self._calls += 1
         self._unsaved += 1
         self._metric = metric

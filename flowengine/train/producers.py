@@ -45,7 +45,7 @@ def run_queue(
 
 
 def limit_epochs(tensor: Tensor, num_epochs: int | None, name: str = "limit_epochs") -> Tensor:
-    """The tensor, `num_epochs` times; then OutOfRangeError. None: for ever.
+    """Return the tensor, `num_epochs` times; then OutOfRangeError. None: for ever.
 
     The count is a local variable: `QueueRunners` sets it before it starts.
     """
@@ -67,7 +67,7 @@ def limit_epochs(tensor: Tensor, num_epochs: int | None, name: str = "limit_epoc
 
 
 def match_filenames_once(graph: Graph, pattern: Any, name: str = "matching_filenames") -> Tensor:
-    """The names of the files that match, looked for when the local variables are set (string [n])."""
+    """Return the names of the files that match, looked for when the local variables are set (string [n])."""
     need_graph(graph, "fe.train.match_filenames_once(graph, pattern)")
     with graph.name_scope(name):
         found = graph.ops.MatchingFiles(as_tensor(graph, pattern, "string", "pattern"))
@@ -90,7 +90,7 @@ def input_producer(
     shared_name: str = "",
     name: str = "input_producer",
 ) -> GraphQueue:
-    """A queue of the rows of a tensor, shuffled anew each epoch.
+    """Return a queue of the rows of a tensor, shuffled anew each epoch.
 
     rows            [n, ...]; a tensor, or what makes a constant
     element_shape   of a row, where the graph does not tell
@@ -136,7 +136,7 @@ def string_input_producer(
     shared_name: str = "",
     name: str = "input_producer",
 ) -> GraphQueue:
-    """A queue of strings, usually the names of files.
+    """Return a queue of strings, usually the names of files.
 
     strings   a list, or a string tensor [n]
     Raises InvalidArgumentError for an empty list; a tensor that turns out empty fails when it is run.
@@ -175,7 +175,7 @@ def range_input_producer(
     shared_name: str = "",
     name: str = "input_producer",
 ) -> GraphQueue:
-    """A queue of the numbers from 0 to `limit` - 1 (int32)."""
+    """Return a queue of the numbers from 0 to `limit` - 1 (int32)."""
     need_graph(graph, "fe.train.range_input_producer(graph, limit)")
     with graph.name_scope(f"{name}_range"):
         numbers = graph.ops.Range(

@@ -63,7 +63,7 @@ class QueueRunner:
 
     @classmethod
     def from_proto(cls, definition: Any, *, import_scope: str = "") -> QueueRunner:
-        """The runner of a QueueRunnerDef, message or bytes; `import_scope` is put before its names.
+        """Return the runner of a QueueRunnerDef, message or bytes; `import_scope` is put before its names.
 
         Raises InvalidArgumentError where it names no queue or no enqueue op, or an unknown code.
         """
@@ -120,7 +120,7 @@ def add_queue_runner(graph: Graph, runner: QueueRunner) -> None:
 def queue_runners_of(
     source: Any, *, collection: str = QUEUE_RUNNERS, import_scope: str = ""
 ) -> list[QueueRunner]:
-    """The runners that a graph or a MetaGraphDef lists.
+    """Return the runners that a graph or a MetaGraphDef lists.
 
     source   a `Graph`, a MetaGraphDef message, or what `load_meta_graph` returned
     """

@@ -113,18 +113,18 @@ class GraphQueue:
         return made
 
     def dequeue(self, name: str | None = None) -> tuple[Tensor, ...]:
-        """The components of the next element."""
+        """Return the components of the next element."""
         label = self._name(name, "Dequeue")
         return tuple(self.graph.ops.QueueDequeueV2(self.handle, component_types=self.dtypes, name=label))
 
     def dequeue_many(self, count: Any, name: str | None = None) -> tuple[Tensor, ...]:
-        """The next `count` elements, each component [count, ...]."""
+        """Return the next `count` elements, each component [count, ...]."""
         label = self._name(name, "DequeueMany")
         make = self.graph.ops.QueueDequeueManyV2
         return tuple(make(self.handle, count, component_types=self.dtypes, name=label))
 
     def dequeue_up_to(self, count: Any, name: str | None = None) -> tuple[Tensor, ...]:
-        """The next `count` elements, or what a closed queue has left."""
+        """Return the next `count` elements, or what a closed queue has left."""
         label = self._name(name, "DequeueUpTo")
         make = self.graph.ops.QueueDequeueUpToV2
         return tuple(make(self.handle, count, component_types=self.dtypes, name=label))

@@ -193,7 +193,7 @@ class Saver:
         return await self.write(taken, path, metric=metric, sync=self._syncs(session))
 
     def snapshot(self, session: Session, *, global_step: Any = None) -> Snapshot:
-        """The variables' present values, for `write`. Copies nothing and waits for nothing.
+        """Return the variables' present values, for `write`. Copies nothing and waits for nothing.
 
         Called between two steps, it is consistent; a step that writes a variable later writes into a
         copy. Raises FailedPreconditionError naming variables that have no value or that a step is writing

@@ -49,7 +49,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, saveables: Sequence[Saveable], variables: Sequence[Variable | None]) -> Snapshot:
-        """The present values of these variables; None for one that no step has made.
+        """Return the present values of these variables; None for one that no step has made.
 
         Raises FailedPreconditionError naming those that have none, and where a kernel is writing one on
         another thread at this moment (see `settled`).

@@ -127,7 +127,7 @@ def _noise_shape(x: Tensor, noise_shape: Sequence[int | None] | None) -> Any:
 
 
 def flatten(inputs: Any, *, name: str | None = None) -> Tensor:
-    """All axes but the first made one: (N, D_1, ..., D_r) -> (N, D_1 * ... * D_r).
+    """Return all axes but the first made one: (N, D_1, ..., D_r) -> (N, D_1 * ... * D_r).
 
     Of any type. Raises InvalidArgumentError where the rank is not known, or 0.
     """

@@ -31,7 +31,7 @@ def max_pooling1d(
     padding: str = "valid",
     **options: Unpack[PoolingOptions],
 ) -> Tensor:
-    """The greatest element of each window of a sequence.
+    """Return the greatest element of each window of a sequence.
 
     inputs    (N, S, C) of real numbers; with data_format="channels_first" C comes second
     returns   (N, S', C) of their type, with sizes as the module says
@@ -48,7 +48,7 @@ def max_pooling2d(
     padding: str = "valid",
     **options: Unpack[PoolingOptions],
 ) -> Tensor:
-    """The greatest element of each window of an image.
+    """Return the greatest element of each window of an image.
 
     inputs    (N, H, W, C) of real numbers; with data_format="channels_first" C comes second
     returns   (N, H', W', C) of their type, with sizes as the module says
@@ -65,7 +65,7 @@ def max_pooling3d(
     padding: str = "valid",
     **options: Unpack[PoolingOptions],
 ) -> Tensor:
-    """The greatest element of each window of a volume.
+    """Return the greatest element of each window of a volume.
 
     inputs    (N, D, H, W, C) of real numbers; with data_format="channels_first" C comes second
     returns   (N, D', H', W', C) of their type, with sizes as the module says
@@ -82,7 +82,7 @@ def average_pooling1d(
     padding: str = "valid",
     **options: Unpack[PoolingOptions],
 ) -> Tensor:
-    """The mean of each window of a sequence, of what padding has not added.
+    """Return the mean of each window of a sequence, of what padding has not added.
 
     inputs    (N, S, C) of floats; with data_format="channels_first" C comes second
     returns   (N, S', C) of their type, with sizes as the module says
@@ -99,7 +99,7 @@ def average_pooling2d(
     padding: str = "valid",
     **options: Unpack[PoolingOptions],
 ) -> Tensor:
-    """The mean of each window of an image, of what padding has not added.
+    """Return the mean of each window of an image, of what padding has not added.
 
     inputs    (N, H, W, C) of floats; with data_format="channels_first" C comes second
     returns   (N, H', W', C) of their type, with sizes as the module says
@@ -116,7 +116,7 @@ def average_pooling3d(
     padding: str = "valid",
     **options: Unpack[PoolingOptions],
 ) -> Tensor:
-    """The mean of each window of a volume, of what padding has not added.
+    """Return the mean of each window of a volume, of what padding has not added.
 
     inputs    (N, D, H, W, C) of floats; with data_format="channels_first" C comes second
     returns   (N, D', H', W', C) of their type, with sizes as the module says

@@ -28,7 +28,7 @@ def conv1d_transpose(
     padding: str = "valid",
     **options: Unpack[WindowOptions],
 ) -> Tensor:
-    """The transpose of a convolution of sequences.
+    """Return the transpose of a convolution of sequences.
 
     inputs    (N, S, I) of floats, I known; with data_format="channels_first" I comes second
     returns   (N, S', filters) of their type, with sizes as the module says
@@ -47,7 +47,7 @@ def conv2d_transpose(
     padding: str = "valid",
     **options: Unpack[WindowOptions],
 ) -> Tensor:
-    """The transpose of a convolution of images.
+    """Return the transpose of a convolution of images.
 
     inputs    (N, H, W, I) of floats, I known; with data_format="channels_first" I comes second
     returns   (N, H', W', filters) of their type, with sizes as the module says
@@ -66,7 +66,7 @@ def conv3d_transpose(
     padding: str = "valid",
     **options: Unpack[WindowOptions],
 ) -> Tensor:
-    """The transpose of a convolution of volumes.
+    """Return the transpose of a convolution of volumes.
 
     inputs    (N, D, H, W, I) of floats, I known; with data_format="channels_first" I comes second
     returns   (N, D', H', W', filters) of their type, with sizes as the module says

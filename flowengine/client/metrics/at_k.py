@@ -107,7 +107,7 @@ def recall_at_top_k(
 def average_precision_at_k(
     labels: Any, predictions: Any, k: int, weights: Any = None, *, name: str | None = None
 ) -> Metric:
-    """The mean over examples of the precision at each right class among the k predicted first.
+    """Return the mean over examples of the precision at each right class among the k predicted first.
 
     By example: the sum over right ones of the precision up to there, by the lesser of k and the number of
     its labels that are not negative.

@@ -75,7 +75,7 @@ def mean_iou(
 def mean_per_class_accuracy(
     labels: Any, predictions: Any, num_classes: int, weights: Any = None, *, name: str | None = None
 ) -> Metric:
-    """The mean over all classes of how often an example of the class was predicted as such.
+    """Return the mean over all classes of how often an example of the class was predicted as such.
 
     A class that is absent counts as 0.
 

@@ -39,7 +39,7 @@ def auc(
     summation_method: str = "trapezoidal",
     name: str | None = None,
 ) -> Metric:
-    """The area under a curve, approximated at thresholds.
+    """Return the area under a curve, approximated at thresholds.
 
     labels, predictions   (D_1, ..., D_r), predictions from 0 to 1
     curve                 "ROC": true over false positive rate; "PR": precision over recall

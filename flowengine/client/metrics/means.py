@@ -25,7 +25,7 @@ from flowengine.graphs.tensor import Tensor
 
 
 def mean(values: Any, weights: Any = None, *, name: str | None = None) -> Metric:
-    """The mean of all values (D_1, ..., D_r) of all batches.
+    """Return the mean of all values (D_1, ..., D_r) of all batches.
 
     Of numbers; the value is a scalar of float32, float64 where that is computed in, 0 before any batch.
     Raises InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
@@ -36,7 +36,7 @@ def mean(values: Any, weights: Any = None, *, name: str | None = None) -> Metric
 
 
 def mean_tensor(values: Any, weights: Any = None, *, name: str | None = None) -> Metric:
-    """The mean over batches of each element: (D_1, ..., D_r), which must be known -> the same shape.
+    """Return the mean over batches of each element: (D_1, ..., D_r), which must be known -> the same shape.
 
     Of numbers; the value is of float32, float64 where that is computed in. Raises InvalidArgumentError where
     shapes or weights do not fit, where the graph tells; else the run does.
@@ -82,7 +82,7 @@ def percentage_below(
 def mean_absolute_error(
     labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None
 ) -> Metric:
-    """The mean of `|predictions - labels|`; both (D_1, ..., D_r).
+    """Return the mean of `|predictions - labels|`; both (D_1, ..., D_r).
 
     Of numbers; the value is a scalar of float32, float64 where that is computed in, 0 before any batch.
     Raises InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
@@ -96,7 +96,7 @@ def mean_absolute_error(
 def mean_squared_error(
     labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None
 ) -> Metric:
-    """The mean of `(predictions - labels)**2`; both (D_1, ..., D_r).
+    """Return the mean of `(predictions - labels)**2`; both (D_1, ..., D_r).
 
     Of numbers; the value is a scalar of float32, float64 where that is computed in, 0 before any batch.
     Raises InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
@@ -110,7 +110,7 @@ def mean_squared_error(
 def root_mean_squared_error(
     labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None
 ) -> Metric:
-    """The root of `mean_squared_error`.
+    """Return the root of `mean_squared_error`.
 
     Of numbers; the value is a scalar of float32, float64 where that is computed in, 0 before any batch.
     Raises InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
@@ -126,7 +126,9 @@ def root_mean_squared_error(
 def mean_relative_error(
     labels: Any, predictions: Any, normalizer: Any, weights: Any = None, *, name: str | None = None
 ) -> Metric:
-    """The mean of `|labels - predictions| / normalizer`, 0 where the normalizer is 0; all (D_1, ..., D_r).
+    """Return the mean of `|labels - predictions| / normalizer`, 0 where the normalizer is 0.
+
+    All (D_1, ..., D_r).
 
     Of numbers; the value is a scalar of float32, float64 where that is computed in, 0 before any batch.
     Raises InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.

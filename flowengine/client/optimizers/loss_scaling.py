@@ -51,7 +51,7 @@ class LossScaling(Optimizer):
         self._factor = factor
 
     def scale(self, graph: Graph) -> GraphVariable:
-        """The variable that holds the scale in a graph: () float32."""
+        """Return the variable that holds the scale in a graph: () float32."""
         need_graph(graph, "scaling.scale(graph)")
         if (graph, "current_loss_scale") not in self._others:
             with graph.scopes.outside(), graph.name_scope(None):

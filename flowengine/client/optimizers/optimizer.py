@@ -69,7 +69,7 @@ class Optimizer:
         grad_loss: Any = None,
         name: str | None = None,
     ) -> Operation:
-        """The operation that takes one step downhill; `compute_gradients`, then `apply_gradients`.
+        """Return the operation that takes one step downhill; `compute_gradients`, then `apply_gradients`.
 
         Raises InvalidArgumentError where the loss depends on none of the variables.
         """
@@ -86,7 +86,7 @@ class Optimizer:
         aggregation: str = "add",
         colocate: bool = False,
     ) -> list[Pair]:
-        """The gradient of a loss for each variable, None where it does not depend on it.
+        """Return the gradient of a loss for each variable, None where it does not depend on it.
 
         loss        a floating-point tensor; of several elements the sum
         variables   by default the graph's collection "trainable_variables"
@@ -118,7 +118,7 @@ class Optimizer:
         global_step: GraphVariable | None = None,
         name: str | None = None,
     ) -> Operation:
-        """The operation that changes each variable by its gradient, and counts the step.
+        """Return the operation that changes each variable by its gradient, and counts the step.
 
         pairs         as `compute_gradients` returns them; those without a gradient are left out
         global_step   a variable that is one more after the step
@@ -155,11 +155,11 @@ class Optimizer:
         return sorted({slot for _, _, slot in self._slots})
 
     def slot(self, variable: GraphVariable, name: str) -> GraphVariable | None:
-        """The slot of a variable, or None if it has none of this name."""
+        """Return the slot of a variable, or None if it has none of this name."""
         return self._slots.get((variable.graph, variable.name, name))
 
     def variables(self) -> list[GraphVariable]:
-        """All variables that it has made: slots, and those that all variables share."""
+        """Return all variables that it has made: slots, and those that all variables share."""
         return [*self._others.values(), *self._slots.values()]
 
     def _create_slots(self, graph: Graph, variables: Sequence[GraphVariable]) -> None:

@@ -143,12 +143,12 @@ class AlignmentHistory(NamedTuple):
     array: Any
 
     def stack(self) -> Tensor:
-        """All of them: (T, N, S)."""
+        """Return all of them: (T, N, S)."""
         found: Tensor = self.array.stack()
         return found
 
     def after(self, alignments: Tensor) -> AlignmentHistory:
-        """The history with those of one more step."""
+        """Return the history with those of one more step."""
         steps = self.steps.graph.ops.Add(self.steps, 1)
         return AlignmentHistory(steps, self.array.write(self.steps, alignments))
 
@@ -242,7 +242,7 @@ class AttentionWrapper(RNNCell):
         return AttentionState(cell_state, attention, places, history)
 
     def starting_from(self, state: AttentionState, cell_state: Any) -> AttentionState:
-        """A state with the cell's own replaced, such as by the encoder's last."""
+        """Return a state with the cell's own replaced, such as by the encoder's last."""
         return state._replace(cell_state=cell_state)
 
     def call(self, graph: Graph, inputs: Any, state: Any) -> tuple[Tensor, AttentionState]:

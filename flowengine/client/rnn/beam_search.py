@@ -34,7 +34,7 @@ from flowengine.graphs.tensor import Tensor
 
 
 def tile_batch(tensors: Any, multiplier: int) -> Any:
-    """Each example `multiplier` times in a row: (N, ...) -> (N * multiplier, ...), of a structure.
+    """Return each example `multiplier` times in a row: (N, ...) -> (N * multiplier, ...), of a structure.
 
     Of any types. Raises InvalidArgumentError where a rank is not known, or 0.
     """

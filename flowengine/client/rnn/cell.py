@@ -53,7 +53,7 @@ class RNNCell(ABC):
 
     @abstractmethod
     def call(self, graph: Graph, inputs: Any, state: Any) -> tuple[Any, Any]:
-        """The step, within the scope of the cell."""
+        """Return the step, within the scope of the cell."""
 
     def __call__(self, inputs: Any, state: Any) -> tuple[Any, Any]:
         """(outputs, next state) of one step."""
@@ -75,7 +75,7 @@ class RNNCell(ABC):
             return self.call(graph, inputs, state)
 
     def zero_state(self, graph: Graph, batch_size: Any, dtype: Any = "float32") -> Any:
-        """A state of zeros: tensors (batch_size, size) of dtype in a structure as `state_size`.
+        """Return a state of zeros: tensors (batch_size, size) of dtype in a structure as `state_size`.
 
         graph        of the tensors, as the cell has none before its first call
         batch_size   a number, or an int32 scalar Tensor

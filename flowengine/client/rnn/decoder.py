@@ -72,7 +72,7 @@ class Helper(ABC):
 
     @abstractmethod
     def sample(self, logits: Tensor) -> Tensor:
-        """The classes (N,) int32 that are taken of logits (N, C)."""
+        """Return the classes (N,) int32 that are taken of logits (N, C)."""
 
     @abstractmethod
     def next_inputs(self, time: Tensor, sample_ids: Tensor) -> tuple[Tensor, Any]:

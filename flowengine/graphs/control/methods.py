@@ -28,7 +28,10 @@ class GraphControlFlow:
     _kept: list[object]
 
     def context_of(self, name: str) -> ControlContext | None:
-        """The branch or loop in which a node was built; None for one that was read, or stands outside."""
+        """Return the branch or loop in which a node was built.
+
+        None for one that was read, or stands outside.
+        """
         graph = cast("Graph", self)
         if graph._unread_collections is not None:
             graph._read_collections()
@@ -134,7 +137,7 @@ class GraphControlFlow:
         maximum_iterations: Any = None,
         name: str | None = None,
     ) -> Any:
-        """The variables after `body` was applied for as long as `cond` holds.
+        """Return the variables after `body` was applied for as long as `cond` holds.
 
         cond, body            take the variables, one argument each if `loop_vars` is a list or tuple; the one
                               returns one bool, the other the variables of the next iteration

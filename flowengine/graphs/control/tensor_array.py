@@ -102,7 +102,7 @@ class GraphTensorArray:
     # -- writing -----------------------------------------------------------------------------------
 
     def write(self, index: TensorLike, value: TensorLike, name: str | None = None) -> GraphTensorArray:
-        """The array with an element written. An index out of range, or twice, is an error of the step.
+        """Return the array with an element written. An index out of range, or twice, is an error of the step.
 
         Raises ValueError (as InvalidArgumentError) where the value has another shape than the others.
         """
@@ -153,7 +153,7 @@ class GraphTensorArray:
         return found
 
     def stack(self, name: str | None = None) -> Tensor:
-        """All elements as the rows of one tensor: (n, ...)."""
+        """Return all elements as the rows of one tensor: (n, ...)."""
         with self.graph.name_scope(name or "TensorArrayStack"):
             return self.gather(self.graph.ops.Range(0, self.size(), 1))
 
@@ -165,7 +165,7 @@ class GraphTensorArray:
         return found
 
     def concat(self, name: str | None = None) -> Tensor:
-        """All elements one behind the other along their first axis; the others are equal."""
+        """Return all elements one behind the other along their first axis; the others are equal."""
         shape = self.element_shape
         rest = TensorShape(shape.as_list()[1:]) if shape.rank else TensorShape(None)
         found: Tensor = self.graph.ops.TensorArrayConcatV3(
@@ -174,7 +174,7 @@ class GraphTensorArray:
         return found
 
     def close(self, name: str | None = None) -> Operation:
-        """The operation that frees it before the step ends."""
+        """Return the operation that frees it before the step ends."""
         found: Operation = self.graph.ops.TensorArrayCloseV3(self.handle, name=name)
         return found
 

@@ -72,7 +72,7 @@ def elu(features: TensorLike, name: str | None = None) -> Tensor:
 
 
 def selu(features: TensorLike, name: str | None = None) -> Tensor:
-    """The scaled exponential linear unit of self-normalising networks (Klambauer et al. 2017)."""
+    """Return the scaled exponential linear unit of self-normalising networks (Klambauer et al. 2017)."""
     return one("Selu", features, name=name)
 
 
@@ -119,7 +119,7 @@ def log_softmax(logits: TensorLike, axis: int = -1, name: str | None = None) -> 
 def bias_add(
     value: TensorLike, bias: TensorLike, data_format: str = "NHWC", name: str | None = None
 ) -> Tensor:
-    """A bias for each channel added: the last axis, or the second for "NCHW". bias (channels,)."""
+    """Add a bias to each channel: the last axis, or the second for "NCHW". bias (channels,)."""
     return one("BiasAdd", value, bias, data_format=_plain_format(data_format), name=name)
 
 
@@ -145,7 +145,9 @@ def dropout(
     name: str | None = None,
     rate: TensorLike = None,
 ) -> Tensor:
-    """Elements set to 0 with probability `rate`, the others divided by 1 - rate (Srivastava et al. 2014).
+    """Set elements to 0 with probability `rate`, and divide the others by 1 - rate.
+
+    Srivastava et al. 2014.
 
     keep_prob     1 - rate, instead of it
     noise_shape   of the random choices, which broadcast to x: 1 where an axis is kept or dropped as a whole

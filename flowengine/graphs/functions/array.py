@@ -75,29 +75,29 @@ from flowengine.graphs.tensor import Tensor
 def zeros(
     shape: Any, dtype: Any = dtypes.float32, name: str | None = None, *, graph: Graph | None = None
 ) -> Tensor:
-    """Zeros, false or empty strings of a shape, which may be a tensor. `graph` where it is not."""
+    """Return zeros, false or empty strings of a shape, which may be a tensor. `graph` where it is not."""
     return _filled(shape, 0, as_dtype(dtype), name or "zeros", graph)
 
 
 def ones(
     shape: Any, dtype: Any = dtypes.float32, name: str | None = None, *, graph: Graph | None = None
 ) -> Tensor:
-    """Ones, or true, of a shape, which may be a tensor. `graph` where it is not."""
+    """Return ones, or true, of a shape, which may be a tensor. `graph` where it is not."""
     return _filled(shape, 1, as_dtype(dtype), name or "ones", graph)
 
 
 def fill(dims: Any, value: TensorLike, name: str | None = None, *, graph: Graph | None = None) -> Tensor:
-    """A tensor of shape `dims`, (rank,) integers, with one value everywhere."""
+    """Return a tensor of shape `dims`, (rank,) integers, with one value everywhere."""
     return one("Fill", dims, value, graph=graph, name=name)
 
 
 def zeros_like(tensor: TensorLike, dtype: Any = None, name: str | None = None) -> Tensor:
-    """Zeros of a tensor's shape, of its type or another."""
+    """Return zeros of a tensor's shape, of its type or another."""
     return _like(tensor, 0, dtype, "ZerosLike", name or "zeros_like")
 
 
 def ones_like(tensor: TensorLike, dtype: Any = None, name: str | None = None) -> Tensor:
-    """Ones of a tensor's shape, of its type or another."""
+    """Return ones of a tensor's shape, of its type or another."""
     return _like(tensor, 1, dtype, "OnesLike", name or "ones_like")
 
 
@@ -119,7 +119,7 @@ def range(
 
 
 def shape(input: TensorLike, name: str | None = None, out_type: Any = dtypes.int32) -> Tensor:
-    """The shape of a tensor as a tensor, (rank,): a constant where the graph tells all of it."""
+    """Return the shape of a tensor as a tensor, (rank,): a constant where the graph tells all of it."""
     x = tensor_of(input)
     known = x.shape.as_tuple()
     if known is not None:
@@ -148,17 +148,17 @@ def rank(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def identity(input: TensorLike, name: str | None = None) -> Tensor:
-    """The same value, under a node of its own."""
+    """Return the same value, under a node of its own."""
     return one("Identity", input, name=name)
 
 
 def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
-    """The same value, which counts as a constant when derivatives are taken."""
+    """Return the same value, which counts as a constant when derivatives are taken."""
     return one("StopGradient", input, name=name)
 
 
 def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
-    """The same elements, in row-major order, in another shape; one -1 stands for what is left."""
+    """Return the same elements, in row-major order, in another shape; one -1 stands for what is left."""
     return one("Reshape", tensor, _dims(shape), name=name)
 
 
@@ -189,7 +189,7 @@ def transpose(a: TensorLike, perm: Any = None, name: str = "transpose", conjugat
 def concat(
     values: Sequence[TensorLike], axis: TensorLike, name: str = "concat", *, graph: Graph | None = None
 ) -> Tensor:
-    """Tensors of one type one behind the other along an axis; their other axes are equal."""
+    """Return tensors of one type one behind the other along an axis; their other axes are equal."""
     items = list(values)
     if len(items) == 1:
         return one("Identity", items[0], graph=graph, name=name)
@@ -199,7 +199,7 @@ def concat(
 def stack(
     values: Sequence[TensorLike], axis: int = 0, name: str = "stack", *, graph: Graph | None = None
 ) -> Tensor:
-    """Tensors of one type and shape along a new axis: n of (d...) -> (n, d...) for axis 0."""
+    """Return tensors of one type and shape along a new axis: n of (d...) -> (n, d...) for axis 0."""
     return one("Pack", list(values), axis=axis, graph=graph, name=name)
 
 
@@ -267,7 +267,7 @@ def pad(
 
 
 def slice(input_: TensorLike, begin: TensorLike, size: TensorLike, name: str | None = None) -> Tensor:
-    """The part that begins here and is so large along each axis; -1 is all that is left."""
+    """Return the part that begins here and is so large along each axis; -1 is all that is left."""
     return one("Slice", input_, begin, size, name=name)
 
 
@@ -305,7 +305,7 @@ def strided_slice(
 
 
 def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
-    """The elements in the opposite order along some axes."""
+    """Return the elements in the opposite order along some axes."""
     return one("ReverseV2", tensor, [axis] if isinstance(axis, int) else axis, name=name)
 
 
@@ -340,12 +340,12 @@ def depth_to_space(
 
 
 def bitcast(input: TensorLike, type: Any, name: str | None = None) -> Tensor:
-    """The same bytes as elements of another type."""
+    """Return the same bytes as elements of another type."""
     return one("Bitcast", input, type=as_dtype(type), name=name)
 
 
 def meshgrid(*args: TensorLike, indexing: str = "xy") -> list[Tensor]:
-    """The coordinates of a grid from those along each axis: n of (d_i,) -> n of (d_2, d_1, ...).
+    """Return the coordinates of a grid from those along each axis: n of (d_i,) -> n of (d_2, d_1, ...).
 
     `indexing` "ij" leaves the first two axes in order. Raises ValueError (as InvalidArgumentError) for
     another.

@@ -84,7 +84,7 @@ def logical_xor(x: TensorLike, y: TensorLike, name: str = "LogicalXor") -> Tenso
 def where(
     condition: TensorLike, x: TensorLike = None, y: TensorLike = None, name: str | None = None
 ) -> Tensor:
-    """Elements of x where a condition is true, of y elsewhere; or where the condition is true at all.
+    """Return elements of x where a condition is true, of y elsewhere; or where the condition is true at all.
 
     condition   bool; with x and y of their shape, or shapes that broadcast
     x, y        of one type, or both left out: then the result is (number of true elements, rank) int64, the

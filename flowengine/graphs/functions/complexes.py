@@ -23,7 +23,7 @@ from flowengine.graphs.tensor import Tensor
 
 
 def conj(x: TensorLike, name: str | None = None) -> Tensor:
-    """The complex conjugate of complex numbers."""
+    """Return the complex conjugate of complex numbers."""
     return one("Conj", x, name=name)
 
 
@@ -35,18 +35,18 @@ def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tens
 
 
 def real(input: TensorLike, name: str | None = None) -> Tensor:
-    """The real part of each element; a real tensor itself."""
+    """Return the real part of each element; a real tensor itself."""
     return _part("Real", input, name)
 
 
 def imag(input: TensorLike, name: str | None = None) -> Tensor:
-    """The imaginary part of each element of a complex tensor; zeros for a real one."""
+    """Return the imaginary part of each element of a complex tensor; zeros for a real one."""
     tensor = tensor_of(input)
     return _part("Imag", tensor, name) if tensor.dtype.is_complex else one("ZerosLike", tensor, name=name)
 
 
 def angle(input: TensorLike, name: str | None = None) -> Tensor:
-    """The angle of each complex number from the real axis, -pi to pi; for real ones 0 or pi."""
+    """Return the angle of each complex number from the real axis, -pi to pi; for real ones 0 or pi."""
     tensor = tensor_of(input)
     if tensor.dtype.is_complex:
         return _part("Angle", tensor, name)

@@ -130,7 +130,7 @@ def conv2d_transpose(
     name: str | None = None,
     dilations: Any = 1,
 ) -> Tensor:
-    """The transpose of conv2d:
+    """Return the transpose of conv2d.
 
     (N, H, W, K) with a filter (H_f, W_f, C, K) -> output_shape (N, H_out, W_out, C).
     """
@@ -158,7 +158,7 @@ def conv3d_transpose(
     data_format: str = "NDHWC",
     name: str | None = None,
 ) -> Tensor:
-    """The transpose of conv3d: (N, D, H, W, K) with (D_f, H_f, W_f, C, K) -> output_shape."""
+    """Return the transpose of conv3d: (N, D, H, W, K) with (D_f, H_f, W_f, C, K) -> output_shape."""
     return one(
         "Conv3DBackpropInputV2",
         output_shape,
@@ -203,7 +203,7 @@ def separable_conv2d(
     name: str | None = None,
     data_format: str = "NHWC",
 ) -> Tensor:
-    """A depthwise convolution, then one of each pixel: filters (H_f, W_f, C, M) and (1, 1, C M, K)."""
+    """Return a depthwise convolution, then one of each pixel: filters (H_f, W_f, C, M) and (1, 1, C M, K)."""
     graph = graph_of(input, depthwise_filter, pointwise_filter)
     with graph.name_scope(name or "separable_conv2d") as scope:
         within = depthwise_conv2d(input, depthwise_filter, strides, padding, rate, None, data_format)
@@ -218,7 +218,7 @@ def max_pool(
     data_format: str = "NHWC",
     name: str | None = None,
 ) -> Tensor:
-    """The largest of each window of an image: (N, H, W, C) -> (N, H_out, W_out, C). Real numbers."""
+    """Return the largest of each window of an image: (N, H, W, C) -> (N, H_out, W_out, C). Real numbers."""
     return _pooled("MaxPool", value, ksize, strides, padding, data_format, name)
 
 
@@ -230,7 +230,7 @@ def avg_pool(
     data_format: str = "NHWC",
     name: str | None = None,
 ) -> Tensor:
-    """The mean of each window of an image: (N, H, W, C) -> (N, H_out, W_out, C). Floating point."""
+    """Return the mean of each window of an image: (N, H, W, C) -> (N, H_out, W_out, C). Floating point."""
     return _pooled("AvgPool", value, ksize, strides, padding, data_format, name)
 
 
@@ -242,7 +242,7 @@ def max_pool3d(
     data_format: str = "NDHWC",
     name: str | None = None,
 ) -> Tensor:
-    """The largest of each window of a volume: (N, D, H, W, C) -> (N, D_out, H_out, W_out, C)."""
+    """Return the largest of each window of a volume: (N, D, H, W, C) -> (N, D_out, H_out, W_out, C)."""
     return _pooled("MaxPool3D", input, ksize, strides, padding, data_format, name)
 
 
@@ -254,7 +254,7 @@ def avg_pool3d(
     data_format: str = "NDHWC",
     name: str | None = None,
 ) -> Tensor:
-    """The mean of each window of a volume: (N, D, H, W, C) -> (N, D_out, H_out, W_out, C)."""
+    """Return the mean of each window of a volume: (N, D, H, W, C) -> (N, D_out, H_out, W_out, C)."""
     return _pooled("AvgPool3D", input, ksize, strides, padding, data_format, name)
 
 

@@ -64,7 +64,9 @@ def gather(
     batch_dims: int = 0,
     name: str | None = None,
 ) -> Tensor:
-    """The parts at some places along an axis: params (d...), indices (i...) -> i... in the place of the axis.
+    """Return the parts at some places along an axis.
+
+    params (d...), indices (i...) -> i... in the place of the axis.
 
     With `batch_dims` the first axes of both count examples. An index out of range is an error of the step.
     Of a variable's rows no others are read.
@@ -91,14 +93,14 @@ def scatter_nd(
 def tensor_scatter_update(
     tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None
 ) -> Tensor:
-    """A copy with updates in some places: indices (..., k), updates (..., rest of the shape)."""
+    """Return a copy with updates in some places: indices (..., k), updates (..., rest of the shape)."""
     return one("TensorScatterUpdate", tensor, indices, updates, name=name)
 
 
 def tensor_scatter_add(
     tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None
 ) -> Tensor:
-    """A copy with updates added in some places: indices (..., k), updates (..., rest of the shape)."""
+    """Return a copy with updates added in some places: indices (..., k), updates (..., rest of the shape)."""
     return one("TensorScatterAdd", tensor, indices, updates, name=name)
 
 
@@ -217,7 +219,7 @@ def in_top_k(predictions: TensorLike, targets: TensorLike, k: TensorLike, name: 
 
 
 def sort(values: TensorLike, axis: int = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
-    """The elements in order along an axis: "ASCENDING" or "DESCENDING"."""
+    """Return the elements in order along an axis: "ASCENDING" or "DESCENDING"."""
     return _sorted(values, axis, direction, name or "sort")[0]
 
 

@@ -73,7 +73,7 @@ def matmul(
     adjoint_b: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The matrix product: (..., n, m) x (..., m, k) -> (..., n, k).
+    """Return the matrix product: (..., n, m) x (..., m, k) -> (..., n, k).
 
     transpose_a, transpose_b   take a factor with its last two axes exchanged
     adjoint_a, adjoint_b       and the complex conjugate of it
@@ -114,7 +114,7 @@ def einsum(equation: str, *inputs: TensorLike, name: str | None = None) -> Tenso
 
 
 def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
-    """The product of two tensors, summed along pairs of axes.
+    """Return the product of two tensors, summed along pairs of axes.
 
     axes   how many of the last axes of a meet the first of b, or the two lists of axes that meet
 
@@ -144,7 +144,7 @@ def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) 
 
 
 def matrix_transpose(a: TensorLike, name: str = "matrix_transpose") -> Tensor:
-    """Each matrix with rows and columns exchanged: (..., n, m) -> (..., m, n). Needs the rank."""
+    """Return each matrix with rows and columns exchanged: (..., n, m) -> (..., m, n). Needs the rank."""
     x = tensor_of(a)
     rank = x.shape.rank
     if rank is None or rank < 2:
@@ -153,7 +153,7 @@ def matrix_transpose(a: TensorLike, name: str = "matrix_transpose") -> Tensor:
 
 
 def trace(x: TensorLike, name: str | None = None) -> Tensor:
-    """The sum of the diagonal of each matrix: (..., n, m) -> (...)."""
+    """Return the sum of the diagonal of each matrix: (..., n, m) -> (...)."""
     graph = graph_of(x)
     with graph.name_scope(name or "Trace"):
         return reduce_sum(matrix_diag_part(x), -1)
@@ -166,7 +166,7 @@ def norm(
     keepdims: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The norm of vectors along an axis, or of the whole: "euclidean", 1, 2, inf or any p > 0.
+    """Return the norm of vectors along an axis, or of the whole: "euclidean", 1, 2, inf or any p > 0.
 
     Floating point or complex; then real. Raises ValueError (as InvalidArgumentError) for another `ord`.
     """
@@ -192,51 +192,54 @@ def eye(
     *,
     graph: Graph,
 ) -> Tensor:
-    """The identity matrix, (num_rows, num_columns): ones on the diagonal, zeros elsewhere."""
+    """Return the identity matrix, (num_rows, num_columns): ones on the diagonal, zeros elsewhere."""
     columns = num_rows if num_columns is None else num_columns
     numbers = np.eye(num_rows, columns, dtype=as_dtype(dtype).as_numpy_dtype)
     return graph.constant(numbers, as_dtype(dtype), name=name or "eye")
 
 
 def diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
-    """A tensor with these on its diagonal, zeros elsewhere: (d...) -> (d..., d...)."""
+    """Return a tensor with these on its diagonal, zeros elsewhere: (d...) -> (d..., d...)."""
     return one("Diag", diagonal, name=name)
 
 
 def diag_part(input: TensorLike, name: str | None = None) -> Tensor:
-    """The diagonal of a tensor: (d..., d...) -> (d...)."""
+    """Return the diagonal of a tensor: (d..., d...) -> (d...)."""
     return one("DiagPart", input, name=name)
 
 
 def matrix_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
-    """Matrices with these on their diagonals: (..., n) -> (..., n, n)."""
+    """Return matrices with these on their diagonals: (..., n) -> (..., n, n)."""
     return one("MatrixDiag", diagonal, name=name)
 
 
 def matrix_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
-    """The diagonal of each matrix: (..., n, m) -> (..., min(n, m))."""
+    """Return the diagonal of each matrix: (..., n, m) -> (..., min(n, m))."""
     return one("MatrixDiagPart", input, name=name)
 
 
 def matrix_set_diag(input: TensorLike, diagonal: TensorLike, name: str | None = None) -> Tensor:
-    """Matrices with other diagonals: (..., n, m) and (..., min(n, m)) -> (..., n, m)."""
+    """Return matrices with other diagonals: (..., n, m) and (..., min(n, m)) -> (..., n, m)."""
     return one("MatrixSetDiag", input, diagonal, name=name)
 
 
 def matrix_band_part(
     input: TensorLike, num_lower: TensorLike, num_upper: TensorLike, name: str | None = None
 ) -> Tensor:
-    """Matrices with zeros outside of a band of so many diagonals below and above; -1 keeps all."""
+    """Return matrices with zeros outside of a band of so many diagonals below and above; -1 keeps all."""
     return one("MatrixBandPart", input, num_lower, num_upper, name=name)
 
 
 def matrix_inverse(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
-    """The inverse of each square matrix. Floating point or complex; an error in the step if there is none."""
+    """Return the inverse of each square matrix.
+
+    Floating point or complex; an error in the step if there is none.
+    """
     return one("MatrixInverse", input, adjoint=adjoint, name=name)
 
 
 def matrix_determinant(input: TensorLike, name: str | None = None) -> Tensor:
-    """The determinant of each square matrix: (..., n, n) -> (...)."""
+    """Return the determinant of each square matrix: (..., n, n) -> (...)."""
     return one("MatrixDeterminant", input, name=name)
 
 
@@ -259,7 +262,7 @@ def matrix_triangular_solve(
 
 
 def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
-    """The lower triangular L with L L^H = input, of positive definite matrices:
+    """Return the lower triangular L with L L^H = input, of positive definite matrices:
 
     (..., n, n) -> (..., n, n).
     """

@@ -86,7 +86,7 @@ from flowengine.graphs.tensor import Tensor
 
 
 def abs(x: TensorLike, name: str | None = None) -> Tensor:
-    """The magnitude of each element: of the same type, real for a complex one."""
+    """Return the magnitude of each element: of the same type, real for a complex one."""
     return magnitude(graph_of(x), x, name)
 
 
@@ -111,7 +111,7 @@ def square(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def sqrt(x: TensorLike, name: str | None = None) -> Tensor:
-    """The square root; NaN for negative real numbers.
+    """Return the square root; NaN for negative real numbers.
 
     Floating point or complex, the result of the same type and shape.
     """
@@ -137,7 +137,7 @@ def expm1(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def log(x: TensorLike, name: str | None = None) -> Tensor:
-    """The natural logarithm; -inf at 0, NaN below.
+    """Return the natural logarithm; -inf at 0, NaN below.
 
     Floating point or complex, the result of the same type and shape.
     """
@@ -168,7 +168,7 @@ def tan(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def asin(x: TensorLike, name: str | None = None) -> Tensor:
-    """The angle whose sine is x. Floating point or complex, the result of the same type and shape."""
+    """Return the angle whose sine is x. Floating point or complex, the result of the same type and shape."""
     return one("Asin", x, name=name)
 
 
@@ -183,22 +183,22 @@ def atan(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def sinh(x: TensorLike, name: str | None = None) -> Tensor:
-    """The hyperbolic sine. Floating point or complex, the result of the same type and shape."""
+    """Return the hyperbolic sine. Floating point or complex, the result of the same type and shape."""
     return one("Sinh", x, name=name)
 
 
 def cosh(x: TensorLike, name: str | None = None) -> Tensor:
-    """The hyperbolic cosine. Floating point or complex, the result of the same type and shape."""
+    """Return the hyperbolic cosine. Floating point or complex, the result of the same type and shape."""
     return one("Cosh", x, name=name)
 
 
 def tanh(x: TensorLike, name: str | None = None) -> Tensor:
-    """The hyperbolic tangent. Floating point or complex, the result of the same type and shape."""
+    """Return the hyperbolic tangent. Floating point or complex, the result of the same type and shape."""
     return one("Tanh", x, name=name)
 
 
 def asinh(x: TensorLike, name: str | None = None) -> Tensor:
-    """The inverse of the hyperbolic sine.
+    """Return the inverse of the hyperbolic sine.
 
     Floating point or complex, the result of the same type and shape.
     """
@@ -206,7 +206,7 @@ def asinh(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def acosh(x: TensorLike, name: str | None = None) -> Tensor:
-    """The inverse of the hyperbolic cosine.
+    """Return the inverse of the hyperbolic cosine.
 
     Floating point or complex, the result of the same type and shape.
     """
@@ -214,7 +214,7 @@ def acosh(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def atanh(x: TensorLike, name: str | None = None) -> Tensor:
-    """The inverse of the hyperbolic tangent.
+    """Return the inverse of the hyperbolic tangent.
 
     Floating point or complex, the result of the same type and shape.
     """
@@ -227,17 +227,17 @@ def sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def ceil(x: TensorLike, name: str | None = None) -> Tensor:
-    """The smallest whole number not below x. Floating point, the result of the same type and shape."""
+    """Return the smallest whole number not below x. Floating point, the result of the same type and shape."""
     return one("Ceil", x, name=name)
 
 
 def floor(x: TensorLike, name: str | None = None) -> Tensor:
-    """The largest whole number not above x. Floating point, the result of the same type and shape."""
+    """Return the largest whole number not above x. Floating point, the result of the same type and shape."""
     return one("Floor", x, name=name)
 
 
 def rint(x: TensorLike, name: str | None = None) -> Tensor:
-    """The nearest whole number, the even one of two.
+    """Return the nearest whole number, the even one of two.
 
     Floating point, the result of the same type and shape.
     """
@@ -245,7 +245,7 @@ def rint(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def round(x: TensorLike, name: str | None = None) -> Tensor:
-    """The nearest whole number, the even one of two.
+    """Return the nearest whole number, the even one of two.
 
     Real or complex numbers, the result of the same type and shape.
     """
@@ -283,7 +283,7 @@ def floordiv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def mod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """The remainder of floordiv, of y's sign. Both of one type; shapes broadcast."""
+    """Return the remainder of floordiv, of y's sign. Both of one type; shapes broadcast."""
     return one("FloorMod", x, y, name=name)
 
 
@@ -298,12 +298,12 @@ def multiply_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Te
 
 
 def maximum(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """The larger of each two; NaN if one is. Both of one type; shapes broadcast."""
+    """Return the larger of each two; NaN if one is. Both of one type; shapes broadcast."""
     return one("Maximum", x, y, name=name)
 
 
 def minimum(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """The smaller of each two; NaN if one is. Both of one type; shapes broadcast."""
+    """Return the smaller of each two; NaN if one is. Both of one type; shapes broadcast."""
     return one("Minimum", x, y, name=name)
 
 
@@ -318,7 +318,7 @@ def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def atan2(y: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """The angle of the point (x, y) from the x axis, -pi to pi. Floating point; shapes broadcast."""
+    """Return the angle of the point (x, y) from the x axis, -pi to pi. Floating point; shapes broadcast."""
     return one("Atan2", y, x, name=name)
 
 
@@ -328,7 +328,7 @@ def add(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def add_n(inputs: Sequence[TensorLike], name: str | None = None) -> Tensor:
-    """The sum of tensors of one type and shape; the tensor itself where there is one."""
+    """Return the sum of tensors of one type and shape; the tensor itself where there is one."""
     return one("AddN", list(inputs), name=name)
 
 
@@ -360,7 +360,7 @@ def cumsum(
     reverse: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Sums of the elements so far along an axis; with `exclusive` without the element itself.
+    """Return sums of the elements so far along an axis; with `exclusive` without the element itself.
 
     Of x's shape.
     """
@@ -374,7 +374,7 @@ def cumprod(
     reverse: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Products of the elements so far along an axis; with `exclusive` without the element itself.
+    """Return products of the elements so far along an axis; with `exclusive` without the element itself.
 
     Of x's shape.
     """

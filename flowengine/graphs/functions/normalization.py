@@ -50,7 +50,7 @@ from flowengine.graphs.tensor import Tensor
 
 
 def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
-    """Half the sum of squares: one number. Floating point."""
+    """Return half the sum of squares: one number. Floating point."""
     return one("L2Loss", t, name=name)
 
 

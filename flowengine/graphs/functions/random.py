@@ -75,7 +75,7 @@ def random_normal(
     *,
     graph: Graph | None = None,
 ) -> Tensor:
-    """Numbers of a normal distribution. Floating point."""
+    """Return numbers of a normal distribution. Floating point."""
     return _normal("RandomStandardNormal", shape, mean, stddev, dtype, seed, name or "random_normal", graph)
 
 
@@ -89,7 +89,7 @@ def truncated_normal(
     *,
     graph: Graph | None = None,
 ) -> Tensor:
-    """Numbers of a normal distribution, none further from the mean than two standard deviations."""
+    """Return numbers of a normal distribution, none further from the mean than two standard deviations."""
     return _normal("TruncatedNormal", shape, mean, stddev, dtype, seed, name or "truncated_normal", graph)
 
 
@@ -126,7 +126,7 @@ def random_poisson(
     *,
     graph: Graph | None = None,
 ) -> Tensor:
-    """Numbers of Poisson distributions of mean lam, `shape` of each: shape + the shape of lam."""
+    """Return numbers of Poisson distributions of mean lam, `shape` of each: shape + the shape of lam."""
     owner = graph_of(lam, shape, graph=graph)
     with owner.name_scope(name or "random_poisson"):
         dims = _dims(owner, shape)
@@ -135,7 +135,7 @@ def random_poisson(
 
 
 def random_shuffle(value: TensorLike, seed: int | None = None, name: str | None = None) -> Tensor:
-    """The rows of a tensor in a random order."""
+    """Return the rows of a tensor in a random order."""
     x = tensor_of(value)
     first, second = seeds_for(x.graph, seed)
     return one("RandomShuffle", x, seed=first, seed2=second, name=name)

@@ -62,14 +62,14 @@ from flowengine.graphs.tensor import Tensor
 def reduce_sum(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """The sum; 0 where there is no element. Numbers, the result of the same type."""
+    """Return the sum; 0 where there is no element. Numbers, the result of the same type."""
     return _reduced("Sum", input_tensor, axis, keepdims, name)
 
 
 def reduce_mean(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """The mean; NaN where there is no element.
+    """Return the mean; NaN where there is no element.
 
     Numbers, the result of the same type: whole ones are cut off.
     """
@@ -79,21 +79,21 @@ def reduce_mean(
 def reduce_prod(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """The product; 1 where there is no element. Numbers, the result of the same type."""
+    """Return the product; 1 where there is no element. Numbers, the result of the same type."""
     return _reduced("Prod", input_tensor, axis, keepdims, name)
 
 
 def reduce_max(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """The largest element; the type's smallest value where there is none. Real numbers."""
+    """Return the largest element; the type's smallest value where there is none. Real numbers."""
     return _reduced("Max", input_tensor, axis, keepdims, name)
 
 
 def reduce_min(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """The smallest element; the type's largest value where there is none. Real numbers."""
+    """Return the smallest element; the type's largest value where there is none. Real numbers."""
     return _reduced("Min", input_tensor, axis, keepdims, name)
 
 
@@ -114,7 +114,7 @@ def reduce_any(
 def reduce_euclidean_norm(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """The square root of the sum of squares. Numbers, the result of the same type."""
+    """Return the square root of the sum of squares. Numbers, the result of the same type."""
     return _reduced("EuclideanNorm", input_tensor, axis, keepdims, name)
 
 
@@ -139,7 +139,7 @@ def reduce_logsumexp(
 def reduce_variance(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """The mean squared distance from the mean (divided by n). Floating point or complex; then real."""
+    """Return the mean squared distance from the mean (divided by n). Floating point or complex; then real."""
     x = tensor_of(input_tensor)
     with x.graph.name_scope(name or "reduce_variance"):
         distance = x - reduce_mean(x, axis, keepdims=True)
@@ -150,7 +150,7 @@ def reduce_variance(
 def reduce_std(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """The square root of the variance (divided by n). Floating point or complex; then real."""
+    """Return the square root of the variance (divided by n). Floating point or complex; then real."""
     x = tensor_of(input_tensor)
     with x.graph.name_scope(name or "reduce_std"):
         return one("Sqrt", reduce_variance(x, axis, keepdims))
@@ -186,38 +186,50 @@ def argmin(
 
 
 def segment_sum(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-    """Sums of rows of equal id. segment_ids (n,) integers, rising; data (n, ...) -> (last id + 1, ...)."""
+    """Return sums of rows of equal id.
+
+    segment_ids (n,) integers, rising; data (n, ...) -> (last id + 1, ...).
+    """
     return one("SegmentSum", data, segment_ids, name=name)
 
 
 def segment_mean(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-    """Means of rows of equal id. segment_ids (n,) integers, rising; data (n, ...) -> (last id + 1, ...)."""
+    """Return means of rows of equal id.
+
+    segment_ids (n,) integers, rising; data (n, ...) -> (last id + 1, ...).
+    """
     return one("SegmentMean", data, segment_ids, name=name)
 
 
 def segment_max(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-    """The largest of rows of equal id. segment_ids (n,), rising; data (n, ...) -> (last id + 1, ...)."""
+    """Return the largest of rows of equal id.
+
+    segment_ids (n,), rising; data (n, ...) -> (last id + 1, ...).
+    """
     return one("SegmentMax", data, segment_ids, name=name)
 
 
 def unsorted_segment_sum(
     data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = None
 ) -> Tensor:
-    """Sums of parts of equal id, in any order; a negative id is left out. -> (num_segments, ...)."""
+    """Return sums of parts of equal id, in any order; a negative id is left out. -> (num_segments, ...)."""
     return one("UnsortedSegmentSum", data, segment_ids, num_segments, name=name)
 
 
 def unsorted_segment_max(
     data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = None
 ) -> Tensor:
-    """The largest of parts of equal id, in any order; a negative id is left out. -> (num_segments, ...)."""
+    """Return the largest of parts of equal id, in any order; a negative id is left out.
+
+    -> (num_segments, ...).
+    """
     return one("UnsortedSegmentMax", data, segment_ids, num_segments, name=name)
 
 
 def unsorted_segment_mean(
     data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = None
 ) -> Tensor:
-    """Means of parts of equal id, in any order; 0 where there is none.
+    """Return means of parts of equal id, in any order; 0 where there is none.
 
     Floating point. -> (num_segments, ...).
     """

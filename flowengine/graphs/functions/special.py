@@ -28,7 +28,7 @@ from flowengine.graphs.tensor import Tensor
 
 
 def erf(x: TensorLike, name: str | None = None) -> Tensor:
-    """The error function. Floating point, the result of the same type and shape."""
+    """Return the error function. Floating point, the result of the same type and shape."""
     return one("Erf", x, name=name)
 
 
@@ -38,12 +38,12 @@ def erfc(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def lgamma(x: TensorLike, name: str | None = None) -> Tensor:
-    """The logarithm of |gamma(x)|. Floating point, the result of the same type and shape."""
+    """Return the logarithm of |gamma(x)|. Floating point, the result of the same type and shape."""
     return one("Lgamma", x, name=name)
 
 
 def digamma(x: TensorLike, name: str | None = None) -> Tensor:
-    """The derivative of lgamma. Floating point, the result of the same type and shape."""
+    """Return the derivative of lgamma. Floating point, the result of the same type and shape."""
     return one("Digamma", x, name=name)
 
 
@@ -58,12 +58,12 @@ def xdivy(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def igamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """The lower regularised incomplete gamma function P(a, x). Floating point; shapes broadcast."""
+    """Return the lower regularised incomplete gamma function P(a, x). Floating point; shapes broadcast."""
     return one("Igamma", a, x, name=name)
 
 
 def igammac(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """The upper regularised incomplete gamma function Q(a, x) = 1 - P(a, x).
+    """Return the upper regularised incomplete gamma function Q(a, x) = 1 - P(a, x).
 
     Floating point; shapes broadcast.
     """
@@ -71,17 +71,20 @@ def igammac(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """The a-th derivative of digamma at x. Floating point; shapes broadcast."""
+    """Return the a-th derivative of digamma at x. Floating point; shapes broadcast."""
     return one("Polygamma", a, x, name=name)
 
 
 def zeta(x: TensorLike, q: TensorLike, name: str | None = None) -> Tensor:
-    """The Hurwitz zeta function, the sum of (q + n) ** -x. Floating point; shapes broadcast."""
+    """Return the Hurwitz zeta function, the sum of (q + n) ** -x. Floating point; shapes broadcast."""
     return one("Zeta", x, q, name=name)
 
 
 def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """The regularised incomplete beta function I_x(a, b). Floating point; shapes equal, or single numbers."""
+    """Return the regularised incomplete beta function I_x(a, b).
+
+    Floating point; shapes equal, or single numbers.
+    """
     return one("Betainc", a, b, x, name=name)
 
 

@@ -41,7 +41,10 @@ from flowengine.graphs.tensor import Tensor
 
 
 def string_join(inputs: Sequence[TensorLike], separator: str = "", name: str | None = None) -> Tensor:
-    """Strings of several tensors one behind the other, element by element; a single one is repeated."""
+    """Return strings of several tensors one behind the other, element by element.
+
+    A single one is repeated.
+    """
     return one("StringJoin", list(inputs), separator=separator, name=name)
 
 
@@ -68,7 +71,10 @@ def string_strip(input: TensorLike, name: str | None = None) -> Tensor:
 def substr(
     input: TensorLike, pos: TensorLike, len: TensorLike, name: str | None = None, unit: str = "BYTE"
 ) -> Tensor:
-    """The part of each string that begins at `pos` and is `len` long; negative places count from the end."""
+    """Return the part of each string that begins at `pos` and is `len` long.
+
+    Negative places count from the end.
+    """
     return one("Substr", input, pos, len, unit=unit, name=name)
 
 
@@ -81,7 +87,7 @@ def as_string(
     fill: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """Numbers or bool as text, as printf writes them."""
+    """Return numbers or bool as text, as printf writes them."""
     return one(
         "AsString",
         input,
@@ -97,12 +103,15 @@ def as_string(
 def string_to_number(
     string_tensor: TensorLike, out_type: Any = dtypes.float32, name: str | None = None
 ) -> Tensor:
-    """The number that each string spells: float32, float64, int32 or int64; else an error of the step."""
+    """Return the number that each string spells: float32, float64, int32 or int64.
+
+    Else an error of the step.
+    """
     return one("StringToNumber", string_tensor, out_type=as_dtype(out_type), name=name)
 
 
 def string_to_hash_bucket_fast(input: TensorLike, num_buckets: int, name: str | None = None) -> Tensor:
-    """A number below num_buckets for each string, int64: equal for equal strings, in every session."""
+    """Return a number below num_buckets for each string, int64: equal for equal strings, in every session."""
     return one("StringToHashBucketFast", input, num_buckets=num_buckets, name=name)
 
 
@@ -129,7 +138,7 @@ def reduce_join(
     separator: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """Strings joined along axes; along all of them, the last first, where `axis` is None."""
+    """Return strings joined along axes; along all of them, the last first, where `axis` is None."""
     x = tensor_of(inputs)
     if axis is None:
         count = x.shape.rank

@@ -114,7 +114,7 @@ def truncated_normal(mean: float = 0.0, stddev: float = 1.0, *, seed: int | None
 
 
 def orthogonal(gain: float = 1.0, *, seed: int | None = None) -> Initializer:
-    """An orthogonal matrix, drawn uniformly, times `gain`; the axes but the last are taken as one.
+    """Return an orthogonal matrix, drawn uniformly, times `gain`; the axes but the last are taken as one.
 
     Saxe, McClelland, Ganguli: Exact solutions to the nonlinear dynamics of learning in deep linear neural
     networks. Raises InvalidArgumentError for fewer than two axes.
@@ -140,7 +140,10 @@ def orthogonal(gain: float = 1.0, *, seed: int | None = None) -> Initializer:
 
 
 def identity(gain: float = 1.0) -> Initializer:
-    """A matrix with `gain` on its diagonal, square or not; InvalidArgumentError unless it has two axes."""
+    """Return a matrix with `gain` on its diagonal, square or not.
+
+    InvalidArgumentError unless it has two axes.
+    """
 
     def make(graph: Graph, shape: Any, dtype: Any) -> Tensor:
         dims = _known(shape)
@@ -163,7 +166,7 @@ class ScaledInitializer:
     whole: tuple[int, ...] | None = None
 
     def of_part(self, whole: Sequence[int], offset: Sequence[int]) -> ScaledInitializer:
-        """The same for a part of a variable of shape `whole`."""
+        """Return the same for a part of a variable of shape `whole`."""
         return ScaledInitializer(self.scale, self.mode, self.distribution, self.seed, tuple(whole))
 
     def __call__(self, graph: Graph, shape: Any, dtype: Any) -> Tensor:

@@ -151,7 +151,7 @@ class GraphVariables:
         caching_device: str | None = None,
         validate_shape: bool = True,
     ) -> Any:
-        """A variable: a `GraphVariable`, or a `PartitionedVariable` where a partitioner is given.
+        """Return a variable: a `GraphVariable`, or a `PartitionedVariable` where a partitioner is given.
 
         initial          a value, a Tensor, or an initializer: a function (graph, shape, dtype) -> Tensor,
                          which needs `shape`

@@ -40,7 +40,7 @@ class PartitionedVariable(TensorOperators):
         self._whole: Tensor | None = None
 
     def of_parts(self, parts: Sequence[GraphVariable]) -> PartitionedVariable:
-        """The same of other parts, such as those of a copy of the graph."""
+        """Return the same of other parts, such as those of a copy of the graph."""
         return PartitionedVariable(self.name, self.shape, parts, self.axis)
 
     @property
@@ -59,7 +59,7 @@ class PartitionedVariable(TensorOperators):
         return f"<PartitionedVariable '{self.name}' of {len(self.parts)} parts shape={self.shape}>"
 
     def value(self) -> Tensor:
-        """The whole of it, the parts joined."""
+        """Return the whole of it, the parts joined."""
         if len(self.parts) == 1:
             return self.parts[0].value()
         graph = self.graph
@@ -70,7 +70,7 @@ class PartitionedVariable(TensorOperators):
         return joined
 
     def read(self) -> Tensor:
-        """The whole of it, read after the control dependencies around."""
+        """Return the whole of it, read after the control dependencies around."""
         parts = [part.read() for part in self.parts]
         joined: Tensor = parts[0] if len(parts) == 1 else self.graph.ops.ConcatV2(parts, self.axis)
         return joined
@@ -93,15 +93,15 @@ class PartitionedVariable(TensorOperators):
         return self._after(self.assign_sub_op(delta, name=name))
 
     def assign_op(self, value: Any, *, name: str | None = None) -> Operation:
-        """The operation alone that sets it to a value."""
+        """Return the operation alone that sets it to a value."""
         return self._changed("assign_op", value, name)
 
     def assign_add_op(self, delta: Any, *, name: str | None = None) -> Operation:
-        """The operation alone that adds a value of its shape."""
+        """Return the operation alone that adds a value of its shape."""
         return self._changed("assign_add_op", delta, name)
 
     def assign_sub_op(self, delta: Any, *, name: str | None = None) -> Operation:
-        """The operation alone that subtracts a value of its shape."""
+        """Return the operation alone that subtracts a value of its shape."""
         return self._changed("assign_sub_op", delta, name)
 
     def _changed(self, change: str, value: Any, name: str | None) -> Operation:

@@ -32,7 +32,7 @@ def fixed_size(shards: int, axis: int = 0) -> Callable[[TensorShape, DType], lis
 def by_shard_bytes(
     max_shard_bytes: int, axis: int = 0, *, bytes_per_string: int = 16, max_shards: int | None = None
 ) -> Callable[[TensorShape, DType], list[int]]:
-    """A partitioner that cuts one axis so that no part is larger than so many bytes.
+    """Return a partitioner that cuts one axis so that no part is larger than so many bytes.
 
     bytes_per_string   what an element of type string is counted as
     max_shards         at most so many parts, which may be larger then
@@ -57,7 +57,7 @@ def by_shard_bytes(
 def min_max(
     max_partitions: int, axis: int = 0, *, min_slice_bytes: int = 256 << 10, bytes_per_string: int = 16
 ) -> Callable[[TensorShape, DType], list[int]]:
-    """A partitioner into at most so many parts, each of at least so many bytes."""
+    """Return a partitioner into at most so many parts, each of at least so many bytes."""
     if max_partitions < 1 or min_slice_bytes < 1:
         raise InvalidArgumentError("max_partitions and min_slice_bytes are at least 1")
 

@@ -134,7 +134,7 @@ class GraphVariable(TensorOperators, ABC):
         """A tensor of the value at some moment of the step."""
 
     def read(self, name: str = "Read") -> Tensor:
-        """A tensor of its value that is read after the control dependencies around."""
+        """Return a tensor of its value that is read after the control dependencies around."""
         with self.graph.name_scope(name):
             return self._read_now()
 
@@ -256,7 +256,7 @@ class GraphVariable(TensorOperators, ABC):
     # -- describing --------------------------------------------------------------------------------
 
     def to_proto(self) -> Any:
-        """The VariableDef of this variable, as the collections of a MetaGraphDef hold it."""
+        """Return the VariableDef of this variable, as the collections of a MetaGraphDef hold it."""
         from flowengine.ir.proto import SaveSliceInfoDef, VariableDef
 
         found = VariableDef(
