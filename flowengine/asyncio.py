@@ -22,9 +22,9 @@ from flowengine.core.config import Config, RunOptions
 from flowengine.core.errors import OpError
 from flowengine.core.public_names.missing import public_module
 from flowengine.core.sessions.run_arguments import FeedDict, Fetch, Key, OneFetch, RunArguments
-from flowengine.portal import Attempt, PortalCall, PortalSession
+from flowengine.portal import Attempt, Portal, PortalCall, PortalSession
 from flowengine.resources.container import ResourceManager
-from flowengine.runtime.in_place.attempt import ELSEWHERE
+from flowengine.runtime.in_place.attempt import ELSEWHERE, UnfinishedStep
 from flowengine.runtime.run_metadata import RunMetadata
 from flowengine.runtime.turn_queue import BEGIN_SECONDS
 from flowengine.session import Session as _Session
@@ -163,7 +163,27 @@ class Session(PortalSession):
         if outcome is ELSEWHERE:
             return await self._call(step)
         turns.ran(started)
+        if isinstance(outcome, UnfinishedStep):
+            outcome = await self._go_on(outcome, portal, turns)
         return await self._finish(outcome) if isinstance(outcome, PortalCall) else outcome
+
+    async def _go_on(self, outcome: Any, portal: Portal, turns: LoopTurns) -> Any:
+        """Run slices of a step on this thread while that can be, each in a turn of its own.
+
+        Returns the step's values, or the `PortalCall` of the rest.
+        """
+        while isinstance(outcome, UnfinishedStep):
+            try:
+                seconds = await turns.wait()
+            except asyncio.CancelledError as cancelled:
+                return await self._cancel(portal.hand_over(outcome), cancelled)
+            except BaseException:  # nobody goes on with this coroutine
+                portal.hand_over(outcome).cancel()
+                raise
+            started = perf_counter()
+            outcome = portal.go_on_in_place(outcome, seconds)
+            turns.ran(started)
+        return outcome
 
     async def _call(self, function: Callable[[], Awaitable[Any]]) -> Any:
         return await self._finish(self._open().start(function))
@@ -173,14 +193,25 @@ class Session(PortalSession):
         try:
             return await asyncio.shield(waiting)
         except asyncio.CancelledError as cancelled:
-            call.cancel()
-            # Until the step has ended its feeds are borrowed: come back only then, however often cancelled.
-            while not waiting.done():
-                with suppress(asyncio.CancelledError):
-                    await asyncio.wait([waiting])
-            if not waiting.cancelled() and waiting.exception() is None and _postponed(cancelled):
-                return waiting.result()
-            raise
+            return await self._cancel(call, cancelled, waiting)
+
+    async def _cancel(
+        self,
+        call: PortalCall,
+        cancelled: asyncio.CancelledError,
+        waiting: asyncio.Future[Any] | None = None,
+    ) -> Any:
+        """Cancel a call for a task that was cancelled: raises that, or returns values that were ready."""
+        if waiting is None:
+            waiting = asyncio.wrap_future(call.future)
+        call.cancel()
+        # Until the step has ended its feeds are borrowed: come back only then, however often cancelled.
+        while not waiting.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([waiting])
+        if not waiting.cancelled() and waiting.exception() is None and _postponed(cancelled):
+            return waiting.result()
+        raise cancelled
 
     @overload
     async def run(

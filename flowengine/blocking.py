@@ -31,7 +31,7 @@ from flowengine.core.public_names.missing import public_module
 from flowengine.core.sessions.run_arguments import FeedDict, Fetch, Key, OneFetch, RunArguments
 from flowengine.portal import Attempt, PortalCall, PortalSession
 from flowengine.resources.container import ResourceManager
-from flowengine.runtime.in_place.attempt import ELSEWHERE
+from flowengine.runtime.in_place.attempt import ELSEWHERE, UnfinishedStep
 from flowengine.runtime.run_metadata import RunMetadata
 from flowengine.runtime.turn_queue import SLICE_SECONDS
 from flowengine.session import Session as _Session
@@ -115,6 +115,8 @@ class Session(PortalSession):
         outcome = portal.try_in_place(attempt, SLICE_SECONDS, patience=SLICE_SECONDS)
         if outcome is ELSEWHERE:
             return portal.call(step)
+        while isinstance(outcome, UnfinishedStep):
+            outcome = portal.go_on_in_place(outcome, SLICE_SECONDS, patience=SLICE_SECONDS)
         return portal.wait(outcome) if isinstance(outcome, PortalCall) else outcome
 
     @tracebacks.hides_engine

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import trio
 
 from flowengine.core import tracebacks
-from flowengine.core.abandonment import may_wait
+from flowengine.core.abandonment import SESSION_CLOSED, may_wait
 from flowengine.core.accounting import is_asked
 from flowengine.core.config import Config
 from flowengine.core.errors import CancelledError, FailedPreconditionError, OpError
@@ -170,12 +170,13 @@ class Portal:
     def try_in_place(self, attempt: Attempt, seconds: float, *, patience: float = 0.0) -> Any:
         """Run one slice of a step in this thread, if that can be, while the run waits for I/O.
 
-        returns    what the attempt gives, the `PortalCall` of the rest if it gave the function for that, or
-                   ELSEWHERE if the run has tasks to go on with or another caller is busy
+        returns    what the attempt gives: an `UnfinishedStep` if the next slice may run in place, too; the
+                   `PortalCall` of the rest if it may not; ELSEWHERE if the run has tasks to go on with or
+                   another caller is busy
         seconds    how long a slice is
         patience   how many seconds to wait for another caller
 
-        Ctrl-C comes when the slice is over; a step that goes on then is cancelled and waited for.
+        Ctrl-C comes when the slice is over; a step that would go on then is cancelled and waited for.
         """
         if self.is_elsewhere or may_wait() or is_asked():
             return ELSEWHERE  # this thread has another process's session, or runs a kernel of another step
@@ -185,7 +186,7 @@ class Portal:
             if self._baton.take(patience):
                 try:
                     outcome = self._context.run(attempt, self._token, seconds)
-                    if isinstance(outcome, UnfinishedStep):
+                    if isinstance(outcome, UnfinishedStep) and not outcome.stays:
                         outcome = self.start(outcome.run)
                 finally:
                     self._baton.give()
@@ -194,11 +195,29 @@ class Portal:
             try:
                 interrupt.deliver()
             except BaseException:
+                if isinstance(outcome, UnfinishedStep):
+                    outcome = self.hand_over(outcome)
                 if isinstance(outcome, PortalCall):
                     outcome.cancel()
                     outcome.future.exception()
                 raise
         return outcome
+
+    def hand_over(self, step: UnfinishedStep) -> PortalCall:
+        """Have the run go on with a step. CancelledError, and nothing left of it, if the run has ended."""
+        try:
+            return self.start(step.run)
+        except FailedPreconditionError:
+            step.abandon()
+            raise CancelledError(SESSION_CLOSED) from None
+
+    def go_on_in_place(self, step: UnfinishedStep, seconds: float, *, patience: float = 0.0) -> Any:
+        """Run the next slice of a step as `try_in_place`; the run has the rest where that gives ELSEWHERE.
+
+        CancelledError if the session was closed between the slices.
+        """
+        outcome = self.try_in_place(step.attempt, seconds, patience=patience)
+        return self.hand_over(step) if outcome is ELSEWHERE else outcome
 
     def abandon(self) -> None:
         """Ask the run to end, and do not wait for it: nobody is left who could.

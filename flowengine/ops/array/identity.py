@@ -63,6 +63,7 @@ define("SyncDevice()", "stateful", NotDifferentiable())
 define(
     "Assert(condition: bool, data: T)",
     "stateful; T: list(type) >= 1; summarize: int = 3",
+    Checks(),
     NotDifferentiable(),
 )
 

@@ -1,13 +1,14 @@
-"""An attempt to run a step in place: whether it may, its first slice, and what is left after that."""
+"""An attempt to run a step in place: whether it may, its first slice, and the rest of it after that."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Awaitable, Callable, Sequence
-from time import perf_counter
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Sequence
+from time import perf_counter, thread_time
+from typing import Any, Final
 
 import numpy as np
+import trio
 
 from flowengine.core.errors import OpError
 from flowengine.devices.dlpack_values import is_lent
@@ -15,7 +16,11 @@ from flowengine.runtime.in_place.step import StepInPlace
 from flowengine.runtime.planning.preparing import PlannedRequest
 from flowengine.runtime.planning.session_plans import SessionPlans
 from flowengine.runtime.planning.tiers import TieredPlan
+from flowengine.runtime.planning.timings import STAY_SECONDS, InPlaceTimes
 from flowengine.runtime.step import StepRunner
+
+#: A step whose slice was late by more than this should not run in place: on an event loop it holds others up.
+_OVERRUN_SECONDS: Final = 0.0005
 
 
 class NotInPlace(enum.Enum):
@@ -29,10 +34,71 @@ ELSEWHERE: Final = NotInPlace.ELSEWHERE
 LATER: Final = NotInPlace.LATER
 
 
-class UnfinishedStep(NamedTuple):
-    """The rest of a step after its slice in place: a coroutine function for the run."""
+class UnfinishedStep:
+    """A step between two slices: the next runs in place (`attempt`), or the rest in the run (`run`).
 
-    run: Callable[[], Awaitable[Any]]
+    stays   whether the next slice may run in place: the last one ended only because its time was over
+    """
+
+    __slots__ = ("_give", "_is_late", "_left", "_step", "_tell", "_times", "stays")
+
+    def __init__(
+        self,
+        step: StepInPlace,
+        times: InPlaceTimes,
+        give: Callable[[list[Any]], Any],
+        tell: Callable[[OpError], None],
+        spent: float,
+    ) -> None:
+        """See `begin_in_place` for `give` and `tell`.
+
+        spent   how many seconds the first slice took
+        """
+        self._step = step
+        self._times = times
+        self._give = give
+        self._tell = tell
+        self._left = STAY_SECONDS
+        self._is_late = False
+        self._ran(spent)
+
+    def _ran(self, spent: float) -> None:
+        self._left -= spent
+        self.stays = self._step.is_out_of_time and self._left > 0
+        if not self.stays:
+            self._times.note(fits=False)
+
+    def attempt(self, token: trio.lowlevel.TrioToken, seconds: float) -> Any:
+        """Run the next slice: what `give` makes of the step's results, or this again. With the baton only.
+
+        Raises the step's error, CancelledError if the session was closed since the last slice.
+        """
+        started, busy = perf_counter(), thread_time()
+        try:
+            results = self._step.run_another(started + seconds)
+            # A step that took long because its thread did not run is none of those that hold others up.
+            self._is_late |= thread_time() - busy > seconds + _OVERRUN_SECONDS
+            if results is None:
+                self._ran(perf_counter() - started)
+                return self
+            given = self._give(results)
+        except OpError as error:
+            self._tell(error)
+            raise
+        self._times.note(fits=not self._is_late)
+        return given
+
+    async def run(self) -> Any:
+        """Run the rest, in the run."""
+        try:
+            return self._give(await self._step.run_rest())
+        except OpError as error:
+            self._tell(error)
+            raise
+
+    def abandon(self) -> None:
+        """End the step as it is: its run is over."""
+        self._step.abandon()
 
 
 def begin_in_place(
@@ -46,13 +112,13 @@ def begin_in_place(
     give: Callable[[list[Any]], Any],
     tell: Callable[[OpError], None],
 ) -> Any:
-    """Run one slice of a step: what `give` makes of its results, a `UnfinishedStep`, ELSEWHERE or LATER.
+    """Run one slice of a step: what `give` makes of its results, an `UnfinishedStep`, ELSEWHERE or LATER.
 
-    Only a plan in its final form qualifies, on one device, whose steps cannot wait and usually end within
-    their slice; not where memory is counted, nor with what is fed from other memories or takes long to read.
+    Only a plan in its final form qualifies, on one device, whose steps cannot wait and usually end after few
+    slices; not where memory is counted, nor with feeds from other memories or that take long to read.
 
     seconds   how long a slice is; LATER if that is nothing and the step could run otherwise
-    tell      what an error of the rest is given to, before it is raised
+    tell      is called with an error of a later slice, before it is raised
     """
     prepared, turns = found.prepared, runner.known_turns
     tiers = prepared.plan
@@ -70,7 +136,8 @@ def begin_in_place(
         return LATER
     if not times.may_try():
         return ELSEWHERE
-    ends = perf_counter() + seconds
+    started = perf_counter()
+    ends = started + seconds
     feeds = [spec.convert(value) for spec, value in zip(prepared.feeds, values, strict=True)]
     plan = tiers.settled_form(feeds) if compiles else tiers.interpreted
     if plan is None:
@@ -78,20 +145,11 @@ def begin_in_place(
     step = StepInPlace(runner, plan, turns)
     results = step.begin(feeds, ends)
     del feeds
-    if results is not None:
-        given = give(results)
-        times.note(fits=perf_counter() <= ends)
-        return given
-    times.note(fits=False)
-
-    async def go_on() -> Any:
-        try:
-            return give(await step.run_rest())
-        except OpError as error:
-            tell(error)
-            raise
-
-    return UnfinishedStep(go_on)
+    if results is None:
+        return UnfinishedStep(step, times, give, tell, perf_counter() - started)
+    given = give(results)
+    times.note(fits=perf_counter() <= ends + _OVERRUN_SECONDS)
+    return given
 
 
 __all__ = ["ELSEWHERE", "LATER", "NotInPlace", "UnfinishedStep", "begin_in_place"]

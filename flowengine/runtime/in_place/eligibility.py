@@ -1,8 +1,8 @@
 """Which plans may run in place: those whose steps neither wait for another task nor wake one.
 
-Such a step computes from its inputs, reads and writes variables, draws random numbers and raises errors. It
-uses no queue, table, iterator, file or function of the program, and talks to no other partition. Each op says
-so by its traits and its kernels.
+Such a step computes from its inputs, reads and writes variables, fills TensorArrays and stacks, draws random
+numbers and raises errors. It uses no queue, table, iterator, file or function of the program, and talks to no
+other partition. Each op says so by its traits and its kernels.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from flowengine.runtime.planning.plan import Plan
 #: What a node may be that runs in place. Calls have bodies of their own, blocks belong to partitions.
 _KINDS: Final = frozenset(range(Kind.ASYNC)) | {Kind.TRIGGER, Kind.CONSTANT, Kind.REGION}
 #: Whoever has one of these may wait for others, wake them, or take time that no plan knows.
-_NEVER: Final = (CallsPython, Impure, Names, OfOneStep, ReadsFiles, SharedAs, Uses, WritesFiles)
+_NEVER: Final = (CallsPython, Impure, Names, ReadsFiles, SharedAs, WritesFiles)
 _HANDLES: Final = frozenset({resource, variant})
 
 
@@ -51,13 +51,16 @@ def _never_waits(node: Node, kernels: KernelRegistry) -> bool:
         return False
     if any(_is_foreign(value) for value in node.attrs.values()):
         return False
+    # A TensorArray or a stack is the step's own: nobody else waits for it.
+    if node.has(Uses) and not node.has(OfOneStep):
+        return False
     if node.op in CONTROL_FLOW_OPS:
         return True
     found = kernels.candidates(node.op)
     if any(kernel.is_async or kernel.is_foreign for kernel in found):
         return False
     is_of_variables = any(node.has(kind) for kind in (GivesVariable, Reads, Writes))
-    if is_of_variables or node.has(HandsOn) or node.has(Checks):
+    if is_of_variables or node.has(OfOneStep) or node.has(HandsOn) or node.has(Checks):
         return True
     if any(arg.is_ref or arg.type in _HANDLES for arg in (*op_def.inputs, *op_def.outputs)):
         return False

@@ -1,7 +1,7 @@
-"""The first slice of a step in its caller's thread.
+"""The slices of a step in its caller's thread.
 
-What does not end there goes on in the run: what takes longer than one slice, or meets a heavy kernel or a
-variable that a thread writes.
+A step goes on in the run if it takes longer than a few slices, or meets a heavy kernel or a variable that a
+thread writes.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from flowengine.runtime.turns import Turns
 
 
 class StepInPlace(Executor):
-    """A step whose first slice runs in its caller's thread, which has the baton."""
+    """A step whose first slices run in its caller's thread, which has the baton meanwhile."""
 
-    #: Whether that slice is under way.
+    #: Whether such a slice is under way.
     _is_in_place = False
+    #: Whether an item has been ready that is worth a thread.
+    _wants_thread = False
 
     def __init__(self, runner: StepRunner, plan: Plan, turns: Turns) -> None:
         super().__init__(
@@ -39,10 +41,28 @@ class StepInPlace(Executor):
         Raises the step's error; nothing is left of it then.
         """
         self._runner.running.add(self)
+        return self._run_in_place(feeds, ends)
+
+    def run_another(self, ends: float) -> list[Any] | None:
+        """Run another slice, if the step `is_out_of_time`. As `begin`.
+
+        Raises CancelledError if the session was closed between the slices.
+        """
+        return self._run_in_place(None, ends)
+
+    @property
+    def is_out_of_time(self) -> bool:
+        """Whether nothing but time was missing to the last slice: the next may run in place, too."""
+        return not (self._wants_thread or self.needs_nursery or self.is_waiting())
+
+    def _run_in_place(self, feeds: list[Any] | None, ends: float) -> list[Any] | None:
         is_over = True
         self._is_in_place = True
         try:
-            self._start(feeds)
+            if feeds is None:
+                self._check_going_on()
+            else:
+                self._start(feeds)
             is_over = self._run_slice(ends)
             if not is_over:
                 return None
@@ -52,10 +72,14 @@ class StepInPlace(Executor):
         finally:
             self._is_in_place = False
             if is_over:
-                if self.parked is not None:
-                    self.parked.forget()
-                self.close()
-                self._end()
+                self.abandon()
+
+    def abandon(self) -> None:
+        """End the step where it is: nothing is left of it."""
+        if self.parked is not None:
+            self.parked.forget()
+        self.close()
+        self._end()
 
     async def run_rest(self) -> list[Any]:
         """Run the rest of the step, in the run. As `StepRunner.run` for everything else."""
@@ -77,6 +101,7 @@ class StepInPlace(Executor):
         """As of any step; in place, what is worth a thread ends the slice, and is decided in the run."""
         if not self._is_in_place or estimate <= HEAVY_MICROSECONDS or not self.uses_threads:
             return super().lane_of(item, iteration, args, estimate)
+        self._wants_thread = True
         if self.may_wait(item):
             return LATER
         self._start_on_thread(item, iteration, args)

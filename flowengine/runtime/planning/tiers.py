@@ -27,7 +27,6 @@ from flowengine.runtime.planning.items import Kind
 from flowengine.runtime.planning.plan import Plan, form_of
 from flowengine.runtime.planning.planner import making_plan
 from flowengine.runtime.planning.timings import InPlaceTimes, Record, RequestTimings
-from flowengine.runtime.turn_queue import SLICE_SECONDS
 
 #: Compiling costs about 40 us a node, of which a run gives back 1: worth it from some 40 runs on, or
 #: at once for a loop, and after a second run for what is heavy. Few runs are waited for because who runs a
@@ -98,11 +97,11 @@ class TieredPlan:
                 size += value.nbytes
         if size > _GROWTH * learned.fed_bytes + _SMALL_BYTES:
             return self.interpreted
-        if compiled.times.slow_iterations > _SLOW_ITERATIONS and learned.looks_left:
+        if self._has_slow_iterations(compiled):
             # Something in a loop has grown worth a thread: see in the interpreter what it is.
             learned.looks_left -= 1
             return self._anew()
-        if compiled.times.slow_regions > _SLOW_REGIONS and learned.members_max > _MEMBERS_MIN:
+        if self._has_slow_regions(compiled):
             # The members are slower than was thought: smaller regions give the host its turn.
             learned.members_max = max(min(learned.members_max, _most_members(compiled)) // 2, _MEMBERS_MIN)
             return self._anew()
@@ -120,10 +119,15 @@ class TieredPlan:
             return None
         if compiled is None:
             return self.interpreted
-        times = compiled.times
-        if times.slow_iterations > _SLOW_ITERATIONS or times.slow_regions > _SLOW_REGIONS:
+        if self._has_slow_iterations(compiled) or self._has_slow_regions(compiled):
             return None
         return compiled
+
+    def _has_slow_iterations(self, compiled: Plan) -> bool:
+        return compiled.times.slow_iterations > _SLOW_ITERATIONS and self.learned.looks_left > 0
+
+    def _has_slow_regions(self, compiled: Plan) -> bool:
+        return compiled.times.slow_regions > _SLOW_REGIONS and self.learned.members_max > _MEMBERS_MIN
 
     @property
     def in_place(self) -> InPlaceTimes | None:
@@ -133,7 +137,7 @@ class TieredPlan:
             if self._never_waits:
                 self._in_place = InPlaceTimes()
                 took = sum(times.microseconds for times in self.interpreted.times.items.values())
-                self._in_place.expect(took, 1e6 * SLICE_SECONDS)
+                self._in_place.expect(took)
         return self._in_place
 
     def _anew(self) -> Plan:

@@ -134,6 +134,9 @@ class ItemTimes:
 
 #: So many steps of a plan run elsewhere at most before one is tried in place again.
 _SKIPPED_MAX: Final = 255
+#: A step that takes longer runs elsewhere. To cross to the portal's thread and back costs 0.5 ms beside a
+#: step of 2 ms (its code is in no cache by then): a thirtieth of this.
+STAY_SECONDS: Final = 0.016
 
 
 class PlanTimes:
@@ -195,8 +198,8 @@ class PlanTimes:
 class InPlaceTimes:
     """How steps of a plan did that ran in place: see `runtime/in_place`.
 
-    A plan of which two steps in a row did not end within their slice there (one may be the machine's fault)
-    runs the next ones elsewhere: 1, then 3, 7 and so on.
+    A plan of which two steps in a row did not end there in time (one may be the machine's fault) runs the
+    next ones elsewhere: 1, then 3, 7 and so on.
     """
 
     __slots__ = ("_has_missed", "_left", "_skipped")
@@ -213,7 +216,7 @@ class InPlaceTimes:
         return True
 
     def note(self, *, fits: bool) -> None:
-        """Note whether a step ended within its slice."""
+        """Note whether a step ended in place, each slice in time."""
         if fits:
             self._skipped //= 2
         elif self._has_missed:
@@ -221,9 +224,9 @@ class InPlaceTimes:
             self._left = self._skipped
         self._has_missed = not fits
 
-    def expect(self, microseconds: float, limit: float) -> None:
+    def expect(self, microseconds: float) -> None:
         """Take what was learned elsewhere for a guess: a plan of long steps does not begin with a try."""
-        if microseconds > limit:
+        if microseconds > 1e6 * STAY_SECONDS:
             self._skipped = self._left = _SKIPPED_MAX
 
 
