@@ -19,6 +19,7 @@ from hypothesis import given
 import flowengine as fe
 from flowengine.portal import Portal
 from flowengine.resources.variable import Variable
+from flowengine.runtime.in_place import attempt
 from flowengine.runtime.in_place.attempt import ELSEWHERE
 from flowengine.runtime.planning import tiers
 from flowengine.testing.control import while_loop
@@ -198,7 +199,8 @@ def test_options_metadata_bounds_and_counting_go_to_the_portal() -> None:
 # -- what goes on in the portal ---------------------------------------------------------------------
 
 
-def test_a_step_that_outlasts_its_slice_goes_on_in_the_portal() -> None:
+def test_a_step_that_takes_long_goes_on_in_the_portal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempt, "STAY_SECONDS", 0.0)
     graph = fe.Graph()
     ops = graph.ops
     count = graph.placeholder("int32", [], name="count")

@@ -241,6 +241,7 @@ def test_duties_that_no_signature_shows_are_few() -> None:
         for name in registry()
     }
     assert {name: said for name, said in declared.items() if said} == {
+        "Assert": ["Checks"],
         "CheckNumerics": ["Checks"],
         "CheckNumericsV2": ["Checks"],
         "DebugGradientIdentity": ["Impure"],

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import trio
+
 from flowengine.runtime.executor import Executor
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.lanes import HEAVY_MICROSECONDS, LATER, THREAD
@@ -84,10 +86,11 @@ class StepInPlace(Executor):
     async def run_rest(self) -> list[Any]:
         """Run the rest of the step, in the run. As `StepRunner.run` for everything else."""
         try:
+            await trio.lowlevel.checkpoint_if_cancelled()
             await self.run(None, has_turn=False)
             return self.results()
         finally:
-            self._end()
+            self.abandon()
 
     def _end(self) -> None:
         """The step is over."""
