@@ -25,6 +25,7 @@ VERBS: Final = {
     "run": ("flowengine.cli.run", "Run steps of a graph and print what they fetch."),
     "inspect": ("flowengine.cli.inspect", "Show what a graph holds and what it needs."),
     "ops": ("flowengine.cli.ops", "Show the ops that can run here."),
+    "bench": ("flowengine.cli.bench.verb", "Measure latency and throughput of a graph."),
     "checkpoint": ("flowengine.cli.checkpoint.verbs", "Look into checkpoints: ls, show, diff, export."),
     "devices": ("flowengine.cli.devices", "Show the devices of this machine."),
     "worker": ("flowengine.cli.tasks.worker", "Serve as one task of a cluster."),

@@ -44,6 +44,10 @@ class CalledSignature:
         """The tensor of an output, likewise."""
         return self.outputs.get(name, name)
 
+    def label(self, tensor: str) -> str:
+        """The input that a tensor is; without a signature, the tensor's own name."""
+        return next((name for name, each in self.inputs.items() if each == tensor), tensor)
+
     def complete(self, fed: dict[str, Any]) -> None:
         """Add the defaults of inputs that are not fed; CommandError (a bad feed) naming what is missing."""
         if self.facts is None:

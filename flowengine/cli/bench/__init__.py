@@ -1,0 +1,1 @@
+"""`flowengine bench`: latency and throughput of a graph by batch size and concurrency."""

@@ -1,0 +1,229 @@
+"""`flowengine bench`: how fast a graph runs here, by batch size and by how many steps run at a time."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from flowengine.cli.bench.points import BenchPoint, Timing, batched, made_up, random_value
+from flowengine.cli.failure import USAGE, CommandError
+from flowengine.cli.feeding.images import ImageOptions
+from flowengine.cli.graphs import GraphSource, check_node, find_port, load_graph, value_at
+from flowengine.cli.imports import import_option
+from flowengine.cli.models.feeds import read_feeds
+from flowengine.cli.models.likely import proposed
+from flowengine.cli.models.restoring import restoration_of
+from flowengine.cli.models.signatures import CalledSignature, called_signature
+from flowengine.cli.models.starting import starting
+from flowengine.cli.placement import config_of, placement_options
+from flowengine.cli.results import dumps
+from flowengine.cli.running.steps import percentiles
+from flowengine.cli.running.training import facts_of
+from flowengine.cli.shell.names import (
+    complete_checkpoint,
+    complete_feed,
+    complete_fetch,
+    complete_node,
+    complete_signature,
+)
+
+HELP: Final = """\
+Measure how long steps of GRAPH take, and how many run in a second.
+
+GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory, or - for standard input.
+--batch and --concurrency are lists, such as 1,8,32: each batch size is measured with each number of tasks
+that run steps at a time, after a warm-up. Without --fetch, a SavedModel is called by its signature, and of
+another graph the first likely output is fetched.
+
+Placeholders that no --feed names get random values of their type and shape: floats between 0 and 1, integers
+0 or 1, and 1 for a dimension that is not known. With --batch, rows are repeated where the first dimension is
+free.
+
+--tensorflow measures the same steps in TensorFlow, by the Python that has it, and prints by how much the
+values of both differ.
+"""
+
+#: Seconds that each point is timed, unless the user says otherwise.
+_SECONDS: Final = 1.0
+
+
+def _sizes(_: click.Context, __: click.Parameter, value: str) -> list[int]:
+    parts = value.split(",") if value else []
+    if not all(part.strip().isdigit() and int(part) for part in parts):
+        raise click.BadParameter(f"{value!r} is not a list of numbers from 1, such as 1,8,32")
+    return list(dict.fromkeys(int(part) for part in parts))
+
+
+@click.command("bench", help=HELP)
+@click.argument("graph", type=click.Path(), metavar="GRAPH")
+@click.option(
+    "-x",
+    "--feed",
+    "feeds",
+    multiple=True,
+    metavar="NAME=SOURCE",
+    help="Feed a tensor, as in run.",
+    shell_complete=complete_feed,
+)
+@click.option(
+    "-y",
+    "--fetch",
+    "fetches",
+    multiple=True,
+    metavar="NAME",
+    help="Fetch a tensor in each step.",
+    shell_complete=complete_fetch,
+)
+@click.option("--batch", callback=_sizes, default="", metavar="N,...", help="Batch sizes to measure.")
+@click.option(
+    "--concurrency", callback=_sizes, default="1", metavar="N,...", help="How many steps run at a time."
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=_SECONDS,
+    show_default=True,
+    metavar="S",
+    help="How long each point is timed.",
+)
+@click.option(
+    "--tensorflow",
+    metavar="PYTHON",
+    help="Measure TensorFlow as well, by this Python, such as tf/bin/python.",
+)
+@click.option(
+    "--signature",
+    metavar="NAME",
+    help="Call this signature of an exported graph.",
+    shell_complete=complete_signature,
+)
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Which graph of a SavedModel.")
+@click.option(
+    "--restore",
+    metavar="CHECKPOINT",
+    help="Restore the variables from a checkpoint.",
+    shell_complete=complete_checkpoint,
+)
+@click.option(
+    "--init",
+    "inits",
+    multiple=True,
+    metavar="NODE",
+    help="Run a node first, before a restore.",
+    shell_complete=complete_node,
+)
+@import_option
+@placement_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    graph: str,
+    feeds: tuple[str, ...],
+    fetches: tuple[str, ...],
+    batch: list[int],
+    concurrency: list[int],
+    seconds: float,
+    tensorflow: str | None,
+    signature: str | None,
+    tags: tuple[str, ...],
+    restore: str | None,
+    inits: tuple[str, ...],
+    device_counts: tuple[str, ...],
+    places: tuple[str, ...],
+    soft: bool | None,
+    as_json: bool,
+    debug: bool,
+) -> None:
+    from flowengine.cli.bench.beside import largest_difference, measure_tensorflow
+    from flowengine.cli.bench.measuring import BenchJob, measure
+    from flowengine.cli.doctor import version
+
+    source = load_graph(graph, tags)
+    loaded = source.graph
+    call = called_signature(source, signature, is_wanted=True, asks_by_name=bool(fetches))
+    for node in inits:
+        check_node(loaded, node, USAGE, "--init")
+    asked = _asked(source, fetches, call)
+    shown = list(fetches or (call.outputs if call.facts else asked))
+    fed = _feeds(source, feeds, asked, call)
+    restoration = restoration_of(source, graph, restore, may_look=not inits)
+    sizes: list[int | None] = [*batch] or [None]
+    points = [BenchPoint(size, count) for size in sizes for count in concurrency or [1]]
+    wanted = [each.partition(":")[0] for each in asked]
+    job = BenchJob(
+        graph=loaded,
+        fetches=[value_at(loaded, find_port(loaded, each, USAGE, "--fetch")) for each in asked],
+        inits=inits,
+        starters=starting(loaded, wanted, inits, fed, facts_of(source.meta, loaded).tables),
+        feeds={point.batch: batched(loaded, fed, point.batch) for point in points},
+        points=points,
+        seconds=seconds,
+        restoration=restoration,
+        config=config_of(device_counts, places, soft),
+    )
+    timings, values = measure(job, f"FlowEngine {version()}", ctx.obj["interrupt"])
+    difference = None
+    if tensorflow is not None:
+        others, theirs = measure_tensorflow(tensorflow, job, source)
+        timings += others
+        difference = largest_difference(values, theirs)
+    if as_json:
+        click.echo(dumps(_document(timings, shown, fed, difference)), nl=False)
+        return
+    from flowengine.cli.bench.tables import show
+
+    show(graph, timings, shown, difference)
+
+
+def _asked(source: GraphSource, fetches: Sequence[str], call: CalledSignature) -> list[str]:
+    """The tensors to fetch; CommandError (usage) where there is none that is likely."""
+    names = fetches or (tuple(call.outputs) if call.facts else ())
+    found = [str(find_port(source.graph, call.output(each), USAGE, "--fetch")) for each in names]
+    found = found or [each.name for each in proposed(source.graph, source.hidden)[:1]]
+    if not found:
+        raise CommandError("the graph has no likely output: name one with --fetch", USAGE)
+    return found
+
+
+def _feeds(
+    source: GraphSource, feeds: Sequence[str], asked: Sequence[str], call: CalledSignature
+) -> dict[str, Any]:
+    """The feeds, with a default or a random value for each placeholder that has none."""
+    fed = read_feeds(source.graph, feeds, ImageOptions(), call)
+    inputs = {} if call.facts is None else call.facts.inputs
+    for each in inputs.values():
+        if each.default is not None and not any(tensor in fed for tensor in each.tensors):
+            fed[each.tensors[0]] = each.default
+    names = made_up(source.graph, asked, fed, source.hidden)
+    fed |= {name: random_value(source.graph, name) for name in names}
+    if names:
+        shown = [call.label(name) for name in names]
+        print(f"fed with random values: {', '.join(shown)}", file=sys.stderr, flush=True)
+    return fed
+
+
+def _document(
+    timings: Sequence[Timing], fetches: Sequence[str], fed: dict[str, Any], difference: float | None
+) -> dict[str, Any]:
+    points = []
+    for each in timings:
+        rows = each.point.batch
+        points.append(
+            {
+                "engine": each.engine,
+                "batch": rows,
+                "concurrency": each.point.concurrency,
+                "steps": len(each.latencies_ms),
+                "seconds": round(each.seconds, 6),
+                "steps_per_second": round(each.steps_per_second, 3),
+                "rows_per_second": None if rows is None else round(each.steps_per_second * rows, 3),
+                "latency_ms": {k: round(v, 6) for k, v in percentiles(each.latencies_ms).items()},
+            }
+        )
+    largest = str(difference) if difference == float("inf") else difference
+    return {"fetches": list(fetches), "feeds": list(fed), "points": points, "largest_difference": largest}
