@@ -26,7 +26,7 @@ ALLOWED = {
     "cupy": ("flowengine.devices.cuda", "flowengine.kernels.cuda."),
     "google": ("flowengine.ir.", "flowengine.kernels."),
     "msgpack": ("flowengine.transport.",),
-    "rich": ("flowengine.train.progress.terminal",),
+    "rich": ("flowengine.cli.bench.tables", "flowengine.train.progress.terminal"),
     "sniffio": ("flowengine.anyio",),
     "trio": (
         "flowengine.asyncio",

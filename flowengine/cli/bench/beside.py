@@ -14,7 +14,7 @@ import numpy as np
 
 from flowengine.cli.bench import tensorflow_side
 from flowengine.cli.bench.measuring import WARM_UP, WARM_UP_STEPS, BenchJob
-from flowengine.cli.bench.points import Timing
+from flowengine.cli.bench.points import BenchTimes
 from flowengine.cli.failure import STEP_ERROR, USAGE, CommandError
 from flowengine.cli.models.restoring import has_variables
 from flowengine.cli.results import storable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def measure_tensorflow(
     python: str, job: BenchJob, source: GraphSource
-) -> tuple[list[Timing], dict[int | None, list[Any]]]:
+) -> tuple[list[BenchTimes], dict[int | None, list[Any]]]:
     """Time all points in TensorFlow; return the times, and the values of a step of each batch size.
 
     python   the interpreter that has TensorFlow 1.13 or later
@@ -47,7 +47,7 @@ def measure_tensorflow(
             found = json.load(file)
         engine = f"TensorFlow {found['version']}"
         timings = [
-            Timing(engine, point, each["latencies_ms"], each["seconds"])
+            BenchTimes(engine, point, each["latencies_ms"], each["seconds"])
             for point, each in zip(job.points, found["points"], strict=True)
         ]
         return timings, {batch: _read(path) for batch, path in values.items()}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from flowengine.cli.bench.points import BenchPoint, Timing
+from flowengine.cli.bench.points import BenchPoint, BenchTimes
 from flowengine.cli.interrupt import Interrupt
 
 if TYPE_CHECKING:
@@ -45,14 +45,14 @@ class BenchJob:
 
 def measure(
     job: BenchJob, engine: str, interrupt: Interrupt
-) -> tuple[list[Timing], dict[int | None, list[Any]]]:
+) -> tuple[list[BenchTimes], dict[int | None, list[Any]]]:
     """Time all points in one session; return the times, and the values of a step of each batch size.
 
     Raises what a step raises, and KeyboardInterrupt where the user interrupts it.
     """
     import trio
 
-    timings: list[Timing] = []
+    timings: list[BenchTimes] = []
     values: dict[int | None, list[Any]] = {}
 
     async def work() -> None:
@@ -70,7 +70,7 @@ def measure(
 
 
 async def _measure(
-    job: BenchJob, engine: str, timings: list[Timing], values: dict[int | None, list[Any]]
+    job: BenchJob, engine: str, timings: list[BenchTimes], values: dict[int | None, list[Any]]
 ) -> None:
     from flowengine.session import Session
 
@@ -90,7 +90,7 @@ async def _measure(
             values[point.batch] = list(await session.run(list(job.fetches), feeds))
             await _steps(session, job, feeds, point.concurrency, job.seconds * WARM_UP, WARM_UP_STEPS)
             latencies, seconds = await _steps(session, job, feeds, point.concurrency, job.seconds, 1)
-            timings.append(Timing(engine, point, latencies, seconds))
+            timings.append(BenchTimes(engine, point, latencies, seconds))
 
 
 async def _steps(

@@ -31,7 +31,7 @@ class BenchPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class BenchTimes:
     """The times of a point.
 
     engine         what has run it, with its version
@@ -101,4 +101,4 @@ def _has_rows(graph: Graph, name: str, value: Any) -> bool:
     return bool(shape) and shape[0] > 0 and (dims is None or dims[0] is None)
 
 
-__all__ = ["BenchPoint", "Timing", "batched", "made_up", "random_value"]
+__all__ = ["BenchPoint", "BenchTimes", "batched", "made_up", "random_value"]

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from flowengine.cli.bench.points import Timing
+from flowengine.cli.bench.points import BenchTimes
 from flowengine.cli.failure import printable
 from flowengine.cli.running.steps import percentiles
 
@@ -19,7 +19,7 @@ _BAR: Final = 16
 _WHOLE: Final = 100
 
 
-def show(path: str, timings: Sequence[Timing], fetches: Sequence[str], difference: float | None) -> None:
+def show(path: str, timings: Sequence[BenchTimes], fetches: Sequence[str], difference: float | None) -> None:
     """Print a table for each engine on standard output."""
     from rich.bar import Bar
     from rich.console import Console
@@ -43,7 +43,7 @@ def show(path: str, timings: Sequence[Timing], fetches: Sequence[str], differenc
         console.print(f"largest difference between the values of both: {difference:.3g}")
 
 
-def _cells(each: Timing) -> list[str]:
+def _cells(each: BenchTimes) -> list[str]:
     found, rate = percentiles(each.latencies_ms), _rate(each)
     return [
         *(str(each.point.batch or "as fed"), str(each.point.concurrency), f"{len(each.latencies_ms):,}"),
@@ -52,7 +52,7 @@ def _cells(each: Timing) -> list[str]:
     ]
 
 
-def _rate(each: Timing) -> float:
+def _rate(each: BenchTimes) -> float:
     return each.steps_per_second * (each.point.batch or 1)
 
 

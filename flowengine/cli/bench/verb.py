@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from flowengine.cli.bench.points import BenchPoint, Timing, batched, made_up, random_value
+from flowengine.cli.bench.points import BenchPoint, BenchTimes, batched, made_up, random_value
 from flowengine.cli.failure import USAGE, CommandError
 from flowengine.cli.feeding.images import ImageOptions
 from flowengine.cli.graphs import GraphSource, check_node, find_port, load_graph, value_at
@@ -208,7 +208,7 @@ def _feeds(
 
 
 def _document(
-    timings: Sequence[Timing], fetches: Sequence[str], fed: dict[str, Any], difference: float | None
+    timings: Sequence[BenchTimes], fetches: Sequence[str], fed: dict[str, Any], difference: float | None
 ) -> dict[str, Any]:
     points = []
     for each in timings:
