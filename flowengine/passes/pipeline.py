@@ -32,7 +32,7 @@ from flowengine.passes.simplify.fold_batch_norm import fold_batch_norms
 from flowengine.passes.simplify.large_constants import refuse_large_constants
 from flowengine.passes.simplify.prune import prune
 from flowengine.passes.simplify.relax_controls import relax_controls
-from flowengine.passes.simplify.skip_identities import pass_over
+from flowengine.passes.simplify.skip_identities import skip_identities
 from flowengine.passes.simplify.unknown_ops import refuse_unknown_ops
 from flowengine.passes.simplify.unused import drop_unused_gradients
 
@@ -55,9 +55,9 @@ def _relax(graph: NodeGraph, hot: HotContext) -> NodeGraph:
     return relax_controls(graph, hot.request)
 
 
-def _pass_over(graph: NodeGraph, hot: HotContext) -> NodeGraph:
+def _skip_identities(graph: NodeGraph, hot: HotContext) -> NodeGraph:
     # What parts small nodes costs nothing: they become regions.
-    return pass_over(graph, hot.request) if hot.large else graph
+    return skip_identities(graph, hot.request) if hot.large else graph
 
 
 def _sequences(graph: NodeGraph, hot: HotContext) -> NodeGraph:
@@ -111,7 +111,7 @@ _REQUEST: Final[tuple[tuple[str, Pass, Callable[[PassContext], bool]], ...]] = (
 _HOT: Final[tuple[tuple[str, HotPass], ...]] = (
     # Gradients wait for one another in groups, which would part what follows one another.
     ("relax_controls", _relax),
-    ("pass_over", _pass_over),
+    ("skip_identities", _skip_identities),
     # Large nodes first: what is left of them becomes regions.
     ("claims", claim_hot),
     ("arrange", arrange),

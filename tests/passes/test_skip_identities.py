@@ -1,4 +1,4 @@
-"""Values pass over what only hands them on, and over nothing else."""
+"""Consumers use the input of an Identity, and of no other node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flowengine.ir.graph import NodeGraph, OutputPort
 from flowengine.ir.graphdef import graph_to_def
 from flowengine.kernels.load import load_all
 from flowengine.passes.context import PassContext
-from flowengine.passes.simplify.skip_identities import pass_over
+from flowengine.passes.simplify.skip_identities import skip_identities
 from flowengine.testing.strategies import GraphCase, graphs
 from tests.passes.claiming import claimed
 from tests.runtime.planning.test_tiers import play
@@ -41,7 +41,7 @@ def block() -> fe.Graph:
 
 
 def test_who_takes_one_takes_what_it_takes() -> None:
-    made = pass_over(block(), asked("d", "e"))
+    made = skip_identities(block(), asked("d", "e"))
     assert inputs(made, "d") == inputs(made, "e") == ["a"]
     assert "b" not in made.nodes
     assert "c" not in made.nodes
@@ -51,7 +51,7 @@ def test_who_takes_one_takes_what_it_takes() -> None:
     "context", [asked("d", "b"), asked("d", "e", feeds=("b",)), asked("d", targets=("b",))]
 )
 def test_what_is_fetched_fed_or_a_target_stays(context: PassContext) -> None:
-    made = pass_over(block(), context)
+    made = skip_identities(block(), context)
     assert "b" in made.nodes
     assert inputs(made, "d") == inputs(made, "e") == ["b"]
     assert "c" not in made.nodes
@@ -65,7 +65,7 @@ def test_what_waits_or_is_waited_for_stays() -> None:
     c = g.ops.Identity(a, name="c")
     with g.control_dependencies([c]):
         g.ops.Add(b, c, name="d")
-    assert pass_over(g, asked("d")) is g
+    assert skip_identities(g, asked("d")) is g
 
 
 def test_what_reads_a_reference_stays() -> None:
@@ -74,7 +74,7 @@ def test_what_reads_a_reference_stays() -> None:
     g.ops.Neg(g.ops.Identity(v, name="read"), name="y")
     handle = g.ops.VarHandleOp(shape=[], dtype="float32", name="handle")
     g.ops.ReadVariableOp(g.ops.Identity(handle, name="same"), dtype="float32", name="z")
-    assert pass_over(g, asked("y", "z")) is g
+    assert skip_identities(g, asked("y", "z")) is g
 
 
 def test_what_is_on_another_device_stays() -> None:
@@ -83,7 +83,7 @@ def test_what_is_on_another_device_stays() -> None:
     with g.device("/cpu:1"):
         b = g.ops.Identity(a, name="b")
     g.ops.Neg(b, name="c")
-    assert pass_over(g, asked("c")) is g
+    assert skip_identities(g, asked("c")) is g
 
 
 def test_a_residual_is_computed_with_the_convolution_before_it() -> None:
@@ -104,7 +104,7 @@ def test_a_residual_is_computed_with_the_convolution_before_it() -> None:
 def test_random_graphs_give_the_same_bits_and_state(case: GraphCase) -> None:
     ports = {name for fetches, feeds in case.runs for name in (*fetches, *feeds)}
     kept = {name.partition(":")[0] for name in ports}
-    made = pass_over(case.graph, asked(*kept, targets=(*case.setup, *case.targets)))
+    made = skip_identities(case.graph, asked(*kept, targets=(*case.setup, *case.targets)))
     gone = set(case.graph.nodes) - set(made.nodes)
     assert {case.graph[name].op for name in gone} <= {"Identity", "StopGradient", "PreventGradient"}
     changed = replace(case, graph=fe.Graph.from_graph_def(graph_to_def(made)))

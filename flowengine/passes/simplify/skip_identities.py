@@ -1,10 +1,10 @@
-"""Let values pass over nodes that only hand them on: who takes an Identity takes what it takes.
+"""Skip Identities: their consumers use the input of the Identity instead.
 
     Conv2D -> Identity -> Add -> Identity -> Conv2D  ->  Conv2D -> Add -> Conv2D
 
-Builders of models name the ends of their blocks so. Such a node costs little by itself, but what it parts
-cannot be fused. One that reads a reference stays, as it reads at its own time; so does one that waits for
-something, or that somebody waits for, fetches or feeds. Linear time.
+Models use Identities to name the ends of their blocks. Such a node takes little time itself, but the nodes on
+its two sides cannot be fused. An Identity that reads a reference stays, because it reads at its own time. So
+does one that waits for other nodes, for which another node waits, or that is fetched or fed. Linear time.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from flowengine.ir.traits import HandsOn
 from flowengine.passes.context import PassContext
 
 
-def pass_over(graph: NodeGraph, context: PassContext) -> NodeGraph:
-    """The graph without them; the same graph if there is none."""
+def skip_identities(graph: NodeGraph, context: PassContext) -> NodeGraph:
+    """Return the graph without Identities; the same graph if it has none that can go."""
     nodes = graph.nodes
     kept = {port.node for port in (*context.fetches, *context.feeds)} | set(context.targets)
     kept.update(name for node in graph for name in node.control_inputs)
@@ -57,4 +57,4 @@ def _hands_on_a_value(node: Node, graph: NodeGraph) -> bool:
     return not types[port.slot].is_ref and types[port.slot].base is not resource
 
 
-__all__ = ["pass_over"]
+__all__ = ["skip_identities"]
