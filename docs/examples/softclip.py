@@ -1,4 +1,4 @@
-"""An op of one's own, for this process and for `flowengine --import softclip`: a clip without corners.
+"""An op of one's own, for this process and for `flowengine run --import softclip`: a clip without corners.
 
 SoftClip(x, limit) = x / (1 + |x| / limit)
 """
