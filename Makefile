@@ -145,7 +145,7 @@ nightly: $(TEST)/ready
 	FLOWENGINE_TEST_PROFILE=nightly $(TEST)/bin/python -m pytest $(ARGS) 2>&1 | tee .venvs/nightly.log || status=$$?; \
 	grep -E '^(conformance cases that ran|not run|FAILED|ERROR|.*[0-9]+ (passed|failed|skipped|deselected|errors?) ?.* in [0-9.]+)' .venvs/nightly.log >>$(NIGHTLY) || true; \
 	played=0; \
-	$(TEST)/bin/python -m flowengine.testing.simulation --seeds $(SEEDS) 2>&1 | tee .venvs/nightly.log || played=$$?; \
+	$(TEST)/bin/python -m tests.tools.scenarios --seeds $(SEEDS) 2>&1 | tee .venvs/nightly.log || played=$$?; \
 	tail -n 1 .venvs/nightly.log >>$(NIGHTLY); \
 	echo "tests $$status, simulated clusters $$played, ended $$(date --utc +%FT%TZ)" >>$(NIGHTLY); \
 	cat $(NIGHTLY); exit $$((status || played))

@@ -51,7 +51,7 @@ IRREGULAR: Final = frozenset(
     ]
 )
 #: Words that end as participles do and are nouns.
-NOUNS: Final = frozenset({"Bookkeeping", "Ordering", "Pooling", "Training"})
+NOUNS: Final = frozenset({"Bookkeeping", "Ordering", "Pooling"})
 
 FILE_LINES: Final = 450
 FOLDER_FILES: Final = 26

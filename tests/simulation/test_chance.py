@@ -13,16 +13,16 @@ import pytest
 import trio
 
 import flowengine.transport.wire.identity as identity
-from flowengine.testing.simulation.asynchronous import AsynchronousTraining, play_asynchronous
 from flowengine.testing.simulation.chance import generator, seeded
-from flowengine.testing.simulation.synchronous import SynchronousTraining, play_synchronous
+from tests.tools.scenarios.asynchronous import AsynchronousTraining, play_asynchronous
+from tests.tools.scenarios.synchronous import SynchronousTraining, play_synchronous
 
 #: Seeds whose faults kill, part and slow.
 _SEEDS = (3, 4, 25)
 
 
 def _elsewhere(root: Path, scenario: str, seed: int, log: Path, hash_seed: str) -> bytes:
-    command = [sys.executable, "-m", "flowengine.testing.simulation", "--scenario", scenario]
+    command = [sys.executable, "-m", "tests.tools.scenarios", "--scenario", scenario]
     subprocess.run(
         [*command, "--seed", str(seed), "--log", str(log)],
         check=True,

@@ -10,8 +10,8 @@ import trio
 from flowengine.core.errors import OpError
 from flowengine.testing.simulation.faults import Fault, FaultKind, make_faults
 from flowengine.testing.simulation.network import LinkModel
-from flowengine.testing.simulation.training import Training
 from flowengine.testing.simulation.world import CONFIG, World, simulate
+from tests.tools.scenarios.training import Training
 
 _SILENCE = 6.0
 #: A peer is given up a twelfth after its time at the latest; the client may hear of it over another link.

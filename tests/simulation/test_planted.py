@@ -17,16 +17,16 @@ from hypothesis import Phase, find, settings
 from flowengine.cluster.ids import StepNumbers
 from flowengine.cluster.remote import RemoteSession
 from flowengine.core.errors import OpError
-from flowengine.testing.simulation.asynchronous import AsynchronousTraining, play_asynchronous
 from flowengine.testing.simulation.faults import Fault, FaultKind
 from flowengine.testing.simulation.outcomes import Divergence, Failure
 from flowengine.testing.simulation.strategies import fault_schedules
-from flowengine.testing.simulation.synchronous import CLIENT, SynchronousTraining, play_synchronous
-from flowengine.testing.simulation.training import Training
 from flowengine.train.saver import Saver
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.tensors.steps import EndedSteps
+from tests.tools.scenarios.asynchronous import AsynchronousTraining, play_asynchronous
+from tests.tools.scenarios.synchronous import CLIENT, SynchronousTraining, play_synchronous
+from tests.tools.scenarios.training import Training
 
 _SMALL = SynchronousTraining(Training(2, 2), steps=8, save_every=3)
 #: Seeds within which each must be found.

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 
 import flowengine as fe
-from flowengine.testing.simulation.__main__ import main
-from flowengine.testing.simulation.asynchronous import AsynchronousTraining, play_asynchronous
 from flowengine.testing.simulation.faults import Fault, FaultKind
 from flowengine.testing.simulation.strategies import fault_schedules
-from flowengine.testing.simulation.synchronous import CLIENT, SynchronousTraining, play_synchronous
-from flowengine.testing.simulation.training import Training
 from tests.conftest import PROFILE
+from tests.tools.scenarios.__main__ import main
+from tests.tools.scenarios.asynchronous import AsynchronousTraining, play_asynchronous
+from tests.tools.scenarios.synchronous import CLIENT, SynchronousTraining, play_synchronous
+from tests.tools.scenarios.training import Training
 
 _SMALL = SynchronousTraining(Training(2, 2), steps=8, save_every=3)
 _HOSTS = ["ps0", "ps1", "worker0", "worker1", CLIENT]
@@ -104,8 +104,5 @@ def test_what_fails_says_how_to_play_it_again(
     assert main([*options, "--seed", "5"]) == 1
     said = capsys.readouterr().out
     assert "synchronous, seed 5: Divergence: w0 is [" in said
-    assert (
-        "again: python -m flowengine.testing.simulation --scenario synchronous --steps 4 --seed 5 --log"
-        in said
-    )
+    assert "again: python -m tests.tools.scenarios --scenario synchronous --steps 4 --seed 5 --log" in said
     assert "1 played, 1 failed" in said

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from flowengine.gradients.backward import Backward
 from flowengine.gradients.registry import gradient
-from flowengine.gradients.values import Backward, Results
+from flowengine.gradients.values import Results
 from flowengine.graphs.tensor import Operation, Tensor
 
 

@@ -1,9 +1,9 @@
 """Play scenarios by seed, and say how to play again what fails.
 
-python -m flowengine.testing.simulation --seeds 1000             # so many, from one that is drawn
-python -m flowengine.testing.simulation --seeds 0:1000
-python -m flowengine.testing.simulation --seed 7 --log seed-7.log
-python -m flowengine.testing.simulation --scenario asynchronous --workers 50 --seed 1
+python -m tests.tools.scenarios --seeds 1000             # so many, from one that is drawn
+python -m tests.tools.scenarios --seeds 0:1000
+python -m tests.tools.scenarios --seed 7 --log seed-7.log
+python -m tests.tools.scenarios --scenario asynchronous --workers 50 --seed 1
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from flowengine.testing.simulation.asynchronous import AsynchronousTraining, play_asynchronous
 from flowengine.testing.simulation.outcomes import Failure, ScenarioOutcome
-from flowengine.testing.simulation.synchronous import SynchronousTraining, play_synchronous
-from flowengine.testing.simulation.training import Training
+from tests.tools.scenarios.asynchronous import AsynchronousTraining, play_asynchronous
+from tests.tools.scenarios.synchronous import SynchronousTraining, play_synchronous
+from tests.tools.scenarios.training import Training
 
 SCENARIOS = ("synchronous", "asynchronous")
 
@@ -48,7 +48,7 @@ def _again(arguments: argparse.Namespace, scenario: str, seed: int) -> str:
         for name, default in _DEFAULTS.items()
         if getattr(arguments, name) != default
     )
-    command = "python -m flowengine.testing.simulation"
+    command = "python -m tests.tools.scenarios"
     return f"{command} --scenario {scenario}{options} --seed {seed} --log seed-{seed}.log"
 
 
@@ -67,7 +67,7 @@ _DEFAULTS = {"ps": 2, "workers": 3, "steps": 12, "save_every": 4, "faults": 4}
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m flowengine.testing.simulation", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.tools.scenarios", description=__doc__)
     parser.add_argument("--scenario", choices=(*SCENARIOS, "all"), default="all")
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("--seed", type=int, help="play this one and print its faults")

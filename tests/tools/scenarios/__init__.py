@@ -1,0 +1,1 @@
+"""Training of simulated clusters under faults, played by seed."""
