@@ -53,7 +53,7 @@ class ReceiveTable(Protocol):
         """Called before the partition sleeps with nothing but Recvs to wait for: True if it need not."""
 
 
-class ReceivingExecutor(Protocol):
+class PartitionExecutor(Protocol):
     """The executor of a partition, as its Recvs see it: see `Executor`."""
 
     state: ExecutorState
@@ -77,9 +77,9 @@ class Receives:
         """`group` knows the other partitions, where all of them are in this process."""
         self.waiting: dict[Key, tuple[Item, IterationState]] = {}
         self._group = group
-        self._executor: ReceivingExecutor | None = None
+        self._executor: PartitionExecutor | None = None
 
-    def serve(self, executor: ReceivingExecutor) -> None:
+    def serve(self, executor: PartitionExecutor) -> None:
         """Say whose Recvs these are."""
         self._executor = executor
         if self._group is not None:
