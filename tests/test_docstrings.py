@@ -170,12 +170,12 @@ def documented() -> dict[str, Documented]:
 
 
 def methods(kind: type) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Yield the public methods of a class and of its bases in this package."""
+    """Yield the public methods of a class and of its bases in this package; overrides without docstring not."""
     for base in kind.__mro__:
         if base.__module__.startswith("flowengine"):
             for name, member in vars(base).items():
                 function = getattr(member, "__func__", member)
-                if not name.startswith("_") and inspect.isfunction(function):
+                if not name.startswith("_") and inspect.isfunction(function) and function.__doc__:
                     yield name, function
 
 

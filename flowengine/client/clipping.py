@@ -1,13 +1,27 @@
 """Keeping gradients within bounds: each by its norm, and all together by one norm.
 
-    pairs = optimizer.compute_gradients(loss)
-    clipped, norm = fe.clip_by_global_norm([gradient for gradient, _ in pairs], 5.0)
+A gradient, `value`, `t` or each of `values`, is a Tensor or an IndexedSlices. Of slices the rows count as
+they are listed: a row that is listed twice counts twice, as in TensorFlow, although an optimizer adds its
+parts up. The result is of the same kind, except that of `clip_by_average_norm`, which is dense.
 
-A gradient is a Tensor or an IndexedSlices. Of slices the rows count as they are listed: a row that is listed
-twice counts twice, as in TensorFlow, although an optimizer adds its parts up. The result is of the same kind,
-except that of `clip_by_average_norm`, which is dense.
+Values are floats of any width and shape; a norm, and `clip_norm`, is a () tensor of their type. Raises
+InvalidArgumentError for other types.
 
-Values are floats of any width and shape; a norm is a () tensor of their type.
+>>> graph = fe.Graph()
+>>> def show(*tensors):
+...     for value in fe.testing.evaluate(graph, [each.name for each in tensors]):
+...         print(np.round(value.astype(float), 2).tolist())
+>>> gradient = graph.constant([3.0, 4.0])
+>>> show(fe.clip_by_norm(gradient, 1.0), fe.clip_by_value(gradient, 0.0, 3.5), fe.global_norm([gradient]))
+[0.6, 0.8]
+[3.0, 3.5]
+5.0
+>>> clipped, norm = fe.clip_by_global_norm([gradient, gradient], 5.0)
+>>> show(*clipped, norm, fe.clip_by_average_norm(gradient, 1.0))
+[2.12, 2.83]
+[2.12, 2.83]
+7.07
+[1.2, 1.6]
 """
 
 from __future__ import annotations

@@ -2,6 +2,19 @@
 
 Logits are (T, N, C) with time first, the last class being the blank; `sequence_length` (N,) int32 says
 how many of the T steps an example has. Labels are sparse, (N, L) of int32 in 0 ... C-2.
+
+`beam_width` and `top_paths` are numbers of label sequences; `merge_repeated` makes one of equal neighbours.
+Raises InvalidArgumentError for other shapes and types.
+
+>>> graph = fe.Graph()
+>>> logits = fe.log(graph.constant([[[0.6, 0.1, 0.3]], [[0.1, 0.7, 0.2]]]))
+>>> lengths = graph.constant([2])
+>>> parts = np.int64([[0, 0], [0, 1]]), [0, 1], np.int64([1, 2])
+>>> labels = fe.embedding.SparseParts(*map(graph.constant, parts))
+>>> greedy, beam = fe.ctc.greedy_decoder(logits, lengths), fe.ctc.beam_search_decoder(logits, lengths)
+>>> fetches = [fe.ctc.loss(labels, logits, lengths), greedy.decoded[0].values, beam.decoded[0].values]
+>>> [np.round(value.astype(float), 3).tolist() for value in fe.testing.evaluate(graph, [each.name for each in fetches])]
+[[0.868], [0.0, 1.0], [0.0, 1.0]]
 """
 
 from __future__ import annotations

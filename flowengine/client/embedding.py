@@ -1,11 +1,19 @@
 """Embeddings: rows of a table looked up by number, the table whole or in parts, one row or several at a time.
 
-    table = graph.variable(initial, name="embedding")            # (V, D)
-    vectors = fe.embedding.lookup(table, words)                  # words (N, T) -> (N, T, D)
+A table, `params`, is a Tensor, a variable, or a list of either: parts of one table, in which
+`partition_strategy` ("mod" or "div") finds a row. A variable is read by row, so its gradient is
+IndexedSlices. Ids are int32 or int64; one outside of the table is an InvalidArgumentError of the run.
+`sparse_ids` and `sparse_weights` are sparse tensors (N, L); `combiner` is "mean", "sum" or "sqrtn";
+`max_norm` shortens longer rows.
 
-A table is a Tensor, a variable, or a list of either: parts of one table. A variable is read by row, so its
-gradient is IndexedSlices. Ids are int32 or int64; one outside of the table is an InvalidArgumentError of the
-run.
+>>> graph = fe.Graph()
+>>> table = graph.constant([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
+>>> parts = np.int64([[0, 0], [0, 1]]), [0, 2], np.int64([2, 2])
+>>> words = fe.embedding.SparseParts(*map(graph.constant, parts))
+>>> found = [fe.embedding.lookup(table, [2, 0]), fe.embedding.lookup_sparse(table, words, combiner="sum")]
+>>> found += [fe.embedding.safe_lookup_sparse(table, words)]
+>>> [value.tolist() for value in fe.testing.evaluate(graph, [each.name for each in found])]
+[[[3.0, 3.0], [1.0, 1.0]], [[4.0, 4.0]], [[2.0, 2.0], [0.0, 0.0]]]
 """
 
 from __future__ import annotations

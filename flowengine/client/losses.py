@@ -1,14 +1,29 @@
 """Losses: how far predictions are from labels, as one number to minimise or one for each example.
 
-    loss = fe.losses.mean_squared_error(labels, predictions, weights=[[1.0], [0.0]])
-
-Every function takes `weights` (one for all, or of the rank of the losses, each dimension 1 or theirs), adds
-what it returns to the collection "losses" of the graph, and reduces as `reduction` says. Sums are kept in
-float32, in float64 where the predictions are float64 (TensorFlow keeps them in float32 there, too); a loss
-has the type of the predictions, and labels are taken in it. A weight of 0 takes a loss out of sum and count.
+Every function takes `labels` and `predictions` (or `logits`), tensors or values, and `weights` (one for all,
+or of the rank of the losses, each dimension 1 or theirs), adds its result to the collection "losses" of the
+graph, and reduces as `reduction` says; the `options` are those of `LossOptions`. Sums are kept in float32, in
+float64 where the predictions are float64 (TensorFlow keeps them in float32 there, too); a loss has the type
+of the predictions, and labels are taken in it. A weight of 0 takes a loss out of sum and count.
 
 Errors: InvalidArgumentError where shapes or weights do not fit, when the graph is built if it tells, else
 when it runs.
+
+>>> losses, graph = fe.losses, fe.Graph()
+>>> labels, predictions = graph.constant([[1.0, 0.0]]), graph.constant([[0.5, 0.25]])
+>>> found = [losses.absolute_difference(labels, predictions), losses.mean_squared_error(labels, predictions)]
+>>> found += [losses.huber(labels, predictions), losses.hinge(labels, predictions)]
+>>> found += [losses.log(labels, predictions), losses.mean_pairwise_squared_error(labels, predictions)]
+>>> found += [losses.cosine_distance(labels, predictions, axis=1)]
+>>> found += [losses.sigmoid_cross_entropy(labels, predictions)]
+>>> found += [losses.softmax_cross_entropy(labels, predictions)]
+>>> found += [losses.sparse_softmax_cross_entropy([0], predictions)]
+>>> found += [losses.weighted(predictions, weights=[[1.0, 0.0]], reduction="weighted_sum")]
+>>> len(losses.collected(graph))
+11
+>>> found.append(losses.total(graph))
+>>> print(np.round([float(each) for each in fe.testing.evaluate(graph, [each.name for each in found])], 2))
+[0.38 0.16 0.08 0.88 0.49 0.56 0.5  0.65 0.58 0.58 0.5  5.34]
 """
 
 from __future__ import annotations

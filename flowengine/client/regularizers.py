@@ -1,9 +1,15 @@
 """Penalties of variables, `fe.regularizers`: functions of a tensor that return a () tensor.
 
-w = graph.variable(start, regularizer=fe.regularizers.l2(1e-4))
-penalties = graph.collection("regularization_losses")
-
 Variables are floats of any width and shape; the penalty is of their type.
+
+>>> graph, regularizers = fe.Graph(), fe.regularizers
+>>> for penalty in (regularizers.l1(0.5), regularizers.l2(0.5), regularizers.l1_l2(0.5, 0.5)):
+...     w = graph.variable([1.0, -2.0], regularizer=penalty)
+>>> penalties = graph.collection("regularization_losses")
+>>> with fe.blocking.Session(graph) as session:
+...     initialized = session.initialize()
+...     print(*session.run(penalties))
+1.5 1.25 2.75
 """
 
 from __future__ import annotations

@@ -1,13 +1,28 @@
-"""Losses over many classes of which only some are looked at in a step, and what draws these.
+"""Losses over many classes of which only some are looked at in a step, and the samplers of these.
 
-    loss = fe.sampled.softmax_loss(weights, biases, labels, inputs, num_sampled=64, num_classes=50_000)
-
-The weights of the classes are a table as `embedding.lookup` takes it: whole or in parts, read by row, so
-that their gradients are IndexedSlices. Sources: Jean et al. 2015, section 3 (sampled softmax); Gutmann and
+The weights of the classes are a table as `embedding.lookup` takes it: whole or in parts, read by row, so that
+their gradients are IndexedSlices. Sources: Jean et al. 2015, section 3 (sampled softmax); Gutmann and
 Hyvarinen 2012 (noise-contrastive estimation).
 
-Classes are int64, (N, T) for the true ones and (S,) for those that are drawn; expected counts are float32 of
-the same shapes. Inputs (N, D), weights (classes, D) and losses (N,) are floats of one type.
+Classes are int64: `labels` or `true_classes` (N, T) for the true ones, `num_true` = T, and (S,) for those
+that are drawn, `num_sampled` = S, each once if `unique`, below `range_max`; expected counts are float32 of
+the same shapes. Inputs (N, D), weights (classes, D), biases (classes,) and losses (N,) are floats of one
+type. Raises InvalidArgumentError for other shapes and types.
+
+>>> sampled, graph = fe.sampled, fe.Graph()
+>>> weights, biases = fe.ones([100, 4], graph=graph), fe.zeros([100], graph=graph)
+>>> labels, inputs = graph.constant([[3], [7]], "int64"), fe.ones([2, 4], graph=graph)
+>>> sampled.softmax_loss(weights, biases, labels, inputs, num_sampled=8, num_classes=100).shape
+TensorShape([2])
+>>> sampled.nce_loss(weights, biases, labels, inputs, num_sampled=8, num_classes=100).shape
+TensorShape([2])
+>>> drawn = [sampled.uniform_sampler(labels, 1, 8, True, 100)]
+>>> drawn += [sampled.log_uniform_sampler(labels, 1, 8, True, 100)]
+>>> drawn += [sampled.learned_unigram_sampler(labels, 1, 8, True, 100)]
+>>> drawn += [sampled.all_candidates(labels, 1, 8, True)]
+>>> drawn += [sampled.fixed_unigram_sampler(labels, 1, 2, True, 3, unigrams=[1.0, 2.0, 3.0])]
+>>> [each.sampled.shape.as_list() for each in drawn]
+[[8], [8], [8], [8], [2]]
 """
 
 from __future__ import annotations

@@ -1,11 +1,23 @@
-"""Rates that change with the count of steps, `fe.schedules`: tensors to be given to an optimizer.
+"""Rates that change with the count of steps, `fe.schedules`: tensors to pass to an optimizer.
 
-    step = graph.variable(0, name="global_step", dtype="int64", trainable=False)
-    rate = fe.schedules.exponential_decay(0.1, step, decay_steps=1000, decay_rate=0.96)
-    train = fe.optimizers.SGD(rate).minimize(loss, global_step=step)
+`step` is a () tensor or variable of whole numbers or floats. `learning_rate`, `decay_rate`, `decay_steps`,
+`alpha`, `beta` and `power` are numbers or tensors; the result is a () tensor of the rate's type, float32 for
+a number. `staircase` decays in whole steps; `seed` is that of random numbers.
 
-`step` is a () tensor or variable of whole numbers or floats. A rate and what goes with it are numbers or
-tensors; what is returned is a () tensor of the rate's type, float32 for a number.
+>>> schedules, graph = fe.schedules, fe.Graph()
+>>> step = graph.variable(100, name="global_step", dtype="int64", trainable=False)
+>>> rates = [schedules.exponential_decay(0.1, step, decay_steps=100, decay_rate=0.5)]
+>>> rates += [schedules.natural_exp_decay(0.1, step, 100, 0.5)]
+>>> rates += [schedules.inverse_time_decay(0.1, step, 100, 0.5)]
+>>> rates += [schedules.piecewise_constant(step, [50, 200], [0.3, 0.2, 0.1])]
+>>> rates += [schedules.polynomial_decay(0.1, step, 200), schedules.cosine_decay(0.1, step, 200)]
+>>> rates += [schedules.cosine_decay_restarts(0.1, step, 80), schedules.linear_cosine_decay(0.1, step, 200)]
+>>> noisy = schedules.noisy_linear_cosine_decay(0.1, step, 200, seed=1)
+>>> with fe.blocking.Session(graph) as session:
+...     initialized = session.initialize()
+...     print(np.round(session.run(rates), 3))
+[0.05  0.061 0.067 0.2   0.05  0.05  0.096 0.025]
+>>> train = fe.optimizers.SGD(rates[0])
 """
 
 from __future__ import annotations

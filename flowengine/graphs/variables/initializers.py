@@ -1,10 +1,23 @@
-"""Initializers: what makes the first value of a variable, `fe.initializers`.
-
-    w = graph.variable(fe.initializers.glorot_uniform(seed=1), name="w", shape=[784, 10])
+"""Initializers: they make the first value of a variable, `fe.initializers`.
 
 Each function here returns a function (graph, shape, dtype) -> Tensor that adds nodes. Shapes are known, and
-dtypes floating-point where a distribution is drawn from. With a seed, of its own or of the graph, the values
-are those that TensorFlow draws.
+dtypes floating-point if a distribution is drawn from. With a `seed`, of its own or of the graph, the values
+are those that TensorFlow draws. `mean` and `stddev` are those of a normal distribution. The functions raise
+InvalidArgumentError for a shape or dtype that does not fit.
+
+>>> graph, initializers = fe.Graph(), fe.initializers
+>>> w = graph.variable(initializers.glorot_uniform(seed=1), name="w", shape=[784, 10])
+>>> made = [initializers.zeros(), initializers.ones(), initializers.constant(3.0), initializers.identity()]
+>>> fetches = [each(graph, [2, 2], fe.dtypes.float32).name for each in made]
+>>> [value.tolist() for value in fe.testing.evaluate(graph, fetches)]
+[[[0.0, 0.0], [0.0, 0.0]], [[1.0, 1.0], [1.0, 1.0]], [[3.0, 3.0], [3.0, 3.0]], [[1.0, 0.0], [0.0, 1.0]]]
+>>> drawn = [initializers.uniform(-1.0, 1.0), initializers.normal(), initializers.truncated_normal()]
+>>> drawn += [initializers.glorot_normal(), initializers.he_normal(), initializers.he_uniform()]
+>>> drawn += [initializers.lecun_normal(), initializers.lecun_uniform(), initializers.orthogonal()]
+>>> drawn += [initializers.variance_scaling(2.0, "fan_avg", "uniform"), initializers.get("he_normal")]
+>>> biases = [graph.variable(each, shape=[3, 4], dtype="float32") for each in drawn]
+>>> initializers.fans([3, 3, 16, 32])
+(144.0, 288.0)
 """
 
 from __future__ import annotations

@@ -3,6 +3,15 @@
     w = graph.variable(initial, shape=[10**6, 64], partitioner=fe.partitioners.fixed_size(4))
 
 Each function returns a function (shape, dtype) -> one count for each axis, of which one may be above 1.
+
+>>> graph, partitioners = fe.Graph(), fe.partitioners
+>>> zeros = np.zeros([10, 4], np.float32)
+>>> for cut in (partitioners.fixed_size(2), partitioners.by_shard_bytes(64), partitioners.min_max(4)):
+...     table = graph.variable(zeros, name="table", partitioner=cut)
+...     [part.shape.as_list() for part in table.parts]
+[[5, 4], [5, 4]]
+[[4, 4], [3, 4], [3, 4]]
+[[10, 4]]
 """
 
 from __future__ import annotations
