@@ -127,7 +127,11 @@ class Session(SessionView):
         return self._opened().make_callable(fetches, feeds, targets)
 
     async def call(self, function: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
-        """Call a trio coroutine function with the session behind this one, where its steps run."""
+        """Call a trio coroutine `function` with the session behind this one, where its steps run.
+
+        `args` and `keywords` follow the session. Raises what the function raises; cancelled, it cancels the
+        call.
+        """
         session = self._opened()
         if isinstance(session, _TrioSession):
             return await function(session, *args, **keywords)

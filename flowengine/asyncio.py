@@ -273,10 +273,11 @@ class Session(PortalSession):
 
     @tracebacks.hides_engine
     async def call(self, function: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
-        """Call a trio coroutine function with the session behind this one, where its steps run.
+        """Call a trio coroutine `function` with the session behind this one, where its steps run.
 
-        `await session.call(saver.save, "model.ckpt")` is what `await saver.save(session, "model.ckpt")` is
-        in a trio program.
+        `args` and `keywords` follow the session: `await session.call(saver.save, "model.ckpt")` is `await
+        saver.save(session, "model.ckpt")` in a trio program. Raises what the function raises; cancelled, it
+        cancels the call.
         """
         return await self._call(partial(function, self._session, *args, **keywords))
 

@@ -137,10 +137,10 @@ class Session(PortalSession):
 
     @tracebacks.hides_engine
     def call(self, function: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
-        """Call a coroutine function with the session behind this one, where its steps run, and wait.
+        """Call a trio coroutine `function` with the session behind this one, where its steps run, and wait.
 
-        `session.call(saver.save, "model.ckpt")` is what `await saver.save(session, "model.ckpt")` is in a
-        trio program.
+        `args` and `keywords` follow the session: `session.call(saver.save, "model.ckpt")` is `await
+        saver.save(session, "model.ckpt")` in a trio program. Raises what the function raises.
         """
         return self._open().call(partial(function, self._session, *args, **keywords))
 
@@ -369,6 +369,15 @@ class QueueRunners:
 
     Arguments are the same. The block ends quietly with OutOfRangeError. When a runner fails, the queues are
     closed, so that steps that wait for them end, and the block raises the runner's error at its end.
+
+    >>> graph = fe.Graph()
+    >>> row = fe.train.range_input_producer(graph, 4, num_epochs=1, shuffle=False).dequeue()
+    >>> numbers, = fe.train.batch(row, 2)
+    >>> with fe.blocking.Session(graph) as session, fe.blocking.QueueRunners(session) as runners:
+    ...     while not runners.should_stop():
+    ...         print(session.run(numbers))
+    [0 1]
+    [2 3]
     """
 
     def __init__(self, session: Session, source: Any = None, **options: Any) -> None:

@@ -407,11 +407,11 @@ class Session(SessionVariables, SessionView):
         placement: bool = False,
         form: bool = False,
     ) -> str:
-        """Describe a step: the nodes left after the passes, and the nodes that each pass removed.
+        """Describe a step (`fetches`, `feeds`, `targets`): its nodes, and those that each pass removed.
 
         `dot=True` gives the graph in DOT instead, `source=True` the Python that a hot plan is turned into,
-        `placement=True` the device of each node and why it is there, `form=True` what steps run as of now,
-        by what earlier ones took: the blocks and their nodes, and where each of them runs.
+        `placement=True` the device of each node and why it is there, `form=True` the present blocks of the
+        step, their nodes, and where each of them runs. Raises as `run` does.
         """
         leaves, _ = unpack(fetches)
         if placement:

@@ -52,6 +52,14 @@ def read_state(folder: str, name: str = STATE_NAME) -> CheckpointState | None:
     """Read the state file in a folder and join its relative paths to the folder; None without a file.
 
     Raises DataLossError where the file is no CheckpointState.
+
+    >>> graph = fe.Graph()
+    >>> w = graph.variable(1.0, name="w")
+    >>> with fe.blocking.Session(graph) as session:
+    ...     initialized = session.initialize()
+    ...     prefix = fe.blocking.Saver().save(session, "run/model", global_step=3)
+    >>> fe.train.latest_checkpoint("run"), len(fe.train.get_checkpoint_state("run").all)
+    ('run/model-3', 1)
     """
     path = os.path.join(folder, name)
     try:
@@ -164,6 +172,9 @@ def latest_checkpoint(folder: str, name: str = STATE_NAME) -> str | None:
 
     A checkpoint that has moved with its folder is found, though the file may name the old place. Raises
     DataLossError where the state file cannot be read.
+
+    >>> fe.train.latest_checkpoint("nowhere") is None
+    True
     """
     state = read_state(folder, name)
     if state is None:

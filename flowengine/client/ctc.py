@@ -13,7 +13,8 @@ Raises InvalidArgumentError for other shapes and types.
 >>> labels = fe.embedding.SparseParts(*map(graph.constant, parts))
 >>> greedy, beam = fe.ctc.greedy_decoder(logits, lengths), fe.ctc.beam_search_decoder(logits, lengths)
 >>> fetches = [fe.ctc.loss(labels, logits, lengths), greedy.decoded[0].values, beam.decoded[0].values]
->>> [np.round(value.astype(float), 3).tolist() for value in fe.testing.evaluate(graph, [each.name for each in fetches])]
+>>> values = fe.testing.evaluate(graph, [each.name for each in fetches])
+>>> [np.round(value.astype(float), 3).tolist() for value in values]
 [[0.868], [0.0, 1.0], [0.0, 1.0]]
 """
 

@@ -26,7 +26,11 @@ _REF_OFFSET: Final = 100
 
 
 class DType:
-    """One element type. `name`, `number` (its DataType in a GraphDef), `as_numpy_dtype`."""
+    """One element type. `name`, `number` (its DataType in a GraphDef), `as_numpy_dtype`.
+
+    >>> fe.dtypes.float32.size, fe.dtypes.float32.is_floating, fe.dtypes.as_dtype("int64") is fe.dtypes.int64
+    (4, True, True)
+    """
 
     __slots__ = (
         "_counterpart",

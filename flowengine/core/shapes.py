@@ -17,7 +17,21 @@ Dimension = int | None
 
 
 class TensorShape:
-    """A tensor's shape as far as it is known. Immutable; `dims` is None where even the rank is unknown."""
+    """A tensor's shape as far as it is known. Immutable; `dims` is None where even the rank is unknown.
+
+    >>> shape = fe.TensorShape([None, 3])
+    >>> shape.is_compatible_with(fe.TensorShape([2, 3])), shape.num_elements()
+    (True, None)
+    >>> shape.as_list(), shape.as_tuple()
+    ([None, 3], None)
+    >>> shape.merge_with(fe.TensorShape([2, None])), shape.relax_with(fe.TensorShape([2, 4]))
+    (TensorShape([2, 3]), TensorShape([None, None]))
+    >>> shape.concatenate(fe.TensorShape([5])), shape.with_rank(2)
+    (TensorShape([None, 3, 5]), TensorShape([None, 3]))
+    >>> shape.with_rank(3)
+    Traceback (most recent call last):
+    flowengine.core.errors.InvalidArgumentError: shape must be rank 3 but is rank 2: [?,3]
+    """
 
     __slots__ = ("dims",)
 
@@ -69,7 +83,7 @@ class TensorShape:
         return known if len(known) == len(self.dims) else None
 
     def is_compatible_with(self, other: TensorShape) -> bool:
-        """Whether one tensor could have both shapes."""
+        """Whether one tensor could have this shape and the `other` one."""
         if self.dims is None or other.dims is None:
             return True
         return len(self.dims) == len(other.dims) and all(
@@ -77,7 +91,7 @@ class TensorShape:
         )
 
     def merge_with(self, other: TensorShape) -> TensorShape:
-        """Return the shape with the knowledge of both; InvalidArgumentError where they contradict."""
+        """Return the shape with the knowledge of both; InvalidArgumentError if `other` contradicts."""
         if self.dims is None:
             return other
         if other.dims is None:
@@ -87,7 +101,7 @@ class TensorShape:
         return TensorShape(a if a is not None else b for a, b in zip(self.dims, other.dims, strict=True))
 
     def relax_with(self, other: TensorShape) -> TensorShape:
-        """Return the most precise shape that both are instances of."""
+        """Return the most precise shape that this one and `other` are instances of."""
         if self.dims is None or other.dims is None or len(self.dims) != len(other.dims):
             return UNKNOWN_SHAPE
         return TensorShape(a if a == b else None for a, b in zip(self.dims, other.dims, strict=True))

@@ -289,7 +289,7 @@ class Dataset:
         return Dataset(ShuffleDataset(origin, self._source, buffer_size, first, seed))
 
     def cache(self, path: str = "") -> Dataset:
-        """Keep the elements, in memory or in files with the prefix `path`, once one iteration was complete."""
+        """Keep the elements, in memory or in files at the prefix `path`, once one iteration was complete."""
         return Dataset(CacheDataset(self._same(), self._source, path.encode()))
 
     def prefetch(self, buffer_size: int = -1) -> Dataset:

@@ -37,6 +37,11 @@ def recompute_grad(function: Callable[..., Built]) -> Callable[..., Built]:
     function   builds nodes out of Tensors, at least one, anywhere among its arguments
 
     The same as calling it under `graph.recompute()`. Raises GradientTypeError where no argument is a Tensor.
+
+    >>> graph = fe.Graph()
+    >>> x = graph.placeholder("float32", [None])
+    >>> y = fe.recompute_grad(lambda v: fe.exp(fe.sin(v)))(x)
+    >>> slope, = fe.gradients(y, x)
     """
 
     @functools.wraps(function)

@@ -30,6 +30,12 @@ class IndexedSlices:
     values        (N, ...) the rows
     indices       (N,) int32 or int64, which rows they are; those of equal index add up
     dense_shape   (rank,) the shape of the whole, or None where nobody knows it
+
+    >>> graph = fe.Graph()
+    >>> table = graph.variable(np.ones([4, 2], np.float32))
+    >>> grad, = fe.gradients(fe.reduce_sum(table.rows([0, 2])), table)
+    >>> type(grad).__name__, grad.values.shape, fe.reduce_sum(grad).shape
+    ('IndexedSlices', TensorShape([2, 2]), TensorShape([]))
     """
 
     values: Tensor

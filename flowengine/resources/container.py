@@ -75,6 +75,18 @@ class ResourceManager:
     A *kind* is the class under which a resource is looked up (`Variable`, `Queue`); resources of
     different kinds may have the same name, as in TensorFlow. The empty container name stands for
     `DEFAULT_CONTAINER`.
+
+    A resource is found by `container`, `name` and `kind`, a class. Raises NotFoundError for one that does not
+    exist, FailedPreconditionError if the manager is closed or used from another run.
+
+    >>> from flowengine.core.errors import NotFoundError
+    >>> manager = fe.ResourceManager()
+    >>> words = manager.lookup_or_create("", "words", list, list)
+    >>> manager.find("", "words", list) is words, manager.statistics().resources
+    (True, {'localhost': 1})
+    >>> manager.reset([""])
+    >>> manager.find("", "words", list) is None
+    True
     """
 
     __slots__ = (

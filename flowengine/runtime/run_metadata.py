@@ -32,6 +32,14 @@ class RunMetadata:
     bytes_saved    what lossy compression took off the bytes sent
     launches       what devices with streams did, in the order in which it was done, of those that can tell:
                    where a list is given for it, `RunMetadata(launches=[])`
+
+    >>> graph = fe.Graph()
+    >>> y = fe.matmul(fe.ones([2, 2], graph=graph), fe.ones([2, 2], graph=graph))
+    >>> metadata = fe.RunMetadata()
+    >>> with fe.blocking.Session(graph, config=fe.Config(fold_constants=False)) as session:
+    ...     value = session.run(y, run_metadata=metadata)
+    >>> sorted(metadata.timeline())
+    [' ', '"', '"', ':', 'E', '[', ']', 'a', 'c', 'e', 'e', 'n', 'r', 's', 't', 't', 'v', '{', '}']
     """
 
     wall_seconds: float = 0.0

@@ -42,6 +42,8 @@ class ModelVariable:
     session     runs the steps that read it
     name        that of its node
     trainable   whether training changes it
+
+    Raises FailedPreconditionError if it has no value.
     """
 
     def __init__(self, facts: StoredVariable, readers: _Readers, session: Any) -> None:

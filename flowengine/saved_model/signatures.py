@@ -19,7 +19,10 @@ DEFAULT_SIGNATURE: Final = "serving_default"
 
 
 class SparseValue(NamedTuple):
-    """A sparse tensor as three arrays: (n, rank) indices int64, (n,) values, (rank,) dense_shape int64."""
+    """A sparse tensor as three arrays: (n, rank) indices int64, (n,) values, (rank,) dense_shape int64.
+
+    >>> value = fe.saved_model.SparseValue([[0, 1]], [2.0], [1, 3])  # [[0, 2.0, 0]]
+    """
 
     indices: Any
     values: Any

@@ -1,10 +1,26 @@
-"""Tools for tests of ops, kernels and graphs: those of this package, and one's own.
+"""Tools for tests of ops, kernels and graphs: those of this package, and your own.
 
-    from flowengine.testing import check_kernel, evaluate, strategies
+>>> from flowengine import testing
+>>> outputs = testing.check_kernel("AddV2", np.float32([1, 2]), np.float32(3), expected=np.float32([4, 5]))
+>>> graph = fe.Graph()
+>>> x = graph.placeholder("float64", [2], name="x")
+>>> y = fe.reduce_sum(x * x, name="y")
+>>> testing.check_gradient(y, x, {x: np.array([1.0, 2.0])}) < 1e-5
+True
+>>> [value.tolist() for value in testing.evaluate(graph, ["y:0"], {"x:0": [1.0, 2.0]})]
+[5.0]
+>>> drawn = testing.graph("A1 -> B2 -> C3")
+>>> len(testing.as_text(drawn).splitlines())
+3
+>>> testing.same_up_to_names(drawn, testing.graph("A4 -> B5 -> C6"))
+True
+>>> small = graph.constant(2.0)
+>>> [branch] = testing.conditional(graph, small > 1.0, lambda v: [v], lambda v: [-v], [small])
+>>> [count] = testing.while_loop(graph, lambda n: n < 5.0, lambda n: [n + 1.0], [small])
+>>> [value.tolist() for value in testing.evaluate(graph, [branch.name, count.name])]
+[2.0, 5.0]
 
-    check_kernel("AddV2", np.float32([1, 2]), np.float32(3), expected=np.float32([4, 5]))
-
-`flowengine.testing.strategies` needs Hypothesis, and `flowengine.testing.simulation` with it where its worlds
+`flowengine.testing.strategies` needs Hypothesis, and so does `flowengine.testing.simulation` if its worlds
 are drawn; the extra `testing` installs it. Nothing else here needs more than the package itself.
 """
 

@@ -26,9 +26,15 @@ def while_loop(
     parallel_iterations: int = 10,
     name: str = "while",
 ) -> list[Tensor]:
-    """Loop variables after the loop. `condition` and `body` take the variables, then the invariants.
+    """Return the loop variables after the loop.
 
-    Inside of them a constant hangs from the iteration that uses it, so that it belongs to the loop.
+    g                 the graph to add the loop to
+    condition, body   take the variables, then the `invariants`; the one returns a bool, the other the next
+                      variables
+    start             the first values
+    parallel_iterations   how many iterations may be under way at once
+
+    Raises InvalidArgumentError for variables that change their type.
     """
     ops = g.ops
     with g.name_scope(name) as scope:
@@ -61,7 +67,14 @@ def conditional(
     *,
     name: str = "cond",
 ) -> list[Tensor]:
-    """Return the results of one branch. Both take `inputs`, as they are where their branch is taken."""
+    """Return the results of one branch.
+
+    g      the graph to add the conditional to
+    pred   one bool
+    on_true, on_false   take `inputs`, as they are where their branch is taken, and return as many tensors
+
+    Raises InvalidArgumentError for branches that do not fit together.
+    """
     ops = g.ops
     with g.name_scope(name):
         anchors = ops.Switch(pred, pred)

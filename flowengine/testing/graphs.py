@@ -70,11 +70,7 @@ def _build(data: Mapping[str, list[str]], control: Mapping[str, list[str]]) -> G
 
 
 def same_up_to_names(first: NodeGraph, second: NodeGraph) -> bool:
-    """Whether two graphs are the same but for the names and the order of their nodes.
-
-    Ops, attributes, requested devices and the order of data inputs count; the order of control inputs
-    does not. Exact: where refinement leaves nodes alike, their pairings are tried.
-    """
+    """Whether the graphs `first` and `second` are the same but for the names and the order of their nodes."""
     return len(first) == len(second) and _match(first, second, _initial(first), _initial(second))
 
 
@@ -150,7 +146,7 @@ def _look_around(g: NodeGraph, colours: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_text(g: NodeGraph) -> str:
-    """Return a graph as a line a node, for the message of a test that fails."""
+    """Return the graph `g` as a line a node, for the message of a test that fails."""
     lines = []
     for node in g:
         inputs = ", ".join([*map(str, node.inputs), *(f"^{name}" for name in node.control_inputs)])

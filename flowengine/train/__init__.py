@@ -1,6 +1,28 @@
 """Training around steps: checkpoints that survive crashes, and pipelines that run beside the steps.
 
 Names are resolved when first used: using one part does not import the others.
+
+>>> graph = fe.Graph()
+>>> rows, = fe.train.range_input_producer(graph, 6, num_epochs=1, shuffle=False).dequeue()
+>>> numbers, = fe.train.batch([rows], 2)
+>>> async def main():
+...     async with fe.Session(graph) as session:
+...         async with fe.train.QueueRunners(session) as coordinator:
+...             while not coordinator.should_stop():
+...                 print(await session.run(numbers))
+>>> trio.run(main)
+[0 1]
+[2 3]
+[4 5]
+>>> shuffled = fe.train.shuffle_batch([rows], 2, capacity=20, min_after_dequeue=4)
+>>> joined = fe.train.batch_join([[rows], [rows]], 2)
+>>> both = fe.train.shuffle_batch_join([[rows], [rows]], 2, capacity=20, min_after_dequeue=4)
+>>> names = fe.train.string_input_producer(graph, ["a.txt", "b.txt"])
+>>> image, label = fe.train.slice_input_producer([fe.ones([6, 3], graph=graph), fe.range(6, graph=graph)])
+>>> lengths, padded = fe.train.bucket_by_sequence_length(label, [image], 2, [2, 4])
+>>> limited = fe.train.limit_epochs(label, 3)
+>>> len(fe.train.queue_runners_of(graph))
+9
 """
 
 from __future__ import annotations

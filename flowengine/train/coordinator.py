@@ -35,6 +35,18 @@ class Coordinator:
     As a context it runs the tasks of `start`. When the block ends a stop is requested and the tasks are
     waited for. When a task fails, the block is cancelled; the block then raises the task's error. Without
     being entered it is a flag with an error, for tasks that run elsewhere.
+
+    >>> async def worker(coordinator):
+    ...     while not coordinator.should_stop():
+    ...         await trio.sleep(0)
+    >>> async def main():
+    ...     async with fe.train.Coordinator() as coordinator:
+    ...         coordinator.start(worker, coordinator)
+    ...         coordinator.request_stop()
+    ...         await coordinator.wait_for_stop()
+    >>> trio.run(main)
+
+    Raises FailedPreconditionError for `start` before it is entered.
     """
 
     def __init__(

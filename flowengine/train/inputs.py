@@ -5,6 +5,11 @@
 Since the queue is filled by a runner, the next batches are made while a step works on the last one. When the
 input is at its end the queue is closed, and the step that asks for one batch too many ends with
 OutOfRangeError.
+
+`tensors` (or each of `tensors_list`) are the tensors of an example; `capacity` and `min_after_dequeue` count
+examples, `num_threads` tasks that fill the queue; `enqueue_many` takes rows of the tensors as examples;
+`shapes` are needed where the graph does not tell them; `dynamic_pad` pads examples of a batch to one shape;
+`keep_input` is a bool that leaves examples out. Errors: InvalidArgumentError for arguments that do not fit.
 """
 
 from __future__ import annotations

@@ -126,6 +126,20 @@ async def save_every(
 
     Raises InvalidArgumentError without steps and seconds, where they are not positive, and if the saver finds
     nothing to save in the session's graph.
+
+    >>> graph = fe.Graph()
+    >>> w = graph.variable(0.0, name="w")
+    >>> step = w.assign_add_op(1.0)
+    >>> async def main():
+    ...     async with fe.Session(graph) as session:
+    ...         await session.initialize()
+    ...         async with fe.train.save_every(fe.train.Saver(), session, "run/model", steps=2) as saves:
+    ...             for _ in range(4):
+    ...                 await session.run(step)
+    ...                 await saves.after_step()
+    ...     print(fe.train.latest_checkpoint("run"))
+    >>> trio.run(main)
+    run/model-4
     """
     if steps is None and seconds is None:
         raise InvalidArgumentError("save_every needs steps, seconds, or both")

@@ -4,6 +4,11 @@
     key, record = graph.ops.ReaderReadV2(graph.ops.TFRecordReaderV2(), names.handle)
 
 Each adds nodes to the graph and notes the queue runner that fills its queue; `QueueRunners` starts it.
+
+`rows`, `strings` or `tensors` have the elements as rows, `limit` is a number, `pattern` one of files or
+several; `num_epochs` counts how often they come (None: for ever), `shuffle` and `seed` say in which order,
+`capacity` is the length of the queue, `element_shape` that of a row, `shared_name` names the queue for other
+sessions. Errors: InvalidArgumentError for arguments that do not fit.
 """
 
 from __future__ import annotations

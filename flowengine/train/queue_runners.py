@@ -8,6 +8,9 @@ A runner belongs to one queue: it has nodes that enqueue, each run in a loop by 
 the queue when there is no more, and one that closes it at once, with whoever waits at it. A pipeline is a
 chain of queues, and its end travels along it: a queue is closed, what reads from it finds nothing more, and
 closes the next.
+
+`source` is a graph, a MetaGraphDef or a list of runners; `collection` is the name that they are listed under.
+Errors: InvalidArgumentError for anything else.
 """
 
 from __future__ import annotations

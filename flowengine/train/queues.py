@@ -20,9 +20,14 @@ GRAPH_SEED: Final = 87654321
 class GraphQueue:
     """A queue of a graph.
 
-    handle    the output of its node
-    dtypes    of the components of an element
-    shapes    of the components, or None where elements may differ in them
+    graph    the graph that it is in
+    handle   the output of its node
+    dtypes   of the components of an element
+    shapes   of the components, or None if elements may differ in them
+
+    `capacity` counts elements; `shared_name` names the queue for other sessions. A step that enqueues waits
+    while the queue is full, one that dequeues while it is empty; cancelled, it leaves the queue unchanged. A
+    closed queue gives OutOfRangeError once it is empty, and CancelledError to what enqueues.
     """
 
     graph: Graph
@@ -42,7 +47,7 @@ class GraphQueue:
         name: str = "fifo_queue",
         padding: bool = False,
     ) -> GraphQueue:
-        """First in, first out; with `padding`, unknown dimensions are filled up in a batch."""
+        """Add a queue, first in, first out; with `padding`, unknown dimensions are filled up in a batch."""
         make = graph.ops.PaddingFIFOQueueV2 if padding else graph.ops.FIFOQueueV2
         given = {"capacity": capacity, "shared_name": shared_name, "name": name}
         return cls._made(graph, make, dtypes, shapes, pads=padding, **given)
@@ -60,7 +65,7 @@ class GraphQueue:
         shared_name: str = "",
         name: str = "random_shuffle_queue",
     ) -> GraphQueue:
-        """Random order; `min_after_dequeue` elements stay to be mixed with those to come."""
+        """Add a queue in random order, by `seed`; `min_after_dequeue` elements stay to be mixed."""
         return cls._made(
             graph,
             graph.ops.RandomShuffleQueueV2,

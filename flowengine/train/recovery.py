@@ -89,6 +89,16 @@ async def run_with_recovery(
     AbortedError; UnavailableError when it gives up waiting, AbortedError when it gives up starting anew, both
     saying where the run stands and what the last error was; InvalidArgumentError for arguments that make no
     sense.
+
+    >>> graph = fe.Graph()
+    >>> count = graph.variable(0, name="count", trainable=False)
+    >>> more, init = count.assign_add_op(1), graph.group(count.initializer, name="init")
+    >>> async def step(session, number):
+    ...     return await session.run(more)
+    >>> async def main():
+    ...     return await fe.train.run_with_recovery(graph, step, directory="run", steps=3, global_step=count)
+    >>> trio.run(main).step
+    3
     """
     need_graph(graph, "await fe.train.run_with_recovery(graph, step, directory=folder)")
     if steps is not None and steps < 0:

@@ -26,6 +26,23 @@ class Snapshot:
 
     Taking one copies nothing: a step that updates a variable meanwhile writes into a copy of it.
     step   the global step, if it is known
+
+    >>> graph = fe.Graph()
+    >>> w = graph.variable([1.0, 2.0], name="w")
+    >>> async def main():
+    ...     saver = fe.train.Saver()
+    ...     async with fe.Session(graph) as session:
+    ...         await session.initialize()
+    ...         snapshot = saver.snapshot(session, global_step=7)
+    ...         await session.run(w.assign([0.0, 0.0]))
+    ...         print(await saver.write(snapshot, "run/model"), saver.names(session))
+    ...         print(await saver.restore(session, "run"), await session.run(w))
+    >>> trio.run(main)
+    run/model-7 ['w']
+    ['w'] [1. 2.]
+
+    Its methods raise FailedPreconditionError naming variables without a value, and DataLossError or OSError
+    for files that cannot be written.
     """
 
     def __init__(self, values: Iterable[tuple[Saveable, Value]], step: int | None = None) -> None:

@@ -60,6 +60,8 @@ class LoopResult:
     steps    how many steps the model has made in all
     reason   why it ended: "steps", "end of input", or what a hook said
     values   what the last step returned; metrics of the last evaluations
+
+    >>> result = fe.train.LoopResult(100, "steps", {"loss": 0.5}, {"accuracy": 0.9})
     """
 
     steps: int

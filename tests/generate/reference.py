@@ -144,7 +144,8 @@ MORE: Final = Page("More names", "Public names that no other page has.", "[Embed
 #: The pages that are written by hand: their titles stand in them.
 _INDEX: Final = """# Reference
 
-Every public name, by page, after `import flowengine as fe`; examples use `np` for NumPy and `trio`, too. [Embedding](../embedding.md),
+Every public name, by page, after `import flowengine as fe`. Examples import `numpy as np` and `trio`, too.
+[Embedding](../embedding.md),
 [Building graphs](../building.md) and [Training](../training.md) show the names in use, and [Ops](../ops.md)
 lists the constructors of `graph.ops`.
 

@@ -64,7 +64,7 @@ async def lbfgs(
     """Take a loss to a minimum nearby, and leave the variables there.
 
     loss        a () tensor of floats
-    variables   by default the graph's collection "trainable_variables"; all are initialized
+    variables   by default the graph's collection "trainable_variables"; all must have values
     feeds       of every evaluation
     steps       at most so many directions
     memory      pairs of changes, of place and gradient, that a direction is made from
@@ -73,6 +73,17 @@ async def lbfgs(
 
     The nodes that it needs are added to the graph. Cancelled, it leaves the variables at the place that was
     tried last. Raises InvalidArgumentError for numbers that make no sense, and for nothing to change.
+
+    >>> graph = fe.Graph()
+    >>> w = graph.variable([4.0, -2.0], name="w")
+    >>> loss = fe.reduce_sum(fe.square(w - 1.0))
+    >>> async def main():
+    ...     async with fe.Session(graph) as session:
+    ...         await session.initialize()
+    ...         result = await fe.optimizers.lbfgs(session, loss)
+    ...         print(result.reason, await session.run(w))
+    >>> trio.run(main)
+    gradient [1. 1.]
     """
     if steps < 0 or memory < 1:
         raise InvalidArgumentError(f"steps is at least 0 and memory at least 1, not {steps} and {memory}")

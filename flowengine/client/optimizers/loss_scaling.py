@@ -28,6 +28,9 @@ class LossScaling(Optimizer):
 
     A step whose gradients are not all finite changes no variable and is not counted. The scale is kept in the
     variables `current_loss_scale` and `good_steps`.
+
+    The arguments of methods are those of `flowengine.optimizers.Optimizer`. Raises InvalidArgumentError as
+    the other optimizer does.
     """
 
     def __init__(

@@ -37,10 +37,25 @@ class Optimizer:
     """An optimizer of the variables of one or more graphs. Its subclasses say which ops make its step.
 
     name          of the scope of its nodes, and of its slots
+    op            X of the ops `ApplyX`, `ResourceApplyX`, `SparseApplyX` and `ResourceSparseApplyX`
+    slot_inputs   {input of the op: the slot that it takes}
     use_locking   written into its nodes for TensorFlow; here updates are atomic as they are
 
-    Its methods raise InvalidArgumentError for a loss that depends on none of the variables, and for gradients
-    that do not fit them.
+    `variables` are by default the graph's collection "trainable_variables"; `global_step` is a variable that
+    each step increments; `grad_loss`, of the loss's shape, multiplies the gradient; `gate`, `aggregation` and
+    `colocate` are those of `flowengine.gradients`. Its methods raise InvalidArgumentError for a loss that
+    depends on none of the variables, and for gradients that do not fit them.
+
+    >>> class HalfSpeed(fe.optimizers.SGD):
+    ...     def compute_gradients(self, loss, variables=None, **options):
+    ...         return [(grad / 2.0, w) for grad, w in super().compute_gradients(loss, variables, **options)]
+    >>> graph = fe.Graph()
+    >>> w = graph.variable(4.0)
+    >>> step = HalfSpeed(0.25).minimize(w * w)
+    >>> with fe.blocking.Session(graph) as session:
+    ...     result = fe.blocking.loop(session, step, steps=1, quiet=True)
+    ...     print(session.run(w))
+    3.0
     """
 
     def __init__(

@@ -33,6 +33,12 @@ class RNNCell(ABC):
     outputs   (N, output_size)
 
     All of one type of floats. Raises InvalidArgumentError for inputs that do not fit, and in a second graph.
+
+    >>> graph = fe.Graph()
+    >>> cell = fe.rnn.GRUCell(4)
+    >>> outputs, state = cell(graph.placeholder("float32", [2, 3]), cell.zero_state(graph, 2))
+    >>> outputs.shape
+    TensorShape([2, 4])
     """
 
     def __init__(self, default_name: str, name: str | None) -> None:

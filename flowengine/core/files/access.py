@@ -236,6 +236,8 @@ class FileAccess:
 
     Only regular files and folders are opened, and a link is followed only where it stays beneath the folder
     that was named. InvalidArgumentError for what is no such list or number.
+
+    >>> config = fe.Config(file_access=fe.FileAccess(read=["/data"], write=["/tmp/out"], write_bytes=1 << 20))
     """
 
     read: Sequence[str | Path] = ()

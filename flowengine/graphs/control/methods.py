@@ -219,8 +219,9 @@ class GraphControlFlow:
         fn        returns a structure like `initializer`
         elems     a structure of tensors (n, ...)
         reverse   from the last row to the first
+        parallel_iterations, swap_memory   as for `while_loop`
 
-        Returns the value of `fn` for the last row. Arguments otherwise as for `map`.
+        Returns the value of `fn` for the last row.
 
         >>> graph = fe.Graph()
         >>> total = graph.fold(lambda so_far, row: so_far + row, graph.constant([1, 2, 3]))
@@ -248,8 +249,10 @@ class GraphControlFlow:
     ) -> Any:
         """Return the values of `fn(so_far, row)` for all rows, as rows: `fold` with each step's value.
 
-        Arguments are those of `fold` and `map`. Without an initializer the first row of the result is that of
-        `elems`.
+        fn, elems, initializer, reverse   as for `fold`
+        parallel_iterations, swap_memory, infer_shape   as for `map` and `while_loop`
+
+        Without an initializer the first row of the result is that of `elems`.
 
         >>> graph = fe.Graph()
         >>> totals = graph.scan(lambda so_far, row: so_far + row, graph.constant([1, 2, 3]))

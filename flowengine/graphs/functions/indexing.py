@@ -145,7 +145,10 @@ def boolean_mask(tensor: TensorLike, mask: TensorLike, name: str = "boolean_mask
 def sequence_mask(
     lengths: TensorLike, maxlen: TensorLike = None, dtype: Any = dtypes.bool_, name: str | None = None
 ) -> Tensor:
-    """Whether a place is within each sequence: lengths (...) -> (..., maxlen), by default the longest."""
+    """Whether a place is within each sequence: lengths (...) -> (..., maxlen), by default the longest.
+
+    `dtype` is the type of the result.
+    """
     counts = tensor_of(lengths, maxlen)
     graph = counts.graph
     with graph.name_scope(name or "SequenceMask"):
@@ -189,7 +192,7 @@ def setdiff1d(
 def dynamic_partition(
     data: TensorLike, partitions: TensorLike, num_partitions: int, name: str | None = None
 ) -> list[Tensor]:
-    """Rows of data in as many tensors, by the number that partitions says of each."""
+    """Return `num_partitions` tensors of the rows of data, by the number that partitions says of each."""
     return list(call("DynamicPartition", data, partitions, num_partitions=num_partitions, name=name))
 
 
@@ -208,13 +211,19 @@ def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
 def top_k(
     input: TensorLike, k: TensorLike = 1, sorted: bool = True, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """(values, indices): the k largest along the last axis, (..., k), and where they are (int32)."""
+    """Return (values, indices): the `k` largest along the last axis, (..., k), and where they are (int32).
+
+    `sorted` puts the largest first.
+    """
     values, indices = call("TopKV2", input, k, sorted=sorted, name=name)
     return values, indices
 
 
 def in_top_k(predictions: TensorLike, targets: TensorLike, k: TensorLike, name: str | None = None) -> Tensor:
-    """Whether the target of each row is among its k largest: (n, classes) float32, (n,) -> (n,) bool."""
+    """Whether the target of each row is among its `k` largest.
+
+    predictions (n, classes) float32, targets (n,) -> (n,) bool.
+    """
     return one("InTopKV2", predictions, targets, k, name=name)
 
 
@@ -237,9 +246,9 @@ def searchsorted(
     out_type: Any = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """Return the positions at which values belong in sorted rows:
+    """Return the positions at which `values` belong in the rows of `sorted_sequence`.
 
-    (b, n) and (b, k) -> (b, k), before equal ones or after ("right").
+    (b, n) and (b, k) -> (b, k), before equal ones or after, by `side`: "left" or "right".
     """
     if side not in ("left", "right"):
         raise ConstructionValueError(f"side is 'left' or 'right', not {side!r}")

@@ -166,9 +166,10 @@ def norm(
     keepdims: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Return the norm of vectors along an axis, or of the whole: "euclidean", 1, 2, inf or any p > 0.
+    """Return the norm of vectors along `axis`, or of the whole: `ord` "euclidean", 1, 2, inf or any p > 0.
 
-    Floating point or complex; then real. Raises ValueError (as InvalidArgumentError) for another `ord`.
+    With `keepdims` a reduced axis stays with length 1. Floating point or complex; then real. Raises
+    ValueError (as InvalidArgumentError) for another `ord`.
     """
     x = tensor_of(tensor)
     with x.graph.name_scope(name or "norm"):
@@ -192,7 +193,10 @@ def eye(
     *,
     graph: Graph,
 ) -> Tensor:
-    """Return the identity matrix, (num_rows, num_columns): ones on the diagonal, zeros elsewhere."""
+    """Return the identity matrix, (num_rows, num_columns): ones on the diagonal, zeros elsewhere.
+
+    `dtype` is the type of the elements; the matrix is added to `graph`.
+    """
     columns = num_rows if num_columns is None else num_columns
     numbers = np.eye(num_rows, columns, dtype=as_dtype(dtype).as_numpy_dtype)
     return graph.constant(numbers, as_dtype(dtype), name=name or "eye")

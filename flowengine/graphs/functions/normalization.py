@@ -50,7 +50,7 @@ from flowengine.graphs.tensor import Tensor
 
 
 def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
-    """Return half the sum of squares: one number. Floating point."""
+    """Return half the sum of squares of `t`: one number. Floating point."""
     return one("L2Loss", t, name=name)
 
 
@@ -65,7 +65,10 @@ def l2_normalize(x: TensorLike, axis: Any = None, epsilon: float = 1e-12, name: 
 def moments(
     x: TensorLike, axes: Any, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """(mean, variance) along axes, the variance divided by n. float16 is computed in float32."""
+    """Return (mean, variance) along `axes`, the variance divided by n. float16 is computed in float32.
+
+    With `keepdims` a reduced axis stays with length 1.
+    """
     value = tensor_of(x)
     graph, kind = value.graph, value.dtype.base
     with graph.name_scope(name or "moments"):
@@ -95,7 +98,11 @@ def batch_normalization(
     variance_epsilon: float,
     name: str | None = None,
 ) -> Tensor:
-    """scale (x - mean) / sqrt(variance + epsilon) + offset (Ioffe and Szegedy 2015); all broadcast."""
+    """scale (x - mean) / sqrt(variance + epsilon) + offset (Ioffe and Szegedy 2015); all broadcast.
+
+    offset, scale      None to leave them out
+    variance_epsilon   a number that keeps the root from zero
+    """
     value = tensor_of(x)
     with value.graph.name_scope(name or "batchnorm"):
         factor = one("Rsqrt", tensor_of(variance, value) + variance_epsilon)
@@ -233,7 +240,10 @@ def weighted_cross_entropy_with_logits(
 def log_poisson_loss(
     targets: TensorLike, log_input: TensorLike, compute_full_loss: bool = False, name: str | None = None
 ) -> Tensor:
-    """exp(c) - z c of a rate's logarithm c and counts z; in full with Stirling's formula for log z!."""
+    """exp(c) - z c of a rate's logarithm c, `log_input`, and counts z, `targets`.
+
+    `compute_full_loss` adds Stirling's formula for log z!.
+    """
     c, z = alike(log_input, targets)
     graph = c.graph
     with graph.name_scope(name or "log_poisson_loss"):

@@ -148,7 +148,10 @@ def multinomial(
     name: str | None = None,
     output_dtype: Any = dtypes.int64,
 ) -> Tensor:
-    """Classes drawn with probabilities softmax(logits): (n, classes) -> (n, num_samples) int64 or int32."""
+    """Draw classes with probabilities softmax(logits): (n, classes) -> (n, num_samples) int64 or int32.
+
+    `output_dtype` is the type of the classes.
+    """
     x = tensor_of(logits, num_samples)
     kind = as_dtype(output_dtype)
     with x.graph.name_scope(name or "multinomial"):

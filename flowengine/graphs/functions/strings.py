@@ -103,7 +103,7 @@ def as_string(
 def string_to_number(
     string_tensor: TensorLike, out_type: Any = dtypes.float32, name: str | None = None
 ) -> Tensor:
-    """Return the number that each string spells: float32, float64, int32 or int64.
+    """Return the number that each string spells; `out_type` is float32, float64, int32 or int64.
 
     Else an error of the step.
     """
@@ -122,7 +122,10 @@ def regex_replace(
     replace_global: bool = True,
     name: str | None = None,
 ) -> Tensor:
-    r"""Replace the matches of an RE2 pattern, all or only one; `\1` in rewrite is the first group."""
+    r"""Replace the matches of an RE2 pattern, all or (`replace_global` False) only one.
+
+    `\1` in `rewrite` is the first group.
+    """
     return one("RegexReplace", input, pattern, rewrite, replace_global=replace_global, name=name)
 
 
@@ -138,7 +141,10 @@ def reduce_join(
     separator: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """Return strings joined along axes; along all of them, the last first, where `axis` is None."""
+    """Return strings joined along axes; along all of them, the last first, if `axis` is None.
+
+    `separator` is put between them; with `keep_dims` a reduced axis stays with length 1.
+    """
     x = tensor_of(inputs)
     if axis is None:
         count = x.shape.rank

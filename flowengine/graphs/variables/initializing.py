@@ -35,9 +35,15 @@ class SessionVariables(ABC):
 
     @tracebacks.hides_engine
     async def uninitialized(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
-        """Those of the variables that have no value, by default of all that the graph lists.
+        """Return the `variables` that have no value, by default of all that the graph lists.
 
-        They are the graph's collections "variables" and "local_variables".
+        They are the graph's collections "variables" and "local_variables". Raises the errors of a step.
+
+        >>> graph = fe.Graph()
+        >>> w = graph.variable(1.0, name="w")
+        >>> with fe.blocking.Session(graph) as session:
+        ...     session.uninitialized()
+        [<GraphVariable 'w:0' shape=[] dtype=float32>]
         """
         listed = (
             listed_variables(self.graph, VARIABLES, LOCAL_VARIABLES)
@@ -57,6 +63,16 @@ class SessionVariables(ABC):
 
         Where no variables are given, the session's first call then runs what the graph lists as
         "table_initializer": tables are filled, and iterators that are listed there begin.
+
+        >>> graph = fe.Graph()
+        >>> w = graph.variable(1.0, name="w")
+        >>> async def main():
+        ...     async with fe.Session(graph) as session:
+        ...         print([each.name for each in await session.uninitialized()])
+        ...         print([each.name for each in await session.initialize([w])], await session.initialize())
+        >>> trio.run(main)
+        ['w:0']
+        ['w:0'] []
         """
         missing = await self.uninitialized(variables)
         for group in _in_order(self.graph, missing):

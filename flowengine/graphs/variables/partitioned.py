@@ -30,6 +30,15 @@ class PartitionedVariable(TensorOperators):
     """A variable in parts: `parts` in order, cut along `axis`.
 
     name, shape, dtype   of the whole
+
+    Its methods are those of `flowengine.GraphVariable`, for a `value` or `delta` of the whole shape, and
+    raise the same errors, such as InvalidArgumentError.
+
+    >>> graph = fe.Graph()
+    >>> cut = fe.partitioners.fixed_size(2)
+    >>> table = graph.variable(np.zeros([4, 2], np.float32), name="table", partitioner=cut)
+    >>> [part.name for part in table.parts], table.value().shape
+    (['table/part_0:0', 'table/part_1:0'], TensorShape([4, 2]))
     """
 
     def __init__(self, name: str, shape: TensorShape, parts: Sequence[GraphVariable], axis: int) -> None:

@@ -12,6 +12,9 @@ Each function returns a function (shape, dtype) -> one count for each axis, of w
 [[5, 4], [5, 4]]
 [[4, 4], [3, 4], [3, 4]]
 [[10, 4]]
+
+`shards` and `max_partitions` are numbers of parts, `axis` is the one to cut, `min_slice_bytes` and
+`bytes_per_string` count bytes. The partitioner raises InvalidArgumentError for a shape that is not known.
 """
 
 from __future__ import annotations

@@ -32,6 +32,10 @@ class TrainingHistory:
     monitor   the name of the number to watch; None without one
     best_epoch        in which it was best; of equal ones the last; None before the first
     best_checkpoint   the prefix of the checkpoint of that epoch; None without a directory
+
+    >>> history = fe.train.TrainingHistory({"loss": [0.5, 0.25]}, [1.0, 1.0], steps=20)
+    >>> history["loss"], history.steps
+    ([0.5, 0.25], 20)
     """
 
     numbers: dict[str, list[float]] = field(default_factory=dict)
