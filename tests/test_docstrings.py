@@ -175,7 +175,7 @@ def documented() -> dict[str, Documented]:
 
 
 def methods(kind: type) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Yield the public methods of a class and its bases in this package, but no override without docstring."""
+    """Yield the public methods of a class and its bases here, but no override without docstring."""
     for base in kind.__mro__:
         if base.__module__.startswith("flowengine"):
             for name, member in vars(base).items():
