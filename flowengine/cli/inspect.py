@@ -38,6 +38,10 @@ HELP: Final = """\
 Show what GRAPH holds: nodes by op, placeholders, likely outputs, variables, the exact number of parameters,
 the functions that it calls, and the ops that cannot run here, in bodies of functions too.
 
+With --draw it draws the graph instead: scopes as boxes, the largest opened as far as the drawing stays
+readable, with the type and shape of tensors on the edges, and without constants. Of a SavedModel it draws the
+part that its default signature runs.
+
 GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory, or - for standard input.
 """
 
@@ -53,9 +57,28 @@ GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory
     is_flag=True,
     help="Show complete lists instead of the first ten entries, and likely outputs besides signatures.",
 )
+@click.option(
+    "--draw",
+    "drawing",
+    type=click.Path(),
+    metavar="FILE",
+    help="Draw the graph into a .svg, .png or .pdf file by Graphviz, or write a .dot file.",
+)
+@click.option("--force", is_flag=True, help="Overwrite the file of --draw, if it exists.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
-def command(graph: str, tags: tuple[str, ...], every: bool, as_json: bool, debug: bool) -> None:
+def command(
+    graph: str,
+    tags: tuple[str, ...],
+    every: bool,
+    drawing: str | None,
+    force: bool,
+    as_json: bool,
+    debug: bool,
+) -> None:
+    if drawing is not None:
+        _draw(graph, tags, drawing, force=force)
+        return
     ignored: list[UnknownAttr] = []
     loaded = load_graph(graph, tags, ignored=ignored)
     known = None if loaded.saved is None else saved_variables(loaded.saved)
@@ -67,6 +90,14 @@ def command(graph: str, tags: tuple[str, ...], every: bool, as_json: bool, debug
     document["signatures"] = {name: _signature(each) for name, each in loaded.signatures.items()}
     shown = None if every else _SHOWN
     click.echo(dumps(document) if as_json else readable(graph, document, shown), nl=False)
+
+
+def _draw(graph: str, tags: tuple[str, ...], path: str, *, force: bool) -> None:
+    from flowengine.cli.looking.drawing import check_drawing, draw
+
+    check_drawing(path, force=force)
+    count = draw(path, load_graph(graph, tags, ignored=[]))
+    click.echo(f"drew {count} boxes in {path}", err=True)
 
 
 def saved_variables(saved: SavedGraph) -> list[VariableFacts] | None:

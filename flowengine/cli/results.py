@@ -92,15 +92,15 @@ def check_output(path: str, count: int, *, force: bool = True) -> None:
     check_new_file(path, force=force)
 
 
-def check_new_file(path: str, *, force: bool) -> None:
-    """CommandError (usage) for an `--output` in no folder, and without `force` for a file that is there."""
+def check_new_file(path: str, *, force: bool, option: str = "--output") -> None:
+    """CommandError (usage) for a file in no folder, and without `force` for a file that is there."""
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
-        raise CommandError(f"--output {path}: there is no folder {folder}: make it first", USAGE)
+        raise CommandError(f"{option} {path}: there is no folder {folder}: make it first", USAGE)
     if os.path.isdir(path):
-        raise CommandError(f"--output {path}: it is a folder: name a file in it", USAGE)
+        raise CommandError(f"{option} {path}: it is a folder: name a file in it", USAGE)
     if os.path.exists(path) and not force:
-        raise CommandError(f"--output {path}: it is there already: add --force to replace it", USAGE)
+        raise CommandError(f"{option} {path}: it is there already: add --force to replace it", USAGE)
 
 
 def write(path: str, values: Mapping[str, Any], document: Mapping[str, Any]) -> None:

@@ -66,6 +66,7 @@ def command(
     at: str | None,
     labels_file: str | None,
     top: int | None,
+    stats: bool,
     as_json: bool,
     image_size: tuple[int, int] | None,
     image_scale: float | None,
@@ -135,7 +136,7 @@ def command(
         keeps=output is not None,
     )
     report = _reported(job, source, graph, output, ctx.obj["interrupt"])
-    _show(report, job, output, as_json, chosen)
+    _show(report, job, output, as_json, chosen, stats=stats)
 
 
 def _named_graph(graph: str | None, meta: str | None) -> str:
@@ -223,19 +224,30 @@ def _keep(report: RunReport, job: Invocation, output: str | None) -> None:
 
 
 def _show(
-    report: RunReport, job: Invocation, output: str | None, as_json: bool, chosen: Labels | None
+    report: RunReport,
+    job: Invocation,
+    output: str | None,
+    as_json: bool,
+    chosen: Labels | None,
+    *,
+    stats: bool,
 ) -> None:
     everything = report.values | report.finals
     document = _document(report, job, everything)
     _keep(report, job, output)
-    shown = {name: results.readable(name, value) for name, value in everything.items() if not as_json}
+    readable = results.readable
+    if stats:
+        from flowengine.cli.looking.stats import readable, statistics
+
+        document["stats"] = {name: statistics(each) for name, each in everything.items() if each is not None}
+    shown = {name: readable(name, value) for name, value in everything.items() if not as_json}
     if chosen is not None:
         check_fits(chosen, everything)
         document["best"] = best_document(chosen, everything)
         shown |= best_texts(chosen, everything)
     if as_json:
         sys.stdout.write(results.dumps(document))
-    elif output is None or chosen is not None:
+    elif output is None or chosen is not None or stats:
         for text in shown.values():
             print(text)
     if report.latencies_ms:

@@ -43,13 +43,13 @@ def difference_to_dot(before: NodeGraph, after: NodeGraph) -> str:
 def _dot(nodes: Iterable[tuple[Node, str]]) -> str:
     lines = ["digraph {", "  node [shape=box];"]
     for node, style in nodes:
-        lines.append(f"  {_quoted(node.name)} [label={_quoted(f'{node.name}: {node.op}')}{style}];")
+        lines.append(f"  {quoted(node.name)} [label={quoted(f'{node.name}: {node.op}')}{style}];")
         for slot, port in enumerate(node.inputs):
             lines.append(
-                f"  {_quoted(port.node)} -> {_quoted(node.name)} [label={_quoted(f'{port.slot}:{slot}')}];"
+                f"  {quoted(port.node)} -> {quoted(node.name)} [label={quoted(f'{port.slot}:{slot}')}];"
             )
         lines += [
-            f"  {_quoted(control)} -> {_quoted(node.name)} [style=dashed];" for control in node.control_inputs
+            f"  {quoted(control)} -> {quoted(node.name)} [style=dashed];" for control in node.control_inputs
         ]
     return "\n".join([*lines, "}"])
 
@@ -59,7 +59,7 @@ def _line(node: Node) -> str:
     return f"{node.name} = {node.op}({', '.join(inputs)})"
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """A DOT string, whatever the text holds."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

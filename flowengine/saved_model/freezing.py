@@ -78,7 +78,7 @@ async def freeze(graph: Graph, session: Any, outputs: Iterable[Any]) -> Graph:
     names = [parse_tensor_name(_name(each))[0] for each in outputs]
     if not names:
         raise InvalidArgumentError("nothing to freeze: name the outputs that are wanted")
-    opened = _opened(part_of(graph, names), graph, names)
+    opened = part_with_bodies(graph, names)
     variables = {node.name: node for node in opened if node.has(GivesVariable)}
     readers = readers_of(graph)
     fetches = {}
@@ -102,8 +102,9 @@ def _name(each: Any) -> str:
     return name if ":" in name else f"{name}:0"
 
 
-def _opened(part: Graph, graph: Graph, names: Sequence[str]) -> Graph:
-    """The part with the bodies of its calls in the place of the calls, and again without what none needs."""
+def part_with_bodies(graph: Graph, names: Sequence[str]) -> Graph:
+    """Return a new graph of the nodes that some need, with the bodies of functions in the place of calls."""
+    part = part_of(graph, names)
     if graph.library is None:
         return part
     lowering = CallLowering(part, keeps_gradients=False)

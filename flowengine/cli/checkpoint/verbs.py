@@ -127,10 +127,15 @@ def _line(facts: CheckpointTensorFacts) -> str:
 @boxable
 @click.argument("path", metavar="CHECKPOINT", shell_complete=complete_checkpoint)
 @click.argument("patterns", metavar="[NAME]...", nargs=-1, shell_complete=complete_variable)
+@click.option("--stats", is_flag=True, help="Print figures and a histogram instead of the values.")
 @_JSON
 @_DEBUG
-def show(path: str, patterns: tuple[str, ...], as_document: bool, debug: bool) -> None:
+def show(path: str, patterns: tuple[str, ...], stats: bool, as_document: bool, debug: bool) -> None:
     """Print values; a NAME may have * and ? in it. Without one: read all, and say whether they are sound."""
+    from flowengine.cli.looking.stats import readable as readable_stats
+    from flowengine.cli.looking.stats import statistics
+
+    patterns = patterns or (("*",) if stats else ())
     prefix = locate(path)
     document: dict[str, Any] = {}
     with opened(prefix) as reader:
@@ -139,9 +144,9 @@ def show(path: str, patterns: tuple[str, ...], as_document: bool, debug: bool) -
             if not patterns:
                 document[facts.name] = facts
             elif as_document:
-                document[facts.name] = as_json(value)
+                document[facts.name] = statistics(value) if stats else as_json(value)
             else:
-                click.echo(results.readable(facts.name, value))
+                click.echo((readable_stats if stats else results.readable)(facts.name, value))
     if as_document:
         tensors = document if patterns else {name: asdict(facts) for name, facts in document.items()}
         click.echo(dumps({"prefix": prefix, "sound": True, "tensors": tensors}), nl=False)

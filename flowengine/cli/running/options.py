@@ -64,7 +64,7 @@ Exit codes: 0 done, 1 a step failed, 2 wrong usage, 3 the graph cannot be read, 
 #: The sections of the help, by the names of the options' parameters.
 SECTIONS: Final = {
     "Common options": (
-        *("feeds", "fetches", "signature", "output", "labels_file", "top", "as_json", "restore"),
+        *("feeds", "fetches", "signature", "output", "labels_file", "top", "stats", "as_json", "restore"),
     ),
     "Pictures": ("image_size", "image_scale", "image_offset"),
     "Steps": ("targets", "inits", "finals", "steps", "every", "repeat", "timeout", "force"),
@@ -221,6 +221,7 @@ _OPTIONS: Final = (
     click.option(
         "--top", type=click.IntRange(min=1), metavar="K", help="Show the K best (with --labels: 5)."
     ),
+    click.option("--stats", is_flag=True, help="Print figures and a histogram instead of the values."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
     click.option("--image-size", callback=_size, metavar="HxW", help="Resize images."),
     click.option(

@@ -1,0 +1,218 @@
+"""A graph folded by its scopes into few boxes, with the tensors that go from one box to another.
+
+Names of nodes are paths: `dense/kernel/read` lies in the scopes `dense` and `dense/kernel`. A scope is a box
+that stands for all its nodes until it is opened. The largest scopes are opened as long as a drawing stays
+readable.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from flowengine.cli.overview import facts_of_port, variables
+from flowengine.ir.graph import Node, OutputPort
+from flowengine.ir.traits import Constant, ExternalValue, GivesVariable, HandsOn, HandsOnEach
+
+if TYPE_CHECKING:
+    from flowengine.graphs.graph import Graph
+
+#: Boxes that a drawing has at most, unless the outermost scopes are more.
+BOXES_MAX: Final = 40
+
+INPUT: Final = "input"
+OUTPUT: Final = "output"
+VARIABLE: Final = "variable"
+OP: Final = "op"
+SCOPE: Final = "scope"
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedBox:
+    """A node, or a scope with its nodes.
+
+    name     of the node; of the scope with a slash at its end
+    title    the name to show, such as that of a signature's input
+    kind     INPUT, OUTPUT, VARIABLE, OP or SCOPE
+    detail   the op, or for an input its dtype and shape, or how many nodes the scope has
+    """
+
+    name: str
+    title: str
+    kind: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedGraph:
+    """Boxes, and between them edges.
+
+    edges      {(source, target): the tensors as `dtype shape`, in order}; by the names of boxes
+    controls   (source, target) where nothing but control edges go
+    """
+
+    boxes: list[FoldedBox]
+    edges: dict[tuple[str, str], list[str]]
+    controls: list[tuple[str, str]]
+
+
+@dataclass(slots=True)
+class _Scope:
+    """A scope that may be opened: its nodes, and the boxes that come out of it."""
+
+    path: str
+    scopes: dict[str, _Scope] = field(default_factory=dict)
+    leaves: list[str] = field(default_factory=list)
+    size: int = 0
+
+
+def fold(
+    graph: Graph,
+    boxes_max: int = BOXES_MAX,
+    *,
+    inputs: Mapping[str, OutputPort] = MappingProxyType({}),
+    outputs: Mapping[str, OutputPort] = MappingProxyType({}),
+) -> FoldedGraph:
+    """Fold a graph into at most so many boxes.
+
+    inputs, outputs   names of a signature and the tensors that they stand for. With outputs, only nodes that
+                      they take values from are in the drawing, and each output has a box of its own
+
+    Constants are left out, as are nodes that only hand a tensor on to others. More boxes come out where the
+    outermost scopes and nodes are more already.
+    """
+    drawing = _Drawing(graph)
+    nodes = list(_kept(drawing, outputs))
+    where: dict[str, str] = {}
+    boxes = []
+    titles = {port.node: name for name, port in inputs.items()}
+    for each in _closed(_tree(nodes), boxes_max - len(outputs)):
+        if isinstance(each, str):
+            where[each] = each
+            boxes.append(_box(graph, graph[each], titles.get(each, each)))
+        else:
+            name = f"{each.path}/"
+            where.update((leaf, name) for leaf in _leaves(each))
+            boxes.append(FoldedBox(name, name, SCOPE, f"{each.size} node{'s' if each.size > 1 else ''}"))
+    edges, controls = _edges(drawing, nodes, where, has_controls=not outputs)
+    for name, port in outputs.items():
+        source = drawing.origin(port)
+        key = f"output {name}"  # a name with a space is no node's
+        boxes.append(FoldedBox(key, name, OUTPUT, drawing.described(source)))
+        if source.node in where:
+            edges[where[source.node], key] = [drawing.described(source)]
+    return FoldedGraph(boxes, edges, controls)
+
+
+class _Drawing:
+    """A graph without the nodes that only hand tensors on."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._shapes = {each.name: f"{each.dtype} {each.shape}" for each in variables(graph)}
+
+    def origin(self, port: OutputPort) -> OutputPort:
+        """The tensor that nodes hand on as this one."""
+        node = self.graph[port.node]
+        while self.hands_on(node):
+            port = node.inputs[port.slot]
+            node = self.graph[port.node]
+        return port
+
+    @staticmethod
+    def hands_on(node: Node) -> bool:
+        """Whether a node's outputs are its inputs, and it does nothing else."""
+        return bool(node.inputs) and (node.has(HandsOn) or node.has(HandsOnEach))
+
+    def described(self, port: OutputPort) -> str:
+        """The dtype and shape of a tensor; of a variable's handle those of its value."""
+        facts = facts_of_port(self.graph, port)
+        return self._shapes.get(port.node, f"{facts.dtype} {facts.shape}")
+
+
+def _kept(drawing: _Drawing, outputs: Mapping[str, OutputPort]) -> Iterator[Node]:
+    """The nodes that are drawn, in the order of the graph."""
+    graph = drawing.graph
+    used = {port.node for node in graph for port in node.inputs}
+    if outputs:
+        left = [drawing.origin(port).node for port in outputs.values()]
+        needed = set(left)
+        while left:
+            for port in graph[left.pop()].inputs:
+                if (name := drawing.origin(port).node) not in needed:
+                    needed.add(name)
+                    left.append(name)
+        yield from (node for node in graph if node.name in needed and not node.has(Constant))
+        return
+    for node in graph:
+        if not (node.has(Constant) or (drawing.hands_on(node) and node.name in used)):
+            yield node
+
+
+def _tree(nodes: Iterable[Node]) -> _Scope:
+    root = _Scope("")
+    for node in nodes:
+        scope = root
+        *outer, _ = node.name.split("/")
+        for part in outer:
+            scope.size += 1
+            path = f"{scope.path}/{part}" if scope.path else part
+            scope = scope.scopes.setdefault(part, _Scope(path))
+        scope.size += 1
+        scope.leaves.append(node.name)
+    return root
+
+
+def _closed(root: _Scope, boxes_max: int) -> list[_Scope | str]:
+    """Open the largest scopes first; return the scopes that stay closed and the nodes outside of them."""
+    shown: list[_Scope | str] = [*root.leaves]
+    closed = [(-scope.size, scope.path, scope) for scope in root.scopes.values()]
+    heapq.heapify(closed)
+    left = boxes_max - len(shown) - len(closed)
+    while closed:
+        _, _, scope = heapq.heappop(closed)
+        more = len(scope.leaves) + len(scope.scopes) - 1
+        if more > left:
+            shown.append(scope)
+            continue
+        left -= more
+        shown += scope.leaves
+        for inner in scope.scopes.values():
+            heapq.heappush(closed, (-inner.size, inner.path, inner))
+    return shown
+
+
+def _leaves(scope: _Scope) -> Iterator[str]:
+    yield from scope.leaves
+    for inner in scope.scopes.values():
+        yield from _leaves(inner)
+
+
+def _box(graph: Graph, node: Node, title: str) -> FoldedBox:
+    if node.has(ExternalValue):
+        facts = facts_of_port(graph, OutputPort(node.name, 0))
+        return FoldedBox(node.name, title, INPUT, f"{facts.dtype} {facts.shape}")
+    return FoldedBox(node.name, title, VARIABLE if node.has(GivesVariable) else OP, node.op)
+
+
+def _edges(
+    drawing: _Drawing, nodes: Iterable[Node], where: Mapping[str, str], *, has_controls: bool
+) -> tuple[dict[tuple[str, str], list[str]], list[tuple[str, str]]]:
+    tensors: dict[tuple[str, str], dict[OutputPort, None]] = {}
+    controls: dict[tuple[str, str], None] = {}
+    for node in nodes:
+        target = where[node.name]
+        for port in map(drawing.origin, node.inputs):
+            if (source := where.get(port.node, target)) != target:
+                tensors.setdefault((source, target), {})[port] = None
+        for name in node.control_inputs if has_controls else ():
+            if (source := where.get(name, target)) != target:
+                controls[source, target] = None
+    edges = {pair: [drawing.described(port) for port in ports] for pair, ports in tensors.items()}
+    return edges, [pair for pair in controls if pair not in edges]
+
+
+__all__ = ["BOXES_MAX", "INPUT", "OP", "OUTPUT", "SCOPE", "VARIABLE", "FoldedBox", "FoldedGraph", "fold"]

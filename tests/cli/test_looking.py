@@ -1,0 +1,166 @@
+"""Drawings of graphs, folded by scope, and statistics of values with a histogram."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import flowengine as fe
+from flowengine.checkpoint import BundleWriter
+from flowengine.cli import failure
+from flowengine.cli.looking.folding import INPUT, OP, SCOPE, fold
+from flowengine.cli.looking.stats import bars, readable, statistics
+from flowengine.cli.main import main
+from flowengine.core import dtypes
+
+Output = pytest.CaptureFixture[str]
+Save = Callable[[fe.Graph], str]
+ROOT: Final = Path(__file__).resolve().parents[2]
+MODEL: Final = ROOT / "docs" / "examples" / "keras_digits"
+
+
+def towers(count: int, depth: int) -> fe.Graph:
+    """Chains of nodes, each in a scope of its own, behind one input; a last node adds their ends."""
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [None, 3], name="x")
+    ends = []
+    for tower in range(count):
+        y = x
+        for number in range(depth):
+            y = graph.ops.Neg(y, name=f"tower_{tower}/part/neg_{number}")
+        ends.append(graph.ops.Identity(y, name=f"tower_{tower}/end"))
+    graph.ops.AddN(ends, name="sum")
+    return graph
+
+
+def test_scopes_are_folded_with_tensors_between_them() -> None:
+    folded = fold(towers(2, 30), boxes_max=6)
+    boxes = {box.name: (box.kind, box.detail) for box in folded.boxes}
+    assert boxes == {
+        "x": (INPUT, "float32 [?,3]"),
+        "sum": (OP, "AddN"),
+        "tower_0/": (SCOPE, "30 nodes"),
+        "tower_1/": (SCOPE, "30 nodes"),
+    } or set(boxes) == {"x", "sum", "tower_0/part/", "tower_1/part/"}
+    ends = {name for name, (kind, _) in boxes.items() if kind == SCOPE}
+    assert folded.edges == {pair: ["float32 [?,3]"] for end in ends for pair in (("x", end), (end, "sum"))}
+
+
+@given(count=st.integers(1, 6), depth=st.integers(1, 12), boxes_max=st.integers(8, 60))
+def test_a_drawing_stays_small_and_loses_nothing(count: int, depth: int, boxes_max: int) -> None:
+    folded = fold(towers(count, depth), boxes_max)
+    assert len(folded.boxes) <= boxes_max
+    names = [box.name for box in folded.boxes]
+    assert len(set(names)) == len(names)
+    counted = sum(int(box.detail.split()[0]) if box.kind == SCOPE else 1 for box in folded.boxes)
+    assert counted == count * depth + 2  # the identities only hand on
+    assert {name for pair in folded.edges for name in pair} == set(names)
+
+
+def test_a_text_for_graphviz_needs_no_graphviz(
+    save: Save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [None, 2], name="x")
+    graph.group(graph.ops.Neg(x, name="neg"), name="group")
+    path, target = save(graph), tmp_path / "graph.dot"
+    assert main(["inspect", path, "--draw", str(target)]) == 0
+    text = target.read_text()
+    assert '"x" -> "neg" [label="float32 [?,2]"];' in text
+    assert '"neg" -> "group" [style=dashed];' in text
+    assert capsys.readouterr().err == f"drew 3 boxes in {target}\n"
+    for line, told in (
+        ([str(target)], "it is there already: add --force"),
+        ([str(tmp_path / "graph.svg")], "Graphviz is not installed: apt install graphviz"),
+        ([str(tmp_path / "graph.jpeg")], "the name must end in .svg, .png, .pdf, .dot, .gv"),
+    ):
+        assert main(["inspect", path, "--draw", *line]) == failure.USAGE
+        said = capsys.readouterr().err
+        assert told in said
+        assert "--draw" in said
+
+
+def test_a_saved_model_is_drawn_as_its_signature_runs_it(tmp_path: Path) -> None:
+    target = tmp_path / "model.dot"
+    assert main(["inspect", str(MODEL), "--draw", str(target)]) == 0
+    text = target.read_text()
+    assert 'label="image\\nfloat32 [?,8,8,1]"' in text
+    assert 'label="scores\\nfloat32 [?,10]"' in text
+    assert "float32 [128,32]" in text
+    assert "Identity" not in text
+    assert "StatefulPartitionedCall\\n" not in text
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+def test_graphviz_draws(linear: str, tmp_path: Path) -> None:
+    target = tmp_path / "graph.svg"
+    assert main(["inspect", linear, "--draw", str(target)]) == 0
+    assert ET.parse(target).getroot().tag.endswith("svg")
+    assert "float32 [?,2]" in target.read_text()
+
+
+def test_what_dot_says_is_told(
+    linear: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    binaries = tmp_path / "bin"
+    binaries.mkdir()
+    (binaries / "dot").write_text("#!/bin/sh\necho no fonts >&2; exit 3\n")
+    (binaries / "dot").chmod(0o755)
+    monkeypatch.setenv("PATH", str(binaries), prepend=":")
+    assert main(["inspect", linear, "--draw", str(tmp_path / "graph.svg")]) == failure.STEP_ERROR
+    assert "dot ended with 3: no fonts" in capsys.readouterr().err
+
+
+@given(hnp.arrays(np.float32, hnp.array_shapes(min_dims=0, max_dims=2, min_side=0)))
+def test_statistics_are_those_of_numpy(array: Any) -> None:
+    found = statistics(array)
+    finite = array[np.isfinite(array)].astype(np.float64)
+    assert found["count"] == array.size == finite.size + found["nan"] + found["infinite"]
+    if finite.size:
+        assert np.float32(found["min"]) == finite.min()
+        assert np.float32(found["max"]) == finite.max()
+        assert found["mean"] == pytest.approx(finite.mean(), rel=1e-6, abs=1e-30)
+        assert found["std"] == pytest.approx(finite.std(), rel=1e-6, abs=1e-6 * abs(finite).max() or 1e-30)
+        assert sum(found["histogram"]) == finite.size
+        assert found["histogram"][-1] > 0
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert len(readable("x:0", array).splitlines()) <= 3
+
+
+def test_a_histogram_shows_each_bin_that_has_a_number() -> None:
+    assert bars([0, 1, 1000, 500]) == " ▁█▄"
+    assert readable("x:0", np.array([1, 2, 2, 3])) == (
+        "x:0  int64 [4]\n  min 1  mean 2  max 3  std 0.7071\n  1 |▄ █▄| 3"
+    )
+    assert readable("s:0", np.array([b"one", b"three"], dtype=object)).endswith(
+        "2 distinct, the longest of 5 bytes"
+    )
+    assert readable("n:0", np.array([np.nan, 0.0])).endswith("1 zeros  1 NaN")
+    assert readable("c:0", np.array([3 + 4j], np.complex64)).splitlines()[1].startswith("  min 5  mean 5")
+
+
+def test_values_and_checkpoints_are_shown_by_their_statistics(
+    linear: str, tmp_path: Path, capsys: Output
+) -> None:
+    assert main(["run", linear, "-x", "x=[[1, 2], [3, 4]]", "-y", "y", "--stats"]) == 0
+    assert capsys.readouterr().out.startswith("y:0  float32 [2, 1]\n  min 4  mean 6  max 8  std 2\n")
+    assert main(["run", linear, "-x", "x=[[1, 2]]", "-y", "y", "--stats", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["stats"]["y:0"]["mean"] == 4
+    prefix = str(tmp_path / "model.ckpt")
+    with BundleWriter(prefix, sync=False) as writer:
+        writer.add(b"w", np.arange(9, dtype=np.float32), dtypes.float32)
+    assert main(["checkpoint", "show", prefix, "--stats"]) == 0
+    assert "  0 |" in capsys.readouterr().out
+    assert main(["checkpoint", "show", prefix, "w", "--stats", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["tensors"]["w"]["max"] == 8
