@@ -48,7 +48,7 @@ def check_drawing(path: str, *, force: bool) -> None:
 def draw(path: str, source: GraphSource) -> int:
     """Draw a graph into a file, whose ending says how; return how many boxes it has.
 
-    Of a SavedModel it is the part that its default signature runs, with the bodies of functions that it calls.
+    Of a SavedModel it is the part that its default signature runs, with the bodies of called functions.
     Raises CommandError where Graphviz fails or the file cannot be written.
     """
     folded = _folded(source)

@@ -60,11 +60,11 @@ class FoldedGraph:
 
 
 @dataclass(slots=True)
-class _Scope:
+class _FoldableScope:
     """A scope that may be opened: its nodes, and the boxes that come out of it."""
 
     path: str
-    scopes: dict[str, _Scope] = field(default_factory=dict)
+    scopes: dict[str, _FoldableScope] = field(default_factory=dict)
     leaves: list[str] = field(default_factory=list)
     size: int = 0
 
@@ -84,7 +84,7 @@ def fold(
     Constants are left out, as are nodes that only hand a tensor on to others. More boxes come out where the
     outermost scopes and nodes are more already.
     """
-    drawing = _Drawing(graph)
+    drawing = _ContractedGraph(graph)
     nodes = list(_kept(drawing, outputs))
     where: dict[str, str] = {}
     boxes = []
@@ -107,7 +107,7 @@ def fold(
     return FoldedGraph(boxes, edges, controls)
 
 
-class _Drawing:
+class _ContractedGraph:
     """A graph without the nodes that only hand tensors on."""
 
     def __init__(self, graph: Graph) -> None:
@@ -133,7 +133,7 @@ class _Drawing:
         return self._shapes.get(port.node, f"{facts.dtype} {facts.shape}")
 
 
-def _kept(drawing: _Drawing, outputs: Mapping[str, OutputPort]) -> Iterator[Node]:
+def _kept(drawing: _ContractedGraph, outputs: Mapping[str, OutputPort]) -> Iterator[Node]:
     """The nodes that are drawn, in the order of the graph."""
     graph = drawing.graph
     used = {port.node for node in graph for port in node.inputs}
@@ -152,23 +152,23 @@ def _kept(drawing: _Drawing, outputs: Mapping[str, OutputPort]) -> Iterator[Node
             yield node
 
 
-def _tree(nodes: Iterable[Node]) -> _Scope:
-    root = _Scope("")
+def _tree(nodes: Iterable[Node]) -> _FoldableScope:
+    root = _FoldableScope("")
     for node in nodes:
         scope = root
         *outer, _ = node.name.split("/")
         for part in outer:
             scope.size += 1
             path = f"{scope.path}/{part}" if scope.path else part
-            scope = scope.scopes.setdefault(part, _Scope(path))
+            scope = scope.scopes.setdefault(part, _FoldableScope(path))
         scope.size += 1
         scope.leaves.append(node.name)
     return root
 
 
-def _closed(root: _Scope, boxes_max: int) -> list[_Scope | str]:
+def _closed(root: _FoldableScope, boxes_max: int) -> list[_FoldableScope | str]:
     """Open the largest scopes first; return the scopes that stay closed and the nodes outside of them."""
-    shown: list[_Scope | str] = [*root.leaves]
+    shown: list[_FoldableScope | str] = [*root.leaves]
     closed = [(-scope.size, scope.path, scope) for scope in root.scopes.values()]
     heapq.heapify(closed)
     left = boxes_max - len(shown) - len(closed)
@@ -185,7 +185,7 @@ def _closed(root: _Scope, boxes_max: int) -> list[_Scope | str]:
     return shown
 
 
-def _leaves(scope: _Scope) -> Iterator[str]:
+def _leaves(scope: _FoldableScope) -> Iterator[str]:
     yield from scope.leaves
     for inner in scope.scopes.values():
         yield from _leaves(inner)
@@ -199,7 +199,7 @@ def _box(graph: Graph, node: Node, title: str) -> FoldedBox:
 
 
 def _edges(
-    drawing: _Drawing, nodes: Iterable[Node], where: Mapping[str, str], *, has_controls: bool
+    drawing: _ContractedGraph, nodes: Iterable[Node], where: Mapping[str, str], *, has_controls: bool
 ) -> tuple[dict[tuple[str, str], list[str]], list[tuple[str, str]]]:
     tensors: dict[tuple[str, str], dict[OutputPort, None]] = {}
     controls: dict[tuple[str, str], None] = {}
