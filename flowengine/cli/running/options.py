@@ -42,7 +42,9 @@ SOURCE, after --feed NAME=, is one of:
   a.jsonl               one such value on each line, as a batch
   a.tfrecord            the records of a file, such as serialized Examples, as a batch
   a.png, a.jpg, ...     an image: uint8, height x width x channels, cast to the tensor's type, with a batch
-                        axis for a tensor of rank 4; see --image-size and --image-scale
+                        axis for a tensor of rank 4; resized if the tensor has a fixed size
+  '*.png'               the images of all these files, as a batch
+  a.wav                 the samples of 16-bit PCM: samples x channels, or samples
   3, [[1, 2]], text     a literal; quotes are allowed: "text"
   @FILE                 the bytes of a file, for a string tensor, or for one of rank 1 as a batch of one;
                         @@text is a text that begins with @
