@@ -1,1 +1,1 @@
-"""Many processes: what a cluster is, its master and worker services, sessions that run at an address."""
+"""Clusters of many processes: their description, master and worker services, and remote sessions."""

@@ -1,8 +1,9 @@
-"""A cluster's own authority: makes its certificates, and new ones before those end.
+"""A cluster's own certificate authority, which creates certificates and renews them before they expire.
 
-Keys are of the curve P-256. A task's certificate holds for the host of its address, for listening and for
-dialling; a client's for dialling only, so no client can pass for a task. Certificates hold for a year, the
-authority's own for ten; the same key signs its next one, so both are believed by those who have either.
+Keys are of the curve P-256. A task's certificate is valid for the host of its address, for listening and for
+dialling; a client's only for dialling, so that no client can pass for a task. Certificates are valid for a
+year, the authority's own for ten. The same key signs the authority's next certificate, so a peer that has
+either one trusts both.
 """
 
 from __future__ import annotations
@@ -25,14 +26,17 @@ from flowengine.core.files.secrets import check_folder, make_folder, read_secret
 
 CERTIFICATE_DAYS: Final = 365
 AUTHORITY_DAYS: Final = 3650
-#: An authority with less than that before it is renewed together with the certificates.
+#: The authority's certificate is renewed together with the others if it is valid for less than this.
 _AUTHORITY_DAYS_LEFT: Final = 2 * CERTIFICATE_DAYS
-#: Clocks of machines differ: a certificate holds from so long before it was made.
+#: Clocks of machines differ: a certificate is valid from this long before its creation.
 _EARLIER: Final = datetime.timedelta(hours=1)
 
 
 def _x509() -> Any:
-    """The library that writes certificates; InvalidArgumentError that says how to have it."""
+    """Return the library that writes certificates.
+
+    Raises InvalidArgumentError that says how to install it.
+    """
     try:
         from cryptography import x509
     except ImportError:
@@ -54,13 +58,16 @@ class Authority:
 
     @classmethod
     def new(cls, cluster: str, *, now: datetime.datetime) -> Authority:
-        """An authority with a key of its own."""
+        """Create an authority with a key of its own."""
         _x509()
         return cls(cluster, _new_key(), now=now)
 
     @classmethod
     def read(cls, folder: Path, cluster: str, *, now: datetime.datetime) -> Authority:
-        """That of a folder. NotFoundError without its key, PermissionDeniedError where others can read it."""
+        """Read the authority of a folder.
+
+        NotFoundError without its key, PermissionDeniedError if others can read it.
+        """
         _x509()
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
@@ -76,11 +83,11 @@ class Authority:
         return cls(cluster, key, now=now)
 
     def key_pem(self) -> bytes:
-        """Its key, as a file holds it."""
+        """Return the authority's key in the form of a file."""
         return _key_pem(self._key)
 
     def certificate_pem(self) -> bytes:
-        """Its own certificate, signed by itself, for ten years from now."""
+        """Return the authority's own certificate, signed by itself, for ten years from now."""
         x509 = self._x509
         usage = self._usage(key_cert_sign=True, crl_sign=True)
         builder = self._builder(self._name, self._key.public_key(), AUTHORITY_DAYS)
@@ -88,7 +95,7 @@ class Authority:
         return self._signed(builder.add_extension(usage, critical=True))
 
     def identity_pem(self, name: str, hosts: Iterable[str]) -> bytes:
-        """A new key and a certificate for it, for a year; without hosts for dialling only."""
+        """Create a key and a certificate for it, for a year; without hosts, it is for dialling only."""
         x509, key = self._x509, _new_key()
         oids = x509.oid.ExtendedKeyUsageOID
         uses = [oids.CLIENT_AUTH]
@@ -106,7 +113,7 @@ class Authority:
     def _named(self, name: str) -> Any:
         oids = self._x509.oid.NameOID
         attribute = self._x509.NameAttribute
-        # X.509 gives a name 64 characters.
+        # X.509 limits a name to 64 characters.
         return self._x509.Name(
             [attribute(oids.ORGANIZATION_NAME, self._cluster[:64]), attribute(oids.COMMON_NAME, name[:64])]
         )
@@ -116,7 +123,7 @@ class Authority:
         try:
             return self._x509.IPAddress(ipaddress.ip_address(host))
         except ValueError:
-            # In certificates names of hosts are written as the network knows them.
+            # Certificates contain host names in the form that DNS uses.
             return self._x509.DNSName(host.encode("idna").decode("ascii"))
 
     def _usage(self, **granted: bool) -> Any:
@@ -167,7 +174,7 @@ def _now() -> datetime.datetime:
 
 
 def _identities(cluster: ClusterSpec, clients: Iterable[str]) -> dict[str, list[str]]:
-    """{name of a certificate: the hosts that it holds for}; InvalidArgumentError for a name that is taken."""
+    """Return {name of a certificate: its hosts}. Raises InvalidArgumentError for a name that is taken."""
     found: dict[str, list[str]] = {}
     for job, tasks in cluster.jobs.items():
         for number, address in tasks.items():
@@ -184,10 +191,10 @@ def _identities(cluster: ClusterSpec, clients: Iterable[str]) -> dict[str, list[
 def found_authority(
     folder: Path, cluster: ClusterSpec, clients: Iterable[str], *, now: datetime.datetime | None = None
 ) -> list[Path]:
-    """Write an authority and the certificates of all tasks and clients into a new folder; the files.
+    """Write an authority and the certificates of all tasks and clients into a new folder; return the files.
 
-    Raises InvalidArgumentError where `cryptography` is not there or a client's name cannot be,
-    AlreadyExistsError where a file is there.
+    Raises InvalidArgumentError if `cryptography` is not installed or a client's name is invalid, and
+    AlreadyExistsError if a file exists.
     """
     authority = Authority.new(cluster.name, now=now or _now())
     texts = {
@@ -211,13 +218,13 @@ def found_authority(
 def renew_certificates(
     folder: Path, cluster: ClusterSpec, clients: Iterable[str] = (), *, now: datetime.datetime | None = None
 ) -> list[Path]:
-    """Put new certificates in the place of all those of a folder; the files. Each is replaced as a whole.
+    """Replace all certificates of a folder by new ones; return the files. Each file is replaced as a whole.
 
-    clients   more clients, that had none yet
+    clients   additional clients, which have no certificate yet
 
-    The authority's own is renewed, too, with the same key, when it has less than two years left. Raises
-    NotFoundError where the folder or the authority's key is not there, PermissionDeniedError where others
-    can read or write here.
+    If the authority's own certificate is valid for less than two years, it is renewed, too, with the same
+    key. Raises NotFoundError if the folder or the authority's key does not exist, PermissionDeniedError if
+    others can read or write here.
     """
     if not folder.is_dir():
         raise NotFoundError(f"there is no folder {folder} of certificates to be renewed")
@@ -226,7 +233,7 @@ def renew_certificates(
     authority = Authority.read(folder, cluster.name, now=now)
     tasks = _identities(cluster, ())
     there = {path.stem for path in folder.glob(f"*{SUFFIX}") if path.name != AUTHORITY} - tasks.keys()
-    # What is left of a task that the cluster has no more has no name of a client, and stays as it is.
+    # The file of a task that has left the cluster has no client's name, and stays unchanged.
     identities = _identities(cluster, {*filter(str.isidentifier, there), *clients})
     texts = {
         folder / f"{name}{SUFFIX}": authority.identity_pem(name, hosts) for name, hosts in identities.items()
@@ -239,7 +246,10 @@ def renew_certificates(
 
 
 def _days_left(path: Path, now: datetime.datetime) -> float:
-    """How long a certificate holds; InvalidArgumentError for a file that is none."""
+    """Return how long a certificate is valid.
+
+    Raises InvalidArgumentError for a file that is not a certificate.
+    """
     x509 = _x509()
     try:
         end: datetime.datetime = x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc

@@ -1,13 +1,13 @@
-"""A cluster's certificates as they lie in a folder, and which of them a task or a client shows.
+"""The folder of a cluster's certificates, and the choice of the one that a task or a client shows.
 
     tls/                    0700
-      authority.pem         the certificate of the cluster's own authority: whom all believe
-      authority.key         0600, its key: wanted for new certificates only, and best kept elsewhere
+      authority.pem         the certificate of the cluster's own authority, which all tasks and clients trust
+      authority.key         0600, its key: only needed to create certificates, and best kept elsewhere
       worker-0.pem          0600, a task's certificate and its key
       client.pem            0600, a client's
 
-They are written by `flowengine.cluster.authority`; a cluster that has an authority already may put its files
-there under these names.
+`flowengine.cluster.authority` writes them. A cluster that already has an authority may put its files there
+under these names.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 from flowengine.core.errors import NotFoundError
 from flowengine.transport.streams.certificates import Certificates
 
-#: The files of the authority, and what a client shows unless it is told otherwise.
+#: The files of the authority, and the default certificate of a client.
 AUTHORITY: Final = "authority.pem"
 AUTHORITY_KEY: Final = "authority.key"
 CLIENT_CERTIFICATE: Final = "client"

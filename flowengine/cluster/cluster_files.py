@@ -1,6 +1,6 @@
-"""A cluster's files are made: who its tasks are, and a key that proves that a peer belongs to it.
+"""The files of a new cluster: a list of its tasks, and a key that proves that a peer belongs to it.
 
-    folder/             0700 where it is made here
+    folder/             0700 if it is created here
       cluster.toml      names, addresses and the key's file
       cluster.key       0600, 32 random bytes as hexadecimal digits
       tls/              0700, with TLS: see `certificates`
@@ -35,14 +35,14 @@ def found_cluster(
     tls: bool = False,
     clients: Iterable[str] = (CLIENT_CERTIFICATE,),
 ) -> Path:
-    """Write the files of a cluster with these jobs (see `ClusterSpec.of`) and a new key; the cluster's file.
+    """Write the files of a cluster of these jobs (see `ClusterSpec.of`) and a new key; return the main file.
 
-    tls      whether its tasks speak under TLS: an authority and certificates are made, too
-    clients  what the clients' certificates are called then
+    tls      whether its tasks use TLS: then an authority and certificates are created, too
+    clients  the names of the clients' certificates
 
-    Raises InvalidArgumentError for jobs and names that cannot be, PermissionDeniedError where others can
-    write in the folder, AlreadyExistsError where one of the files is there: then nothing is written, and
-    nothing is ever overwritten.
+    Raises InvalidArgumentError for invalid jobs and names, PermissionDeniedError if others can write in the
+    folder, AlreadyExistsError if one of the files exists. Nothing is written then, and nothing is ever
+    overwritten.
     """
     folder = Path(folder)
     spec = ClusterSpec.of(jobs, name=name, key_file=KEY_FILE, tls=TLS_FOLDER if tls else "")

@@ -1,4 +1,4 @@
-"""Waiting for what was begun: whoever began it sleeps until it says how it ended."""
+"""A wait for the end of an operation, with its result or its error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flowengine.runtime.turns import current_turns
 
 
 class Completion:
-    """The end of something that was begun, and the trio task that waits for it."""
+    """The end of an operation, and the trio task that waits for it."""
 
     __slots__ = ("_error", "_is_settled", "_result", "_task")
 
@@ -22,7 +22,7 @@ class Completion:
         self._error: BaseException | None = None
 
     def settle(self, result: Any, error: BaseException | None) -> None:
-        """It has ended; called once."""
+        """Record the end of the operation, and wake the waiting task. Called once."""
         self._is_settled = True
         self._result, self._error = result, error
         task, self._task = self._task, None
@@ -30,7 +30,10 @@ class Completion:
             trio.lowlevel.reschedule(task)
 
     async def wait(self, running: Cancellable) -> Any:
-        """The result, or its error; cancelled, what runs is cancelled, and has ended when this raises."""
+        """Wait for the result and return it, or raise its error.
+
+        If the wait is cancelled, it cancels the operation, and raises when the operation has ended.
+        """
         if self._is_settled:
             # A host that runs one step after another still gets its turn.
             await current_turns().rest()

@@ -1,4 +1,4 @@
-"""Several calls at once: all end, or the first error ends the others and is the one that is raised."""
+"""Concurrent calls: all of them end; the first error cancels the others and is raised."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flowengine.core.errors import OpError
 
 
 async def together(calls: Iterable[Callable[[], Awaitable[object]]]) -> None:
-    """Call coroutine functions at once and wait for all. Raises the first OpError by itself."""
+    """Call coroutine functions concurrently and wait for all. Raises the first OpError alone."""
     errors: list[OpError] = []
     async with trio.open_nursery() as nursery:
 

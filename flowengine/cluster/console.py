@@ -1,4 +1,4 @@
-"""Asking tasks about themselves, as a client does: for operators and their tools.
+"""A console for operators and their tools, which asks tasks about their status, as a client does.
 
 async with open_console(spec, key=key) as console:
     print((await console.status("/job:ps/task:0"))["worker"])
@@ -25,7 +25,7 @@ from flowengine.transport.wire.identity import Identity, new_incarnation
 
 
 class Console:
-    """Connections to the tasks of a cluster, made when first asked for."""
+    """Connections to the tasks of a cluster, opened on first use."""
 
     def __init__(
         self, cluster: ClusterSpec, nursery: trio.Nursery, *, key: bytes, timeout_seconds: float
@@ -40,7 +40,7 @@ class Console:
         self._peers: dict[str, Peer] = {}
 
     async def call(self, task: str, method: str, arguments: Any = None) -> Any:
-        """Call a method of a task and return its result. UnavailableError if none comes in time."""
+        """Call a method of a task and return its result. Raises UnavailableError if none arrives in time."""
         try:
             with trio.fail_after(self._timeout):
                 peer = self._peers.get(task)
@@ -58,12 +58,12 @@ class Console:
             raise UnavailableError(f"{task} did not answer within {self._timeout:g} s") from None
 
     async def status(self, task: str) -> dict[str, Any]:
-        """Return the status that a task reports of itself: see `Server`."""
+        """Return the status that a task reports: see `Server`."""
         found: dict[str, Any] = await self.call(task, m.STATUS)
         return found
 
     async def status_of_all(self) -> dict[str, dict[str, Any] | OpError]:
-        """{task: what it says of itself, or why it does not}."""
+        """Return {task: its status, or the reason why it does not answer}."""
         answers: dict[str, dict[str, Any] | OpError] = dict.fromkeys(self.cluster, UnavailableError("-"))
 
         async def ask(task: str) -> None:
@@ -76,11 +76,11 @@ class Console:
         return answers
 
     async def drain(self, task: str) -> None:
-        """Have a task take no more sessions and steps; returns when those that run have ended."""
+        """Let a task accept no more sessions and steps; return when the running ones have ended."""
         await self.call(task, m.DRAIN)
 
     async def reset(self, task: str, containers: list[str], *, everywhere: bool) -> None:
-        """Clear containers of one task, or through its master of all."""
+        """Clear containers of one task, or of all tasks through its master."""
         await self.call(task, m.RESET, m.Reset(containers, everywhere).to_wire())
 
 
@@ -88,7 +88,7 @@ class Console:
 async def open_console(
     cluster: ClusterSpec, *, key: bytes | None = None, timeout_seconds: float = 5.0
 ) -> AsyncIterator[Console]:
-    """A console for the time of the block. UnauthenticatedError where no key is known."""
+    """Open a console for the duration of the block. Raises UnauthenticatedError if no key is known."""
     key = key if key is not None else read_key(cluster.key_file)
     if key is None:
         raise UnauthenticatedError(

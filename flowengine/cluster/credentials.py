@@ -1,4 +1,4 @@
-"""Roles in a cluster, the key that proves that a peer belongs to it, and certificates where it has TLS."""
+"""Roles in a cluster, the key that proves that a peer belongs to it, and its certificates under TLS."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from flowengine.core.files.secrets import read_secret
 from flowengine.transport.streams.certificates import Certificates
 from flowengine.transport.wire.identity import check_key
 
-#: The role of a task, and of whoever only opens sessions.
+#: The role of a task, and of a client that only opens sessions.
 WORKER: Final = "worker"
 CLIENT: Final = "client"
-#: Where a cluster's key is looked for if it is not given: the key itself, as hexadecimal digits, or a file.
+#: The variables that have a cluster's key by default: the key as hexadecimal digits, or the name of its file.
 KEY_VARIABLE: Final = "FLOWENGINE_CLUSTER_KEY"
 KEY_FILE_VARIABLE: Final = "FLOWENGINE_CLUSTER_KEY_FILE"
-#: And the folder of its certificates.
+#: The variable that names the folder of its certificates.
 TLS_VARIABLE: Final = "FLOWENGINE_CLUSTER_TLS"
 
 
 def read_key(key_file: str = "") -> bytes | None:
-    """The cluster's key: from this file, else from the environment; None if nothing says one.
+    """Return the cluster's key from this file, else from the environment; None without either.
 
-    Raises NotFoundError for a file that is not there, PermissionDeniedError for one that others can read or
-    replace, InvalidArgumentError for a key that is too short.
+    Raises NotFoundError for a missing file, PermissionDeniedError for a file that others can read or replace,
+    InvalidArgumentError for a key that is too short.
     """
     key_file = key_file or os.environ.get(KEY_FILE_VARIABLE, "")
     if key_file:
@@ -49,7 +49,7 @@ def read_key(key_file: str = "") -> bytes | None:
 def client_certificates(folder: str, name: str = "") -> Certificates:
     """Return a client's TLS certificates from this folder, else from the one that the environment names.
 
-    Raises UnauthenticatedError where none is named, NotFoundError for files that are not there.
+    Raises UnauthenticatedError if neither is given, NotFoundError for missing files.
     """
     folder = folder or os.environ.get(TLS_VARIABLE, "")
     if not folder:

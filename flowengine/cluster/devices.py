@@ -1,4 +1,4 @@
-"""Devices as tasks tell each other of them: a map for each, and the offer that a master makes of it."""
+"""Devices in messages between tasks: a map describes each device, and a master makes an offer of it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.names import DeviceName
 from flowengine.passes.place.device_profiles import Offer
 
-#: What an `Offer` says of how fast a device is.
+#: The fields of an `Offer` that describe the speed of a device.
 _RATES: Final = ("speed", "launch_microseconds", "bus_bytes_a_microsecond")
 
 
 def described(offer: Offer) -> dict[str, Any]:
-    """A device as a map: name, type, memory limit in bytes or None; the types that it does not hold, if any.
+    """Describe a device as a map: name, type, memory limit in bytes or None, and the types that it lacks.
 
-    `lacks` and `listed_only` are names of those types, as in `Offer`; without a type they are left out, and
-    so are rates that are like any device's.
+    `lacks` and `listed_only` are names of types, as in `Offer`. The map leaves them out if there are none,
+    and leaves out rates that equal the default.
     """
     found = {"name": str(offer.name), "type": offer.type, "memory_limit": offer.memory_limit_bytes}
     usual = Offer(offer.name)

@@ -1,4 +1,4 @@
-"""Graphs as they travel beside a message: whole ones of clients, and a task's partitions of a request."""
+"""Graphs beside messages: complete graphs of clients, and a task's partitions of a request."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from flowengine.passes.cut.partition import Partition
 
 
 def graph_tensor(graph: NodeGraph) -> Any:
-    """A graph as a tensor of bytes that can travel beside a message."""
+    """Return the graph as a tensor of bytes that can be sent beside a message."""
     return np.frombuffer(graph_to_def(graph).SerializeToString(), np.uint8)
 
 
 def read_graph(tensor: Value, supplied: Collection[OutputPort] = ()) -> NodeGraph:
-    """The graph that travelled as `graph_tensor` made it; InvalidArgumentError if it is none.
+    """Read a graph that `graph_tensor` wrote. Raises InvalidArgumentError if it is not a graph.
 
-    supplied   ports that are fed, whose nodes need not be there
+    supplied   ports that are fed; their nodes may be missing
     """
     if not isinstance(tensor, np.ndarray) or tensor.dtype != np.uint8 or tensor.ndim != 1:
         raise InvalidArgumentError("a graph travels as a vector of bytes")
@@ -34,7 +34,7 @@ def read_graph(tensor: Value, supplied: Collection[OutputPort] = ()) -> NodeGrap
 
 
 def read_partitions(message: RegisterGraph, tensors: Sequence[Value]) -> tuple[Partition, ...]:
-    """The partitions that a message describes; InvalidArgumentError for what cannot be read."""
+    """Return the partitions that a message describes. Raises InvalidArgumentError for unreadable ones."""
     if not tensors or len(tensors) != len(message.partitions):
         raise InvalidArgumentError(
             f"{len(message.partitions)} partitions come with as many graphs, not with {len(tensors)}"
@@ -64,7 +64,7 @@ def _are_positions(values: Any, count: int) -> bool:
 
 
 def ports(names: Sequence[str]) -> tuple[OutputPort, ...]:
-    """The ports of these names."""
+    """Return the ports of these names."""
     return tuple(OutputPort(*parse_tensor_name(name)) for name in names)
 
 

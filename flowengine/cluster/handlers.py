@@ -1,4 +1,4 @@
-"""The methods that a task answers: each one of `messages`, handed to its master or its worker."""
+"""The methods that a task answers: each handles one message of `messages` by its master or its worker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from flowengine.core.errors import (
 )
 from flowengine.transport.calls.service import NOTHING, Answer, IncomingCall, Reply, RunningCall, Service
 
-#: What a client may decide for its session; the rest is the server's own.
+#: The settings that a client may choose for its session; the others are those of the server.
 SESSION_FIELDS: Final = frozenset(
     {
         "fold_constants",
@@ -45,7 +45,7 @@ SESSION_FIELDS: Final = frozenset(
 class TaskService:
     """The methods of one task.
 
-    is_ending   whether the task ends: what it cancels then was cancelled by nobody who waits for it
+    is_ending   whether the task ends: then a cancellation comes from the task, not from a waiting caller
     """
 
     def __init__(self, cluster: ClusterSpec, worker: Worker, master: Master, links: Links) -> None:
@@ -59,13 +59,13 @@ class TaskService:
         self.is_ending = False
 
     def service(self) -> Service:
-        """The methods by name, for connections and for sessions of this process."""
+        """Return the methods by name, for connections and for sessions of this process."""
         return Service(
             self._by_name(), {m.RUN: self._begin_run, m.RUN_GRAPH: self._run_graph}, (m.RUN_GRAPH_AGAIN,)
         )
 
     async def drain(self) -> None:
-        """Take no more sessions and steps, and return when those that run have ended."""
+        """Accept no more sessions and steps, and return when the running ones have ended."""
         self._is_draining = True
         await self._master.wait_idle()
         await self._worker.wait_idle()
@@ -125,7 +125,7 @@ class TaskService:
         return Reply(metadata, values)
 
     def _begin_run(self, request: IncomingCall, answer: Answer) -> RunningCall | None:
-        """As `_run`, without a task; None where it needs one."""
+        """Handle the message as `_run` does, without a trio task; None if it needs one."""
         self._check_taking("steps")
         message = m.Run.from_wire(request.arguments)
         session = self._session(request, message.session)

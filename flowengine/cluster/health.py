@@ -1,12 +1,12 @@
-"""Losses and how a cluster notices them: bounds on silence, and the error of a step that lost a task.
+"""Losses in a cluster: bounds on silence, and the error of a step that lost a task.
 
-Every connection watches itself (see `transport.limits`): who hears nothing for a while asks for a sign of
-life, and gives the connection up when none comes. A master has a connection to each task that takes part in
-its steps, tasks have one to each task that they exchange tensors with, a client has one to its master. So a
-process that was killed, stopped or cut off is noticed by each of those who wait for it, on the link that they
-wait at, and within one bound: `Config.silence_seconds`.
+Every connection watches itself (see `transport.limits`): a side that receives nothing for a while asks for a
+sign of life, and closes the connection if none arrives. A master has a connection to each task that takes
+part in its steps, tasks have one to each task that they exchange tensors with, a client has one to its
+master. So each process that waits for a killed, stopped or disconnected process notices the loss, on the link
+that it waits at, and within one bound: `Config.silence_seconds`.
 
-What is there may wait in vain all the same: see `first_in_vain`.
+A step can also wait in vain for tasks that are alive: see `first_in_vain`.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from flowengine.core.errors import OpError
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.limits import Limits
 
-#: A peer is asked for a sign of life after this part of the time that it may be silent for. It is looked at
-#: twice as often, so that a silent one is given up a twelfth after its time at the latest.
+#: A connection asks its peer for a sign of life after this part of the time that the peer may be silent for.
+#: It checks twice as often, so that it closes the connection a twelfth after that time at the latest.
 _ASKED_AFTER: Final = 1 / 6
 
-#: How long a step runs before it is looked at whether it waits for what nobody will send, and the longest
-#: pause between two looks; the shortest, after it was given something to do.
+#: The time until a running step is checked for waiting in vain, and the longest pause between two checks; the
+#: shortest pause, after the step was given something to do.
 LOOK_SECONDS: Final = 0.5
 LOOK_SECONDS_MAX: Final = 8.0
 _SOON_SECONDS: Final = 0.0005
 
-#: What connecting may take, where silence may take longer.
+#: The time limit for connecting, if the limit on silence is longer.
 CONNECT_SECONDS: Final = 10.0
 
 
 def connect_seconds(silence_seconds: float) -> float:
-    """Return the time limit for connecting to a task, its proof of identity included."""
+    """Return the time limit for connecting to a task, including its proof of identity."""
     return min(CONNECT_SECONDS, silence_seconds)
 
 
 def limits_for(silence_seconds: float) -> Limits:
-    """Limits of connections whose other side may be silent for so long."""
+    """Return the limits of connections whose other side may be silent for so long."""
     limits = Limits()
     return replace(
         limits,
@@ -62,28 +62,31 @@ def lost_task(task: str, devices: Sequence[str], master: str, error: OpError) ->
 
 
 class Patience:
-    """When a running step is looked at: after a while, and more and more rarely while it does something."""
+    """The times at which a running step is checked: ever more rarely while the step makes progress."""
 
     __slots__ = ("_due", "is_looked_at", "pause")
 
     def __init__(self) -> None:
         self.pause = LOOK_SECONDS
-        #: Known from the first look on: asking the clock would cost every step more than it is worth.
+        #: Set at the first check, because reading the clock in every step would cost too much.
         self._due = 0.0
         self.is_looked_at = False
 
     def is_due(self, now: float) -> bool:
-        """Whether to look now."""
+        """Return whether it is time to check."""
         if not self._due:
             self._due = now + self.pause / 2
         return not self.is_looked_at and now >= self._due
 
     def something_happened(self) -> None:
-        """It has been given something to do: look again at once."""
+        """Record that the step was given something to do, so that the next check comes soon."""
         self.pause = _SOON_SECONDS
 
     async def wait(self) -> bool:
-        """It does something: whether it has been waited for, rather than put off to a later look."""
+        """Lengthen the pause, because the step makes progress.
+
+        Returns True after a short pause has been waited for, and False if the check is put off.
+        """
         self.pause = min(2 * self.pause, LOOK_SECONDS_MAX)
         if self.pause < LOOK_SECONDS:
             await trio.sleep(self.pause)
@@ -93,17 +96,17 @@ class Patience:
 
 
 async def first_in_vain(parts: int, ask: Callable[[int], Awaitable[PartStatus | None]]) -> list[int] | None:
-    """The place whose Recvs are to be given up, where a step waits for what nobody will send; else None.
+    """Return the place of the Recvs to give up if the step waits for tensors that nobody sends; else None.
 
     parts    how many tasks take part
-    ask      how one of them stands; None while it does anything
+    ask      asks one of them for its status; None while it does anything
 
-    On one machine whoever falls asleep last sees that all sleep. Here one is asked after another, and
-    meanwhile a message may wake one that has said that it sleeps. So all are asked twice: if in both rounds
-    all slept, and what they had sent in all was what they had received in all, and the same both times, then
-    there was a moment between the rounds at which all slept and nothing was under way. This is the detection
-    of termination by four counters of F. Mattern, "Algorithms for distributed termination detection",
-    Distributed Computing 2 (1987). To a step that has come to rest nothing happens by itself any more.
+    On one machine, the executor that falls asleep last sees that all sleep. Here, one task is asked after
+    another, and meanwhile a message may wake a task that has answered that it sleeps. So all are asked twice.
+    If all slept in both rounds, and the messages sent equal the messages received, and the counts are the
+    same both times, then there was a moment between the rounds at which all slept and no message was under
+    way. This is the detection of termination by four counters of F. Mattern, "Algorithms for distributed
+    termination detection", Distributed Computing 2 (1987). A step at rest does not wake by itself.
     """
     rounds: list[tuple[int, int]] = []
     places: list[tuple[int, list[int]]] = []

@@ -1,4 +1,4 @@
-"""Numbers of steps: unique among all masters of a cluster, rising, told of as ranges when they are over."""
+"""Numbers of steps: unique among the masters of a cluster, rising, and reported as ranges when over."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 
 
 class StepNumbers:
-    """One master's steps: consecutive numbers above a random start, so that two masters never share one.
+    """The numbers of one master's steps: consecutive from a random start, so that masters never share one.
 
-    31 random bits stand above 31 that count: a master would have to run two thousand million steps, and two
-    masters to draw the same bits, before a number came twice.
+    31 random bits are followed by 31 bits that count: a number repeats only if a master runs two thousand
+    million steps, or if two masters draw the same bits.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class StepNumbers:
 
 
 class Endings:
-    """Steps that have ended and that a task has not been told of yet: `numbers`."""
+    """Steps that have ended and that have not been reported to a task yet: `numbers`."""
 
     __slots__ = ("numbers",)
 
@@ -40,7 +40,7 @@ class Endings:
 
 
 def to_ranges(numbers: Iterable[int]) -> list[int]:
-    """[first, last, first, last, ...] of a set of numbers."""
+    """Return a set of numbers as [first, last, first, last, ...]."""
     ranges: list[int] = []
     for number in sorted(set(numbers)):
         if ranges and ranges[-1] == number - 1:
@@ -51,7 +51,7 @@ def to_ranges(numbers: Iterable[int]) -> list[int]:
 
 
 def from_ranges(ranges: list[int]) -> Iterator[tuple[int, int]]:
-    """(first, last) of each range; an odd end is left out."""
+    """Yield (first, last) of each range; a number without a partner at the end is left out."""
     return zip(ranges[::2], ranges[1::2], strict=False)
 
 

@@ -1,7 +1,7 @@
-"""Connections between tasks: made when first wanted, one a pair, and kept.
+"""Connections between tasks: opened on first use, one for each pair, and kept.
 
-Of two tasks that need each other, the one whose name comes first dials; the other waits for it, and dials
-itself only if nothing comes. A master dials whoever it wants to call. Both ends of a connection serve.
+Of two tasks that need each other, the one whose name comes first dials. The other waits for it, and dials
+only if no connection arrives. A master dials each task that it calls. Both ends of a connection serve calls.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from flowengine.transport.tensors.exchange import Exchange
 from flowengine.transport.wire.identity import Identity
 from flowengine.transport.wire.states import State
 
-#: What the later of two tasks waits for the earlier one to dial.
+#: The time that the later of two tasks waits for the earlier one to dial.
 _PATIENCE_SECONDS: Final = 2.0
 
 
 class Links:
     """The connections of one task.
 
-    nursery     where they are driven
+    nursery     the nursery that runs them
     addresses   {task: "tcp://host:port"}, of all tasks that may be dialled
     """
 
@@ -49,9 +49,9 @@ class Links:
         self._identity = identity
         self._key = key
         self._exchange = exchange
-        #: As in `TensorSink`: one is called for every tensor.
+        #: As in `TensorSink`: called for every tensor.
         self.pushed: Callable[[Peer, TensorArrival], None] = exchange.pushed
-        #: What either end of a connection answers; None while nothing is dialled.
+        #: The handlers of either end of a connection; None while nothing is dialled.
         self.service: Service | None = None
         self.addresses = dict(addresses)
         self._limits = limits
@@ -59,16 +59,16 @@ class Links:
         self._connect_seconds = connect_seconds
         self._dialling: dict[str, trio.Lock] = {}
         self._arrivals = trio.lowlevel.ParkingLot()
-        #: Called with a peer that is gone, and why.
+        #: Called with a lost peer and the reason.
         self.on_lost: list[Callable[[Peer, OpError], None]] = []
 
-    # Keeps `TensorSink`, for the exchange and with an eye on who comes and goes.
+    # Keeps `TensorSink`, for the exchange, and records connections as they open and close.
 
     def peer_opened(self, peer: Peer) -> None:
         old = self._exchange.peer(peer.identity.task)
         self._exchange.peer_opened(peer)
         if old is not None and old.identity.incarnation != peer.identity.incarnation:
-            # Its end may never be heard of, if what ended was the machine or the network.
+            # No message may announce its end, if the machine or the network failed.
             task = peer.identity.task
             old.fail(ConnectionLostError(f"{old.connection.address}: {task} has restarted and dialled anew"))
         self._arrivals.unpark_all()
@@ -84,17 +84,17 @@ class Links:
     # Finding a peer.
 
     def open_peer(self, task: str) -> Peer | None:
-        """The connection to a task, if there is one that is open."""
+        """Return the open connection to a task, if there is one."""
         peer = self._exchange.peer(task)
         return peer if peer is not None and peer.connection.state is State.OPEN else None
 
     async def peer(self, task: str, incarnation: int = 0) -> Peer:
-        """The connection to a task, dialled if there is none.
+        """Return the connection to a task, and dial if there is none.
 
-        incarnation   the life of the task that is meant; 0 for any
+        incarnation   the expected incarnation of the task; 0 for any
 
-        Raises UnavailableError if nobody answers within the time for it or no address is known, AbortedError
-        if the task is in another life.
+        Raises UnavailableError if nobody answers in time or no address is known, AbortedError if the task has
+        another incarnation.
         """
         found = self._open_peer_in(task, incarnation)
         if found is None:
@@ -108,15 +108,15 @@ class Links:
         return found
 
     def _open_peer_in(self, task: str, incarnation: int) -> Peer | None:
-        """The connection to a task in this life, if there is one that is open.
+        """Return the open connection to this incarnation of a task, if there is one.
 
-        One to another life may be what is left of a machine that is gone: the task itself is asked.
+        A connection to another incarnation may belong to a lost machine, so the task itself is asked.
         """
         peer = self.open_peer(task)
         return peer if peer is not None and incarnation in (0, peer.identity.incarnation) else None
 
     async def meet(self, task: str, incarnation: int = 0) -> Peer:
-        """As `peer`, for a task that wants to meet us just as much: who dials is settled by name."""
+        """Connect as `peer` does, to a task that also connects to us: the names decide which one dials."""
         if self._identity.task > task:
             with trio.move_on_after(_PATIENCE_SECONDS):
                 while self.open_peer(task) is None:
@@ -146,7 +146,7 @@ class Links:
                 f"{task} at {address} did not answer {self._identity.task} within {self._connect_seconds:g} s"
             ) from None
         except FailedPreconditionError as error:
-            # The other side says so: it has restarted, or is another task than the one that was meant.
+            # The other side says so: it has restarted, or is another task than expected.
             raise AbortedError(f"{task}: {error.message}") from None
         except OpError as error:
             error.message = f"{task}, dialled by {self._identity.task}: {error.message}"

@@ -1,4 +1,4 @@
-"""A cluster on this machine, task by task a process: for trying things out, tests and demonstrations.
+"""A cluster on this machine, one process for each task: for trials, tests and demonstrations.
 
 async with local_cluster({"ps": 1, "worker": 2}) as cluster:
     async with fe.Session(graph, target=cluster.target("worker", 0)) as session: ...
@@ -33,21 +33,21 @@ from flowengine.core.errors import OpError, UnavailableError
 
 logger: Final = logging.getLogger("flowengine.cluster")
 
-#: Where what runs beside a local cluster finds it.
+#: The variables that tell a program beside a local cluster where the cluster is.
 CLUSTER_VARIABLE: Final = "FLOWENGINE_CLUSTER"
 TARGET_VARIABLE: Final = "FLOWENGINE_TARGET"
 
-#: What a task may take to serve, and to end when asked to.
+#: The time limits for a task to start serving, and to end on request.
 _START_SECONDS: Final = 60.0
 _END_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.05
-#: Of what is started again.
+#: Limits for tasks that are restarted: the longest pause, and the life that counts as too short.
 _PAUSE_SECONDS_MAX: Final = 5.0
 _SHORT_LIFE_SECONDS: Final = 0.5
 
-#: What Linux says of the ports that it gives to outgoing connections: the first and the last.
+#: The file in which Linux names the first and last port of outgoing connections.
 _OUTGOING_PORTS: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
-#: The first port that is tried for a task, and how many are.
+#: The first port that is tried for a task, and the number of tries.
 _FIRST_PORT: Final = 10_000
 _TRIES: Final = 1000
 
@@ -57,7 +57,7 @@ class LocalCluster:
     """A running cluster.
 
     spec        its tasks and addresses
-    file        the same as a file, with the key's file named in it
+    file        the same as a file, which names the key's file
     processes   {task: process}
     """
 
@@ -66,15 +66,15 @@ class LocalCluster:
     processes: dict[str, trio.Process]
     _options: Sequence[str]
     _cwd: str | None = None
-    #: Tasks that are started again when they end.
+    #: Tasks that are restarted when they end.
     _kept: set[str] = field(default_factory=set)
 
     def target(self, job: str, task: int = 0) -> str:
-        """The target of a session whose master is this task."""
+        """Return the target of a session whose master is this task."""
         return target_of(self.spec, task_name(job, task))
 
     def environment(self) -> dict[str, str]:
-        """Variables that tell a program where the cluster is: file, key, and the first task as target."""
+        """Return variables that tell a program where the cluster is: file, key, and a task as target."""
         secrets = {KEY_FILE_VARIABLE: self.spec.key_file}
         if self.spec.tls:
             secrets[TLS_VARIABLE] = self.spec.tls
@@ -83,12 +83,12 @@ class LocalCluster:
 
     @property
     def first_task(self) -> str:
-        """The task that programs take for their master unless they say another: the last job's first."""
+        """Return the default master of programs: the first task of the last job."""
         job = next(reversed(list(self.spec.jobs)))
         return task_name(job, min(self.spec.jobs[job]))
 
     async def start(self, task: str) -> None:
-        """Start a task that has ended, or has not begun; it serves soon after."""
+        """Start a task that is not running; it serves soon after."""
         job, _, number = task.removeprefix("/job:").partition("/task:")
         command = [sys.executable, "-m", "flowengine", "worker", "--cluster", str(self.file)]
         command += ["--job", job, "--task", number, *self._options]
@@ -97,12 +97,12 @@ class LocalCluster:
         )
 
     async def kill(self, task: str) -> None:
-        """End a task's process at once, as a crash would."""
+        """Kill a task's process, as a crash would."""
         self.processes[task].kill()
         await self.processes[task].wait()
 
     async def supervise(self) -> None:
-        """Start again whatever ends, until cancelled: what a real cluster's supervisor does."""
+        """Restart tasks that end, until cancelled, as the supervisor of a real cluster does."""
         async with trio.open_nursery() as nursery:
             for task in self.spec:
                 nursery.start_soon(self._keep_running, task)
@@ -115,7 +115,7 @@ class LocalCluster:
                 process, since = self.processes[task], trio.current_time()
                 code = await process.wait()
                 lived = trio.current_time() - since
-                # What does not live long is not started again and again at once.
+                # A process that ends soon is restarted after ever longer pauses.
                 pause = _PAUSE_SECONDS if lived > _SHORT_LIFE_SECONDS else min(2 * pause, _PAUSE_SECONDS_MAX)
                 await trio.sleep(pause)
                 if self.processes[task] is process:
@@ -127,9 +127,9 @@ class LocalCluster:
             self._kept.discard(task)
 
     async def wait_ready(self) -> None:
-        """Wait until every task answers, also one that `supervise` starts again meanwhile.
+        """Wait until every task answers, also one that `supervise` restarts meanwhile.
 
-        UnavailableError naming one that has ended for good, or takes too long.
+        Raises UnavailableError that names a task which has ended for good or takes too long.
         """
         with trio.move_on_after(_START_SECONDS) as scope:
             async with open_console(self.spec, timeout_seconds=2.0) as console:
@@ -151,7 +151,7 @@ class LocalCluster:
                 return
 
     async def end(self) -> None:
-        """Ask every task to end, and end what does not."""
+        """Ask every task to end, and kill those that do not."""
         for process in self.processes.values():
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
@@ -179,14 +179,14 @@ def _environment() -> dict[str, str]:
 
 
 def target_of(spec: ClusterSpec, task: str) -> str:
-    """The target of a session whose master is this task; NotFoundError if there is none."""
+    """Return the target of a session whose master is this task. Raises NotFoundError if there is none."""
     return target_to(spec, spec.address(task))
 
 
 def target_to(spec: ClusterSpec, address: str, environment: Mapping[str, str] = os.environ) -> str:
-    """The target of a session at an address of a cluster.
+    """Return the target of a session at an address of a cluster.
 
-    It names the key's file and the folder of certificates, unless the environment names the same anyway.
+    It names the key's file and the folder of certificates, unless the environment names the same ones.
     """
     query = {"cluster": spec.name}
     if spec.key_file and spec.key_file != environment.get(KEY_FILE_VARIABLE):
@@ -197,12 +197,12 @@ def target_to(spec: ClusterSpec, address: str, environment: Mapping[str, str] = 
 
 
 def free_ports(count: int, outgoing: Path = _OUTGOING_PORTS) -> list[int]:
-    """Ports of the loopback interface that nobody uses now.
+    """Return ports of the loopback interface that nobody uses now.
 
-    None that the system gives to outgoing connections, where it says which those are: such a port may be
-    taken again before a task listens there.
+    If the system says which ports it gives to outgoing connections, none of them is returned: such a port may
+    be taken again before a task listens there.
 
-    outgoing   the file that says so
+    outgoing   the file that names the ports of outgoing connections
     """
     sockets: list[socket.socket] = []
     candidates = _candidates(outgoing)
@@ -221,7 +221,7 @@ def free_ports(count: int, outgoing: Path = _OUTGOING_PORTS) -> list[int]:
 
 
 def _candidates(outgoing: Path) -> Iterator[int]:
-    """Ports between those of well-known services and those of outgoing connections, in some order."""
+    """Yield ports between those of well-known services and those of outgoing connections, in some order."""
     try:
         first = int(outgoing.read_text(encoding="ascii").split()[0])
     except (OSError, ValueError, IndexError):
@@ -241,10 +241,10 @@ async def local_cluster(
 ) -> AsyncIterator[LocalCluster]:
     """Start {job: number of tasks} as processes of this machine; they end with the block.
 
-    options    more arguments of `flowengine worker`
-    cwd        the folder that they run in, which relative names of files in graphs are taken from
-    tls        whether they speak under TLS, with certificates that are made for them
-    Raises UnavailableError if a task does not come up.
+    options    additional arguments of `flowengine worker`
+    cwd        the folder in which they run; graphs resolve relative file names from it
+    tls        whether they use TLS, with new certificates
+    Raises UnavailableError if a task does not start.
     """
     with tempfile.TemporaryDirectory(prefix="flowengine-cluster-") as folder:
         ports = free_ports(sum(jobs.values()))

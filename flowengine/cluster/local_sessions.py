@@ -1,8 +1,8 @@
-"""Sessions at a master of this very process: its handlers are called, and no connection lies between.
+"""Sessions at a master of the same process, which call its handlers without a connection.
 
-A server that listens is entered here under its address; a session whose target is that address finds it, if
-both belong to the same run of trio. It must hold the same key and mean the same cluster as if it dialled:
-what would be refused over a connection is left to a connection to refuse.
+A server that listens registers here under its address. A session whose target is that address finds it, if
+both belong to the same run of trio, hold the same key and mean the same cluster. If they do not, the session
+dials, and the server refuses the connection.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SCHEMES: Final = ("tcp://", "tls://")
 
 
 class NearMaster:
-    """A server, as sessions of its own process see it."""
+    """A server, as the sessions of its process see it."""
 
     __slots__ = ("_key", "_token", "address", "cluster", "is_open", "service")
 
@@ -38,7 +38,7 @@ class NearMaster:
         self._token = trio.lowlevel.current_trio_token()
 
     def takes(self, cluster: str, key: bytes) -> bool:
-        """Whether who means this cluster and holds this key may call it from here."""
+        """Return whether a session with this cluster's name and this key may call the server directly."""
         return (
             self.is_open
             and self._token is trio.lowlevel.current_trio_token()
@@ -52,7 +52,7 @@ _masters: Final[dict[str, NearMaster]] = {}
 
 
 def enter(address: str, cluster: str, key: bytes | None, service: Service) -> NearMaster | None:
-    """Let sessions of this process find a server; None where its address can be no session's target."""
+    """Register a server for sessions of this process; None if its address cannot be a session's target."""
     if not address.startswith(_SCHEMES):
         return None
     near = _masters[address] = NearMaster(address, cluster, key, service)
@@ -60,26 +60,29 @@ def enter(address: str, cluster: str, key: bytes | None, service: Service) -> Ne
 
 
 def leave(near: NearMaster) -> None:
-    """The server takes no more calls."""
+    """Accept no more calls."""
     near.is_open = False
     if _masters.get(near.address) is near:
         del _masters[near.address]
 
 
 def find(address: str, cluster: str, key: bytes) -> NearMaster | None:
-    """The server of this run of trio at an address, if it takes who holds this key."""
+    """Return the server of this run of trio at an address, if it accepts this key."""
     near = _masters.get(address)
     return near if near is not None and near.takes(cluster, key) else None
 
 
 class NearPeer:
-    """A master in this process, called in place of a connection. As `Peer`, as far as sessions use that."""
+    """A master in this process, called instead of a connection.
+
+    It has the part of `Peer` that sessions use.
+    """
 
     def __init__(self, near: NearMaster, identity: Identity) -> None:
         self._near = near
         self._identity = identity
         self._is_closed = False
-        #: Of calls under way that are no steps: what is closed waits for none of them.
+        #: The calls under way that are not steps. Closing does not wait for them.
         self._scopes: set[trio.CancelScope] = set()
 
     @property
@@ -88,7 +91,10 @@ class NearPeer:
         return self._near.is_open and not self._is_closed
 
     async def call(self, method: str, arguments: Any = None, tensors: Sequence[Value] = ()) -> Reply:
-        """Call a handler and wait for its answer. Raises what it does; ConnectionLostError if it is gone."""
+        """Call a handler and wait for its answer.
+
+        Raises its error; ConnectionLostError if the server is gone.
+        """
         if not self.is_open:
             raise ConnectionLostError(f"'{method}' cannot be called: {self._near.address} has closed")
         await trio.lowlevel.checkpoint_if_cancelled()
@@ -112,11 +118,11 @@ class NearPeer:
         raise ConnectionLostError(f"'{method}' has no answer: the session was closed")
 
     async def call_again(self, template: CallTemplate, *numbers: int) -> Reply:
-        """As `call`, of what is called again and again."""
+        """Prepare a `call` that will be repeated."""
         return await self.call(template.method, template.arguments(*numbers))
 
     async def aclose(self, reason: str = "") -> None:
-        """Make no more calls. Those under way end with ConnectionLostError."""
+        """Accept no more calls. Those under way end with ConnectionLostError."""
         self._is_closed = True
         for scope in self._scopes:
             scope.cancel()

@@ -1,10 +1,10 @@
-"""Huge pages for the process of a task: less to look up between two sleeps.
+"""Huge pages for the process of a task, so that the processor looks up fewer pages.
 
-A task's part of a small step runs for a tenth of a millisecond between two sleeps, over objects that lie on
-hundreds of pages of 4 KiB; each time the processor has to find them anew, on a virtual machine through two
-tables. Where the C library keeps what it hands out on pages of 2 MiB, a few dozen are all: a null step takes
-a tenth less, and no more memory. That can only be said before a process begins, to it and to Python, which
-otherwise asks the system for small objects' memory by itself.
+A task's part of a small step runs for a tenth of a millisecond between two sleeps, over objects on hundreds
+of pages of 4 KiB. Each time the processor has to find them anew, on a virtual machine through two tables. If
+the C library allocates on pages of 2 MiB, a few dozen pages are enough: a null step takes a tenth less, and
+no more memory. This has to be set before a process begins, for the C library and for Python, which otherwise
+asks the system for the memory of small objects by itself.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import os
 from pathlib import Path
 from typing import Final
 
-#: What the system says of huge pages: "always [madvise] never".
+#: The file in which the system states its setting for huge pages: "always [madvise] never".
 _HUGE_PAGES: Final = Path("/sys/kernel/mm/transparent_hugepage/enabled")
-#: The first GNU C library that can be told.
+#: The first GNU C library that has this setting.
 _GLIBC: Final = (2, 35)
 
 
 def huge_pages(setting: Path = _HUGE_PAGES) -> dict[str, str]:
-    """Variables for the process of a task; none where the system, or the C library, has no such thing.
+    """Return variables for the process of a task; none if the system or the C library lacks huge pages.
 
-    setting    the file in which the system says what it does
+    setting    the file with the system's setting
     """
     try:
         chosen = setting.read_text(encoding="ascii")
@@ -34,7 +34,7 @@ def huge_pages(setting: Path = _HUGE_PAGES) -> dict[str, str]:
 
 
 def _glibc() -> tuple[int, ...]:
-    """The version of the GNU C library; (0,) of any other."""
+    """Return the version of the GNU C library; (0,) for any other."""
     try:
         name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
         return tuple(int(part) for part in version.split(".")) if name == "glibc" else (0,)

@@ -1,7 +1,7 @@
 """Messages between master, workers and clients: the methods of the calls between them.
 
-A message is a small record whose fields travel as one msgpack map; tensors and graphs travel beside it. A
-record that comes from outside is checked field by field: what passes has the right fields of the right types.
+A message is a small record whose fields travel as one msgpack map; tensors and graphs travel beside it. Each
+field of a record from outside is checked: a record that passes has the right fields of the right types.
 
     client -> master    CreateSession ExtendSession Prepare Run CloseSession Reset ListDevices Status
                         RandomPlaces SetRandomPlaces
@@ -18,8 +18,8 @@ from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.transport.calls.templates import CallTemplate
 from flowengine.transport.errors import error_from_wire, error_to_wire
 
-#: Requests that a session keeps the plans of, at the master and at the client alike; the one not used for the
-#: longest is dropped first.
+#: The number of requests whose plans a session keeps, at the master and at the client alike. The least
+#: recently used one is dropped first.
 REQUESTS_MAX: Final = 512
 
 CREATE_SESSION: Final = "create_session"
@@ -57,7 +57,7 @@ def _is_table(value: Any) -> bool:
     return type(value) is dict and all(type(key) is str for key in value)
 
 
-#: Annotation -> whether a value is of it. Sums with None are allowed beside.
+#: Annotation -> a test whether a value has that type. Unions with None are allowed, too.
 _CHECKS: Final[dict[Any, Any]] = {
     int: lambda value: type(value) is int,
     bool: lambda value: type(value) is bool,
@@ -78,15 +78,15 @@ _checks_of_class: Final[dict[type, tuple[tuple[str, Any], ...]]] = {}
 
 @dataclass(frozen=True)
 class Message:
-    """A record that can travel."""
+    """A record that can be sent."""
 
     def to_wire(self) -> dict[str, Any] | None:
-        """The record as what msgpack carries."""
+        """Return the record in a form that msgpack can write."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @classmethod
     def _checks(cls) -> tuple[tuple[str, Any], ...]:
-        """(field, its check) of each field, looked up once."""
+        """Return (field, its check) of each field, looked up once."""
         found = _checks_of_class.get(cls)
         if found is None:
             hints = get_type_hints(cls)
@@ -96,7 +96,7 @@ class Message:
 
     @classmethod
     def from_wire(cls, data: Any) -> Self:
-        """Read a record; InvalidArgumentError that names the field at fault."""
+        """Read a record. Raises InvalidArgumentError that names the invalid field."""
         if not _is_table(data):
             raise InvalidArgumentError(f"{cls.__name__} is a map of fields, not a {type(data).__name__}")
         values = []
@@ -112,7 +112,7 @@ class Message:
 
 @dataclass(frozen=True)
 class CreateSession(Message):
-    """Open a session on the graph that comes as the one tensor beside it. Answer: its number.
+    """A request to open a session on the graph that is the one tensor beside it. Answer: its number.
 
     config    the fields of a `Config` that the client gave
     """
@@ -122,14 +122,14 @@ class CreateSession(Message):
 
 @dataclass(frozen=True)
 class ExtendSession(Message):
-    """Replace a session's graph by the grown one beside it. Answer: nothing."""
+    """A request to replace a session's graph by the extended one beside it. Answer: nothing."""
 
     session: int
 
 
 @dataclass(frozen=True)
 class Prepare(Message):
-    """Make the plan of a request. Answer: its number.
+    """A request to make the plan of a request. Answer: its number.
 
     dropped    numbers of requests that the client has forgotten
     """
@@ -142,11 +142,11 @@ class Prepare(Message):
 
 
 class Run(NamedTuple):
-    """Run a prepared request on the feeds beside it. Answer: {task: what was asked for}, values beside.
+    """A request to run a prepared request on the feeds beside it. Answer: {task: metadata}, values beside.
 
-    None instead: the master has dropped the request, nothing was run, and it is to be prepared again.
+    The answer is None if the master has dropped the request: nothing has run, and the client prepares again.
 
-    One is sent for each step, so it travels as an array of its fields.
+    Each step sends one, so it travels as an array of its fields.
     """
 
     session: int
@@ -155,12 +155,12 @@ class Run(NamedTuple):
     wants_metadata: bool = False
 
     def to_wire(self) -> Run:
-        """The record as what msgpack carries."""
+        """Return the record in a form that msgpack can write."""
         return self
 
     @classmethod
     def from_wire(cls, data: Any) -> Self:
-        """Read a record; InvalidArgumentError if it is none."""
+        """Read a record. Raises InvalidArgumentError if it is not one."""
         if (type(data) is list or type(data) is cls) and len(data) == 4:
             session, prepared, timeout, wants_metadata = data
             if (
@@ -176,11 +176,11 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class StepEnd(Message):
-    """The end of a step, or of a task's part of it. It travels as None where there is nothing to say.
+    """The end of a step, or of a task's part of it. It travels as None if it has nothing to report.
 
     error       {} or what `error_to_table` wrote
-    is_derived  the error only tells of another task's
-    metadata    what was asked for
+    is_derived  the error only reports another task's error
+    metadata    the metadata that the caller asked for
     """
 
     error: dict[str, Any] = field(default_factory=dict)
@@ -188,29 +188,29 @@ class StepEnd(Message):
     metadata: dict[str, Any] = field(default_factory=dict)
 
     def to_wire(self) -> dict[str, Any] | None:
-        """The record as what msgpack carries."""
+        """Return the record in a form that msgpack can write."""
         return super().to_wire() if self.error or self.metadata else None
 
     @classmethod
     def from_wire(cls, data: Any) -> Self:
-        """Read a record; InvalidArgumentError that names the field at fault."""
+        """Read a record. Raises InvalidArgumentError that names the invalid field."""
         return cls() if data is None else super().from_wire(data)
 
 
-#: How nearly every part ends.
+#: The end of nearly every part.
 WELL: Final = StepEnd()
 
 
 @dataclass(frozen=True)
 class SessionNumber(Message):
-    """Close a session. Answer: nothing."""
+    """A request to close a session. Answer: nothing."""
 
     session: int
 
 
 @dataclass(frozen=True)
 class Reset(Message):
-    """Clear containers ([] for all) on one task, or through its master on all (`everywhere`)."""
+    """A request to clear containers ([] for all) on one task, or through its master on all (`everywhere`)."""
 
     containers: list[str]
     everywhere: bool
@@ -220,7 +220,7 @@ class Reset(Message):
 class RandomPlaces(Message):
     """A query for the positions of these sequences of random nodes: see `kernels.common.generators`.
 
-    Answer: {sequence: place}.
+    Answer: {sequence: position}.
     """
 
     sequences: list[str]
@@ -228,7 +228,7 @@ class RandomPlaces(Message):
 
 @dataclass(frozen=True)
 class SetRandomPlaces(Message):
-    """Put random nodes at these places, on every task; sequences without one begin anew."""
+    """A request to set these sequences of random nodes to positions, on every task; the others begin anew."""
 
     sequences: list[str]
     places: dict[str, str]
@@ -236,14 +236,14 @@ class SetRandomPlaces(Message):
 
 @dataclass(frozen=True)
 class RegisterGraph(Message):
-    """Keep a task's partitions of a request; their graphs come beside it, then the functions' library.
+    """A task's partitions of a request, to be kept. Their graphs come beside it, then the functions' library.
 
-    handle        what the master calls it
-    session       of the client who asks for it: what belongs to that alone goes with it
+    handle        the master's name for it
+    session       the session of the client; state that belongs to it alone goes with it
     partitions    {"device", "feeds": [positions], "fetches": [positions], "targets": [names]} of each
-    feeds, fetches    names of all that the request has
-    tasks         {task: incarnation} of those who take part
-    partners      {task: address} of those among them that tensors are exchanged with
+    feeds, fetches    names of all feeds and fetches of the request
+    tasks         {task: incarnation} of the tasks that take part
+    partners      {task: address} of those that this task exchanges tensors with
     """
 
     handle: int
@@ -255,18 +255,18 @@ class RegisterGraph(Message):
     partners: dict[str, str]
 
 
-#: How a `RunGraph` travels in nearly every step: without tensors, telling of one range of ended steps.
+#: The form of a `RunGraph` in nearly every step: without tensors, with one range of ended steps.
 RUN_GRAPH_AGAIN: Final = CallTemplate(
     RUN_GRAPH, lambda handle, step, first, last: [handle, step, [first, last], False], numbers=4
 )
 
 
 class RunGraph(NamedTuple):
-    """Run a task's partitions once, on those feeds beside it that they use. Answer: a `StepEnd`.
+    """A request to run a task's partitions once, on the feeds beside it. Answer: a `StepEnd`.
 
     ended    steps that are over everywhere, as first, last, first, last, ...
 
-    One goes to each task in each step, so it travels as an array of its fields.
+    Each task gets one in each step, so it travels as an array of its fields.
     """
 
     handle: int
@@ -275,12 +275,12 @@ class RunGraph(NamedTuple):
     wants_metadata: bool
 
     def to_wire(self) -> RunGraph:
-        """The record as what msgpack carries."""
+        """Return the record in a form that msgpack can write."""
         return self
 
     @classmethod
     def from_wire(cls, data: Any) -> Self:
-        """Read a record; InvalidArgumentError if it is none."""
+        """Read a record. Raises InvalidArgumentError if it is not one."""
         if type(data) is list and len(data) == 4:
             handle, step, ended, wants_metadata = data
             if (
@@ -297,7 +297,10 @@ class RunGraph(NamedTuple):
 
 @dataclass(frozen=True)
 class ProbeStep(Message):
-    """Say how a task's part of a step stands. Answer: a `PartStatus`, or None while it does something."""
+    """A query for the status of a task's part of a step.
+
+    Answer: a `PartStatus`, or None while it does something.
+    """
 
     step: int
 
@@ -307,8 +310,8 @@ class PartStatus(Message):
     """A part of a step that waits for other tasks and does nothing else, or is over.
 
     sent, received    messages of the step to and from other tasks
-    first             where the Recvs stand that are to be given up first, as (minus their depth in frames,
-                      numbers of the iterations ...); [] where none waits
+    first             the place of the Recvs to give up first, as (minus their depth in frames, numbers of
+                      the iterations ...); [] if none waits
     """
 
     sent: int
@@ -333,20 +336,20 @@ class EndSteps(Message):
 
 @dataclass(frozen=True)
 class DeregisterGraphs(Message):
-    """Forget what was registered under these handles, and what belonged to sessions that have ended."""
+    """An order to forget the graphs under these handles, and the state of ended sessions."""
 
     handles: list[int]
     sessions: list[int]
 
 
 def error_to_table(error: BaseException) -> dict[str, Any]:
-    """An error with what it says of where it happened."""
+    """Write an error as a table, with the place where it happened."""
     code, message, details = error_to_wire(error)
     return {"code": code, "message": message, "details": details}
 
 
 def error_from_table(table: dict[str, Any]) -> OpError:
-    """The error that a table tells of."""
+    """Read the error from a table."""
     code, message, details = table.get("code"), table.get("message"), table.get("details")
     if type(code) is not int or type(message) is not str or type(details) is not dict:
         raise InvalidArgumentError("an error has a code, a message and details")

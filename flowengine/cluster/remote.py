@@ -1,8 +1,8 @@
 """A session whose steps run at an address: `fe.Session(graph, target="flow://host:port")`.
 
-The graph goes to the master once, and again where it has grown; a request's names go once; a step is one
-message there and one back. A master of this very process is called without any, see `near`. A connection
-that was lost is made again by the next step, on a new session with the same graph.
+The session sends the graph to the master once, and again when it was extended. It sends a request's names
+once; a step is one message there and one back. A master of the same process is called without messages, see
+`near`. The next step replaces a lost connection, with a new session on the same graph.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ from flowengine.transport.dialling import connect
 from flowengine.transport.peer import Peer
 from flowengine.transport.wire.identity import Identity, new_incarnation
 
-#: What a master may take to close a session before the connection is closed on it.
+#: The time that a master may take to close a session before the connection is closed.
 _CLOSE_SECONDS: Final = 1.0
 
 
 class _RemoteRequest(NamedTuple):
-    """A request that the master knows: its number there, and a step of it without feeds or options."""
+    """A request that the master knows: its number there, and a call that runs it without feeds or options."""
 
     number: int
     plain_step: CallTemplate
@@ -68,28 +68,29 @@ class _Link:
         self.scope = scope
         self.session = 0
         self.version = -1
-        #: {what a request is filed under: its number there, and the call of a plain step}
+        #: {key of a request: its number there, and the call of a plain step}
         self.prepared: LruCache[Any, _RemoteRequest] = LruCache(m.REQUESTS_MAX)
-        #: What the master need not keep any more; told with the next request that is prepared.
+        #: Requests that the master need not keep any more; the next request that is prepared reports them.
         self.dropped: list[int] = []
 
     async def close(self) -> None:
-        """Close the session there, and the connection. Cannot be cancelled."""
+        """Close the session at the master, and the connection. Cannot be cancelled."""
         with trio.CancelScope(shield=True):
             if self.session:
-                # Closed there first, so that steps under way end as steps of a closed session do.
+                # The session there is closed first, so that steps under way end as steps of a closed session
+                # do.
                 with trio.move_on_after(_CLOSE_SECONDS), suppress(OpError):
                     await self.peer.call(m.CLOSE_SESSION, m.SessionNumber(self.session).to_wire())
             await self.peer.aclose("the session was closed")
         self.scope.cancel()
 
     def forget_all(self) -> None:
-        """The graph has grown: everything is prepared anew."""
+        """Forget all prepared requests, because the graph was extended."""
         self.dropped.extend(each.number for each in self.prepared.values())
         self.prepared.clear()
 
 
-#: What the master is told of a request: feeds, fetches and targets.
+#: The description of a request for the master: feeds, fetches and targets.
 Names: TypeAlias = tuple[tuple[str, ...], ...]
 
 
@@ -110,7 +111,7 @@ def _asked(request: Request) -> _NamedRequest:
 
 
 class RemoteSession:
-    """Steps of one graph at a master. What `fe.Session` hands its calls to when it has a target."""
+    """Steps of one graph at a master. `fe.Session` passes its calls to this if it has a target."""
 
     def __init__(self, target: Target, graph: NodeGraph, config: Config) -> None:
         self._target = target
@@ -128,7 +129,7 @@ class RemoteSession:
         self._limits = limits_for(settings.silence_seconds)
         self._connect_seconds = connect_seconds(settings.silence_seconds)
         self._link: _Link | None = None
-        #: One step at a time opens, within a scope that `close` cancels.
+        #: Only one step at a time opens, within a scope that `close` cancels.
         self._opening = trio.Lock()
         self._opener = trio.CancelScope()
         self._requests = Requests(graph)
@@ -145,7 +146,10 @@ class RemoteSession:
         options: RunOptions | None = None,
         run_metadata: RunMetadata | None = None,
     ) -> Any:
-        """As `Session.run`. Raises UnavailableError or ConnectionLostError where the master is not there."""
+        """Run a step as `Session.run` does.
+
+        Raises UnavailableError or ConnectionLostError if the master is lost.
+        """
         feed_dict = spread_feeds(feed_dict or {})
         if self._version != self._graph.version:
             self._requests = Requests(self._graph)
@@ -163,7 +167,7 @@ class RemoteSession:
     def make_callable(
         self, fetches: Any, feeds: Sequence[Any] = (), targets: Sequence[Any] = ()
     ) -> Callable[..., Awaitable[Any]]:
-        """As `Session.make_callable`."""
+        """Return a callable, as `Session.make_callable` does."""
         leaves, pack = unpack(as_values(self._graph, fetches))
         asked = _asked(Requests(self._graph).read(leaves, list(feeds), targets))
         size = len(asked.request.feeds)
@@ -190,7 +194,7 @@ class RemoteSession:
             self._check_open(error)
             raise
         results = reply.tensors if isinstance(reply.tensors, list) else list(reply.tensors)
-        # The list is to hold the only reference to what nobody else needs, which is then not copied.
+        # The list must hold the only reference to values that nobody else needs, so that they are not copied.
         del reply
         owned = [spec.convert(results, index) for index, spec in enumerate(request.fetches)]
         return leaf_values(owned, request.wanted.slots)
@@ -237,22 +241,22 @@ class RemoteSession:
             link.dropped.append(evicted[1].number)
         return prepared
 
-    # -- what is held there -------------------------------------------------------------------------
+    # -- state at the master ------------------------------------------------------------------------
 
     async def reset(self, containers: Sequence[str]) -> None:
         """Clear containers on every task of the cluster."""
         await self._call(m.RESET, m.Reset(list(containers), everywhere=True))
 
     async def random_places(self, sequences: Sequence[str]) -> dict[str, str]:
-        """As `Session.random_places`."""
+        """Return positions of random sequences, as `Session.random_places` does."""
         return dict(await self._call(m.RANDOM_PLACES, m.RandomPlaces(list(sequences))))
 
     async def set_random_places(self, sequences: Sequence[str], places: Mapping[str, str]) -> None:
-        """As `Session.set_random_places`."""
+        """Set positions of random sequences, as `Session.set_random_places` does."""
         await self._call(m.SET_RANDOM_PLACES, m.SetRandomPlaces(list(sequences), dict(places)))
 
     async def _call(self, method: str, message: m.Message) -> Any:
-        """Call a method of the master that is not a step, and return its result."""
+        """Call a method of the master that does not run a step, and return its result."""
         try:
             link = await self._open()
             return (await link.peer.call(method, message.to_wire())).result
@@ -261,7 +265,7 @@ class RemoteSession:
             raise
 
     def _check_open(self, error: OpError) -> None:
-        """CancelledError where the session was closed meanwhile: what a call would have used went with it."""
+        """Return CancelledError if the session was closed meanwhile, because its values are gone."""
         if self._is_closed:
             raise CancelledError(SESSION_CLOSED) from error
 
@@ -273,7 +277,7 @@ class RemoteSession:
         return self._link is not None
 
     async def _open(self) -> _Link:
-        """The connection with a session there that has the graph as it is now."""
+        """Return the connection with a session there that has the current graph."""
         if self._is_closed:
             raise FailedPreconditionError("this session is closed")
         link = self._link
@@ -305,7 +309,7 @@ class RemoteSession:
             return link
 
     async def _begun(self) -> _Link:
-        """A new connection, with a session there. Cancelled, it leaves neither."""
+        """Open a connection, with a session there. If cancelled, it leaves neither."""
         link = await self._connect()
         try:
             link.version = self._graph.version
@@ -318,7 +322,7 @@ class RemoteSession:
         return link
 
     def _taken(self) -> list[Value]:
-        """The graph, as it is sent: its nodes stay what they are."""
+        """Return the graph in the form in which it is sent: its nodes stay unchanged."""
         self._graph.note_needed(self._graph.nodes)
         return [graph_tensor(self._graph)]
 
@@ -328,10 +332,11 @@ class RemoteSession:
                 f"the key of cluster '{self._target.cluster}' is not known: give key_file in the target, or "
                 "set FLOWENGINE_CLUSTER_KEY_FILE"
             )
-        # A new one each time, for the sessions of the last one are over.
+        # A new client name for each connection, because the sessions of the last one are over.
         identity = Identity(CLIENT, self._target.cluster, self._name, new_incarnation())
         near = find(self._target.address, self._target.cluster, self._key)
-        # Who has a name of its own dials: its older sessions are closed when its connection opens.
+        # A client with a name of its own dials: the master closes its older sessions when its connection
+        # opens.
         if near is not None and not self._target.client:
             return _Link(NearPeer(near, identity), trio.CancelScope())
         outcome: list[_Link | Exception] = []
@@ -339,7 +344,7 @@ class RemoteSession:
         scope = trio.CancelScope()
 
         async def drive() -> None:
-            # The connection outlives the step that opened it, so no nursery of the caller's may hold it.
+            # The connection outlives the step that opened it, so no nursery of the caller may hold it.
             try:
                 with scope:
                     async with trio.open_nursery() as nursery:
@@ -369,7 +374,7 @@ class RemoteSession:
         trio.lowlevel.spawn_system_task(
             drive,
             name=f"flowengine client of {self._target.address}",
-            # What its caller has set is what its streams are opened under.
+            # The streams are opened under the settings of the caller.
             context=contextvars.copy_context(),
         )
         try:

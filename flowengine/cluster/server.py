@@ -44,7 +44,7 @@ class Server:
     """One task of a cluster: its worker service, and a master service for clients that dial it.
 
     cluster     the `ClusterSpec` of all tasks
-    job, task   which of its tasks this is
+    job, task   the task of it that this server runs
     key         the cluster's key, 32 bytes; if None, from the cluster's key file or the environment
     config      settings of steps that run here: devices, memory, file access
     scheme      how addresses are reached: "tcp", "tls", "inproc" (within a process); if "", under TLS if the
@@ -193,26 +193,26 @@ class Server:
 
     @property
     def target(self) -> str:
-        """The target of a session whose master this is."""
+        """Return the target of a session whose master this is."""
         scheme = TLS_SCHEME if self._scheme == "tls" else "flow"
         return f"{scheme}://{self._address.partition('://')[2]}"
 
     async def drain(self) -> None:
-        """Take no more sessions and steps, and return when those that run have ended."""
+        """Accept no more sessions and steps, and return when the running ones have ended."""
         if self._service is None:
             raise self._not_serving()
         await self._service.drain()
 
     @property
     def master(self) -> Master:
-        """The task's master. FailedPreconditionError before `async with`."""
+        """Return the task's master. Raises FailedPreconditionError before `async with`."""
         if self._master is None:
             raise self._not_serving()
         return self._master
 
     @property
     def links(self) -> Links:
-        """The task's connections. FailedPreconditionError before `async with`."""
+        """Return the task's connections. Raises FailedPreconditionError before `async with`."""
         if self._links is None:
             raise self._not_serving()
         return self._links

@@ -25,9 +25,9 @@ from flowengine.core.errors import InvalidArgumentError, NotFoundError
 
 _JOB: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
 _ADDRESS: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):(?P<port>[0-9]{1,5})\Z")
-#: Of a session's target that is reached under TLS.
+#: The scheme of a target that is reached under TLS.
 TLS_SCHEME: Final = "flow+tls"
-#: What the fields of a cluster's file may be called.
+#: The allowed fields of a cluster's file.
 _FIELDS: Final = frozenset({"name", "key_file", "tls", "jobs"})
 
 
@@ -47,11 +47,10 @@ class ClusterSpec:
 
     jobs       {job: {task number: "host:port"}}; numbers may have gaps
     name       tasks of clusters with different names refuse each other
-    key_file   where the cluster's key is kept, relative to the file that says so; "" where it is given
-               otherwise
-    tls        the folder of its certificates, found as the key's file is (see `certificates`); "" without TLS
+    key_file   the file of the cluster's key, relative to the cluster's file; "" if the key is given otherwise
+    tls        the folder of its certificates, found like the key's file (see `certificates`); "" without TLS
 
-    Raises InvalidArgumentError for a job or address that cannot be one, and for two tasks at one address.
+    Raises InvalidArgumentError for an invalid job or address, and for two tasks at one address.
 
     >>> cluster = fe.ClusterSpec.of({"ps": ["10.0.0.1:7000"], "worker": ["10.0.0.2:7000", "10.0.0.3:7000"]})
     >>> list(cluster)
@@ -99,7 +98,7 @@ class ClusterSpec:
     ) -> ClusterSpec:
         """Make a cluster of {job: [address, ...]} or {job: {number: address}}, as JSON and TOML write them.
 
-        `jobs` may have one address for a list. The others are the fields of the class. Raises
+        `jobs` may have one address instead of a list. The other arguments are the fields of the class. Raises
         InvalidArgumentError for anything else.
         """
         table: dict[str, dict[int, str]] = {}
@@ -118,7 +117,7 @@ class ClusterSpec:
     def from_toml(cls, path: str | Path) -> ClusterSpec:
         """Read a cluster's file at `path`; `key_file` and `tls` are relative to the file's folder.
 
-        Raises NotFoundError if there is none, InvalidArgumentError for what cannot be understood.
+        Raises NotFoundError if there is none, InvalidArgumentError if the file is invalid.
         """
         path = Path(path)
         try:
@@ -194,7 +193,7 @@ class ClusterSpec:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """A cluster and which of its tasks a process is."""
+    """A cluster and the task of it that a process runs."""
 
     cluster: ClusterSpec
     job: str
@@ -210,11 +209,11 @@ class Membership:
 
 
 def from_tf_config(text: str, *, name: str = "flowengine") -> Membership:
-    """The cluster and the task that a `TF_CONFIG` variable describes.
+    """Return the cluster and the task that a `TF_CONFIG` variable describes.
 
     {"cluster": {"ps": ["h:1"], "worker": ["h:2", "h:3"]}, "task": {"type": "worker", "index": 1}}
 
-    Raises InvalidArgumentError naming the part that is missing or wrong.
+    Raises InvalidArgumentError that names the missing or wrong part.
     """
     try:
         data = json.loads(text)
@@ -247,7 +246,7 @@ def _text(value: Any, job: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A TOML string: JSON's, but with every character written as itself or as one escape."""
+    """Return a TOML string: JSON's, but with every character written as itself or as one escape."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

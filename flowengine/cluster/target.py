@@ -27,11 +27,11 @@ class Target:
 
     address    "tcp://host:port", "tls://host:port" of a target `flow+tls://`
     cluster    the cluster's name
-    key_file   "" where the environment has the key
-    client     who opens sessions there; "" for a name that nobody else has. When a client comes again under
-               its name, its older sessions are closed
-    tls        the folder of the cluster's certificates; "" where the environment names it
-    certificate   which of them is shown; "" for "client"
+    key_file   "" if the environment has the key
+    client     the name of the client that opens sessions there; "" for a unique name. When a client connects
+    again under its name, the master closes its older sessions
+    tls        the folder of the cluster's certificates; "" if the environment names it
+    certificate   the name of the certificate to show; "" for "client"
     """
 
     address: str
@@ -43,7 +43,10 @@ class Target:
 
     @classmethod
     def parse(cls, text: str) -> Target:
-        """Read `flow://host:port?cluster=...&key_file=...`; InvalidArgumentError naming what is wrong."""
+        """Read `flow://host:port?cluster=...&key_file=...`.
+
+        Raises InvalidArgumentError that names the wrong part.
+        """
         scheme, _, rest = text.partition("://")
         place, _, query = rest.partition("?")
         if not place:

@@ -1,8 +1,9 @@
-"""The calls with which a master has the tasks of its cluster run their parts of a step.
+"""The calls by which a master makes the tasks of its cluster run their parts of a step.
 
-Where there is a connection to a task and room on it, a part is begun by a message at once, and the answer is
-taken where it is read. Else the call gets a trio task, which may dial first and wait for room. The master's
-own task is called without any message. All three end alike: somebody is called once with how the part ended.
+If there is a connection to a task and room on it, the master sends the message that begins a part at once,
+and the connection's reader handles the answer. Otherwise the call gets a trio task, which may dial first and
+wait for room. The master calls its own task without any message. All three end alike: a function is called
+once with the end of the part.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from flowengine.transport.peer import Peer
 from flowengine.transport.wire.payload import NO_TENSORS, Payload
 
 NO_VALUES: Final[tuple[Value, ...]] = ()
-#: What is called with a part, how it ended and what it gives, or with the error.
+#: A function that is called with a part, its `StepEnd` and its values, or with the error.
 PartEnded: TypeAlias = Callable[[TaskPart, m.StepEnd | None, list[Any], BaseException | None], None]
 
 
 class TaskCalls:
     """Calls of one master.
 
-    nursery     where calls go on that have to wait before they can be made
-    task_lost   what is called with a task that lives anew, or has forgotten what was registered
+    nursery     the nursery for calls that have to wait before they can be sent
+    task_lost   called with a task that has restarted, or has forgotten its registered graphs
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class TaskCalls:
         *,
         wants_metadata: bool,
     ) -> Cancellable:
-        """Have a task run its part of a step. `ended` is called once, perhaps before this returns."""
+        """Make a task run its part of a step. `ended` is called once, perhaps before this returns."""
         over = self._notices.take_steps(part.task)
         values = [feeds[index] for index in part.feeds] if part.feeds else NO_VALUES
         if part.task == self._here:
@@ -77,7 +78,7 @@ class TaskCalls:
         return call
 
     def _open_peer(self, part: TaskPart) -> Peer | None:
-        """The connection to a part's task in its life, if there is one."""
+        """Return the connection to this incarnation of a part's task, if there is one."""
         peer = self.members.links.open_peer(part.task)
         if peer is None:
             return None
@@ -106,7 +107,7 @@ class PartCall:
             self._end(None, [], error)
 
     def begin_again(self, peer: Peer, numbers: Sequence[int]) -> None:
-        """Send a message of nothing but numbers now, in the form that is known by its first bytes."""
+        """Send a message of nothing but numbers now, in the form that its first bytes announce."""
         try:
             self._way = peer, peer.begin_again(m.RUN_GRAPH_AGAIN, numbers, self._answered)
         except OpError as error:
@@ -132,7 +133,7 @@ class PartCall:
             self._settle(reply, error)
 
     def cancel(self) -> None:
-        """Nobody waits for the part any more; without effect on what is over."""
+        """Abandon the part, because nobody waits for it any more; without effect on a part that is over."""
         way = self._way
         if self._ended is None:
             return
@@ -147,7 +148,7 @@ class PartCall:
     # How it ends.
 
     def _answered(self, reply: Reply | None, error: OpError | None) -> None:
-        """The task has answered, or cannot any more."""
+        """Handle the task's answer, or the error of the call."""
         part = self._part
         if reply is NOTHING and not part.fetches:
             ended, self._ended = self._ended, None
@@ -161,7 +162,7 @@ class PartCall:
     def _settle(self, reply: Reply | None, error: Exception | None) -> None:
         done: m.StepEnd | None = None
         if isinstance(error, AbortedError):
-            # It lives anew, or has forgotten the graph because the connection was lost.
+            # The task has restarted, or has forgotten the graph because the connection was lost.
             self._calls.task_lost(self._part.task)
         elif reply is not None:
             try:

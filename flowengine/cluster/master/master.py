@@ -1,7 +1,7 @@
 """The master service of one task: sessions of clients, their requests, and steps over all tasks.
 
-For each request the master prunes, places, partitions and registers once; a step is then one message to each
-task that takes part. Tensors never pass through here, but for what is fed and fetched.
+For each request, the master prunes, places, partitions and registers once; a step is then one message to each
+task that takes part. Only feeds and fetches pass through the master.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Master:
 
     identity    of this task
     members     the tasks of the cluster, as far as they are known
-    notices     what they have not been told of yet
-    watch       looks whether steps wait in vain
+    notices     news that has not been sent to them yet
+    watch       checks whether steps wait in vain
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Master:
         kernels: KernelRegistry,
         nursery: trio.Nursery,
     ) -> None:
-        """`worker` is the task's own; calls that have to wait before they are made wait in `nursery`."""
+        """`worker` is the task's own. Calls that have to wait before they can be sent do so in `nursery`."""
         self.identity = identity
         self.members = Members(identity, worker, links)
         self.notices = Notices(self.members)
@@ -68,14 +68,14 @@ class Master:
         self._calls = TaskCalls(self.members, self.notices, nursery, self.task_lost)
         self._planner = ClusterPlanner(self.members, self.notices, kernels, self.task_lost)
         self._sessions: dict[int, ClusterSession] = {}
-        #: Closed, with steps that have not ended yet.
+        #: Closed sessions with steps that have not ended yet.
         self._closing: set[ClusterSession] = set()
         self._numbers = itertools.count(1)
         self._steps = StepNumbers()
 
     @property
     def messages(self) -> dict[str, int]:
-        """Messages sent to tasks, by method: what a step costs."""
+        """Return the number of messages sent to tasks, by method: the cost of a step."""
         return self.members.messages
 
     # -- sessions -----------------------------------------------------------------------------------
@@ -88,14 +88,14 @@ class Master:
         return session
 
     def session(self, number: int, owner: Identity) -> ClusterSession:
-        """A client's session; NotFoundError if it has none of this number."""
+        """Return a client's session. Raises NotFoundError if the client has none of this number."""
         session = self._sessions.get(number)
         if session is None or session.owner != owner:
             raise NotFoundError(f"{owner.task} has no session {number} at {self.identity.task}")
         return session
 
     def close_session(self, session: ClusterSession) -> None:
-        """End a session's steps with CancelledError and have the workers forget its graphs."""
+        """End a session's steps with CancelledError, and make the workers forget its graphs."""
         self._sessions.pop(session.number, None)
         if session.running:
             self._closing.add(session)
@@ -107,15 +107,15 @@ class Master:
         self.notices.session_ended(session.number, session.tasks)
 
     def client_lost(self, client: Identity) -> None:
-        """Close the sessions of a client that is gone."""
+        """Close the sessions of a lost client."""
         for session in [each for each in self._sessions.values() if each.owner == client]:
             logger.info("session %d: %s is gone", session.number, client.task)
             self.close_session(session)
 
     def task_lost(self, task: str) -> None:
-        """Ask a task for its devices again before anything more is placed there.
+        """Ask a task for its devices again before any more nodes are placed there.
 
-        It has forgotten what this master registered with it, or will when it learns of the loss.
+        It has forgotten the graphs that this master registered, or will when it learns of the loss.
         """
         self.members.lost.add(task)
         for session in self._sessions.values():
@@ -137,11 +137,11 @@ class Master:
         targets: list[str],
         dropped: Sequence[int] = (),
     ) -> int:
-        """Make and register the plan of a request; its number.
+        """Make and register the plan of a request; return its number.
 
-        dropped    requests that are not asked for any more
-        Raises what a session raises for a request that does not fit the graph, and UnavailableError naming
-        a task that is not there.
+        dropped    requests that the client does not need any more
+        Raises the errors of a session for a request that does not fit the graph, and UnavailableError that
+        names a missing task.
         """
         for old in dropped:
             gone = session.prepared.pop(old)
@@ -150,14 +150,14 @@ class Master:
         prepared = PreparedRequest(feeds, fetches, targets)
         await self._planner.plan(session, prepared)
         number = next(self._numbers)
-        # A client that keeps within the bound has said what it dropped; one that does not prepares again.
+        # A client that keeps within the bound has sent the numbers it dropped; another client prepares again.
         evicted = session.prepared.put(number, prepared)
         if evicted is not None:
             self._drop(evicted[1])
         return number
 
     def knows(self, session: ClusterSession, number: int) -> bool:
-        """Whether a request is prepared and has not been dropped since."""
+        """Return whether a request is prepared and has not been dropped since."""
         return number in session.prepared
 
     # -- steps --------------------------------------------------------------------------------------
@@ -171,9 +171,9 @@ class Master:
         timeout_seconds: float | None = None,
         wants_metadata: bool = False,
     ) -> tuple[list[Any], dict[str, Any]]:
-        """Run a prepared request: the fetched values, and what was asked for about the step.
+        """Run a prepared request; return the fetched values, and the metadata that the caller asked for.
 
-        Raises the first error that is not told of by another task, AbortedError if a task restarted
+        Raises the first error that does not merely report another task's, AbortedError if a task restarted
         meanwhile, DeadlineExceededError after the timeout.
         """
         prepared = session.prepared.get(number)
@@ -197,9 +197,9 @@ class Master:
     def begin_run(
         self, session: ClusterSession, number: int, feeds: Sequence[Value], done: StepDone
     ) -> MasterStep | None:
-        """As `run`, without a task: `done` is called once, perhaps at once, with the step and its error.
+        """Start a step as `run` does, without a trio task: `done` is called once with the step and its error.
 
-        None, and nothing is begun, where the plan has to be made first, or the request is wrong.
+        Returns None, and starts nothing, if the request has no plan yet or is invalid.
         """
         prepared = session.prepared.get(number)
         plan = None if prepared is None else prepared.plan
@@ -218,7 +218,7 @@ class Master:
         *,
         wants_metadata: bool,
     ) -> MasterStep:
-        """One step of a session, begun on every task. `done` is called once, perhaps at once."""
+        """Begin one step of a session on every task. `done` is called once, perhaps at once."""
         number = self._steps.new()
 
         def ended(step: MasterStep, error: BaseException | None) -> None:

@@ -1,4 +1,4 @@
-"""The tasks of a cluster as one master knows them: who is there, in which life, and with what devices."""
+"""The tasks of a cluster as one master knows them: their incarnations and devices."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from flowengine.transport.wire.identity import Identity
 class Members:
     """The tasks of a cluster.
 
-    identity   of the master's own task, whose `worker` is called without a message
-    registrar  as what the master registers graphs there
-    known      {task: (incarnation, devices)} of those that have said so
-    lost       of these, the tasks whose connection was lost since: they may have another life by now
-    messages   {method: how many were sent to tasks}
+    identity   of the master's own task; its `worker` is called without a message
+    registrar  the name under which the master registers graphs at that worker
+    known      {task: (incarnation, devices)} of the tasks that have answered
+    lost       those of them whose connection was lost since; they may have restarted
+    messages   {method: number of messages sent to tasks}
     """
 
     def __init__(self, identity: Identity, worker: Worker, links: Links) -> None:
@@ -43,7 +43,7 @@ class Members:
         self.messages: dict[str, int] = {}
 
     def count(self, method: str, messages: int = 1) -> None:
-        """Messages are sent to tasks."""
+        """Count messages to tasks."""
         self.messages[method] = self.messages.get(method, 0) + messages
 
     async def call(
@@ -54,17 +54,17 @@ class Members:
         tensors: Sequence[Any] = (),
         devices: Sequence[str] = (),
     ) -> Reply:
-        """Call a task; if it is lost meanwhile the error says on which link."""
+        """Call a task; if it is lost meanwhile, the error names the link."""
         try:
             return await peer.call(method, arguments, tensors)
         except ConnectionLostError as error:
             raise lost_task(peer.identity.task, devices, self.identity.task, error) from None
 
     async def devices(self) -> dict[str, tuple[int, list[Offer]]]:
-        """{task: (incarnation, devices)} of the whole cluster.
+        """Return {task: (incarnation, devices)} of the whole cluster.
 
-        A task that was there before and is gone counts with what it had: requests that do not need it go
-        on. Raises UnavailableError naming the first task that has never answered.
+        A lost task counts with the devices that it had, so that requests which do not need it go on. Raises
+        UnavailableError that names the first task that has never answered.
         """
         await self.know_all()
 
@@ -76,12 +76,15 @@ class Members:
         return self.known
 
     async def know_all(self) -> None:
-        """Ask those that have never answered. Raises UnavailableError naming one that does not."""
+        """Ask the tasks that have never answered.
+
+        Raises UnavailableError that names one that still does not.
+        """
         unknown = [task for task in self.links.addresses if task not in self.known]
         await together(partial(self.ask, task) for task in unknown)
 
     async def ask(self, task: str) -> None:
-        """Ask a task who it is and what it has. Raises UnavailableError if it does not answer."""
+        """Ask a task for its identity and devices. Raises UnavailableError if it does not answer."""
         if task == self.identity.task:
             self.known[task] = (self.identity.incarnation, _offers(self.worker.describe_devices()))
             return
@@ -90,7 +93,7 @@ class Members:
         reply = await self.call(peer, m.LIST_DEVICES)
         self.known[task] = (peer.identity.incarnation, _offers(reply.result))
         if peer.is_open:
-            # Else it was lost as soon as it had answered, and may have another life by now.
+            # Else it was lost as soon as it had answered, and may have restarted.
             self.lost.discard(task)
 
     async def reset(self, containers: list[str]) -> None:
@@ -104,7 +107,7 @@ class Members:
                 await self.call(peer, m.RESET, message.to_wire())
 
     async def random_places(self, sequences: list[str]) -> dict[str, str]:
-        """Return the positions of these random sequences, on whichever tasks their nodes run."""
+        """Return the positions of these random sequences from all tasks that run their nodes."""
         places = self.worker.random_places(sequences)
         message = m.RandomPlaces(sequences).to_wire()
         for task in self.links.addresses:
@@ -114,7 +117,7 @@ class Members:
         return places
 
     async def set_random_places(self, sequences: list[str], places: dict[str, str]) -> None:
-        """Put these sequences at their places on every task."""
+        """Set the positions of these sequences on every task."""
         self.worker.set_random_places(sequences, places)
         message = m.SetRandomPlaces(sequences, places).to_wire()
         for task in self.links.addresses:

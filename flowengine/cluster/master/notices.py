@@ -1,4 +1,4 @@
-"""Steps and plans that are over, of which tasks have not been told yet."""
+"""Notices of steps and plans that are over, for tasks that do not know it yet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from flowengine.core.errors import OpError
 
 logger: Final = logging.getLogger("flowengine.cluster")
 
-#: Ended steps are told with the next message to a task, and by themselves if none goes there for so long.
+#: The next message to a task reports ended steps; if none is sent for so long, a message of their own does.
 _TELL_SECONDS: Final = 1.0
 
 
@@ -32,7 +32,7 @@ class Notices:
         self._to_tell = trio.Event()
 
     def step_ended(self, plan: MasterPlan, number: int) -> None:
-        """A step is over on every task."""
+        """Record that a step is over on every task."""
         here, known = self._here, self._endings
         for part in plan.parts:
             task = part.task
@@ -47,24 +47,24 @@ class Notices:
             self._to_tell.set()
 
     def plan_dropped(self, plan: MasterPlan) -> None:
-        """A plan is not run any more."""
+        """Record that a plan is not run any more."""
         for part in plan.parts:
             self._handles.setdefault(part.task, []).append(plan.handle)
         self._to_tell.set()
 
     def session_ended(self, number: int, tasks: Iterable[str]) -> None:
-        """A session is over: these tasks may hold something of it."""
+        """Record that a session is over: these tasks may hold state of it."""
         for task in tasks:
             self._sessions.setdefault(task, []).append(number)
         self._to_tell.set()
 
     def take_steps(self, task: str) -> list[int]:
-        """The steps that a task is to be told of as ended, with what is sent to it next."""
+        """Return the ended steps that the next message to a task reports."""
         endings = self._endings.get(task)
         return endings.take() if endings is not None and endings.numbers else []
 
     async def run(self) -> None:
-        """Tell tasks what is over, where no other message does. Runs until cancelled."""
+        """Tell tasks which steps and plans are over if no other message does. Runs until cancelled."""
         while True:
             await self._to_tell.wait()
             await trio.sleep(_TELL_SECONDS)
@@ -73,14 +73,14 @@ class Notices:
                 await self.tell(task)
 
     async def tell(self, task: str) -> None:
-        """Tell one task now."""
+        """Send the notices of one task now."""
         handles, sessions = self._handles.pop(task, []), self._sessions.pop(task, [])
         if task == self._here:
             self._members.worker.deregister(self._members.registrar, handles, sessions)
             return
         peer = self._members.links.open_peer(task)
         if peer is None:
-            # Whoever comes back there has forgotten them anyway.
+            # A task that restarts has forgotten them anyway.
             self._endings.pop(task, None)
             return
         try:

@@ -32,7 +32,7 @@ class ClusterPlanner:
         kernels: KernelRegistry,
         task_lost: Callable[[str], None],
     ) -> None:
-        """`task_lost` is called with a task that lives anew."""
+        """`task_lost` is called with a task that has restarted."""
         self._members = members
         self._notices = notices
         self._kernels = kernels
@@ -40,10 +40,10 @@ class ClusterPlanner:
         self._handles = itertools.count(1)
 
     async def plan(self, session: ClusterSession, prepared: PreparedRequest) -> MasterPlan:
-        """The plan of a request, registered with every task that takes part; made anew if it is stale.
+        """Return the plan of a request, registered with every task that takes part; renew a stale plan.
 
-        Raises what a session raises for a request that does not fit the graph, UnavailableError naming a task
-        that is not there, AbortedError where one lives anew that the session must not lose.
+        Raises the errors of a session for a request that does not fit the graph, UnavailableError that names
+        a missing task, AbortedError if a task that the session must not lose has restarted.
         """
         async with prepared.lock:
             plan = prepared.plan
@@ -59,7 +59,8 @@ class ClusterPlanner:
                 lost = self._members.lost.intersection(plan.tasks)
                 if not lost:
                     break
-                # Whether they are there again, and in which life; what else is gone does not matter here.
+                # Finds out whether they answer again, and with which incarnation; other lost tasks do not
+                # matter here.
                 await together(partial(self._members.ask, task) for task in sorted(lost))
                 session.placer = None
             self._check_lives(session, plan)
@@ -72,7 +73,7 @@ class ClusterPlanner:
             return plan
 
     def is_stale(self, plan: MasterPlan) -> bool:
-        """Whether a task that a plan needs may have forgotten it."""
+        """Return whether a task that a plan needs may have forgotten it."""
         if plan.is_void:
             return True
         lost, known = self._members.lost, self._members.known
@@ -82,7 +83,7 @@ class ClusterPlanner:
         return False
 
     async def _cut(self, session: ClusterSession, prepared: PreparedRequest) -> MasterPlan:
-        """The plan of a request over the tasks as they are known, made in turns."""
+        """Make the plan of a request over the known tasks, in turns with other work."""
         request = session.requests.read(prepared.fetches, prepared.feeds, prepared.targets)
         context = session.requests.context(request, session.settings, self._kernels)
         job = Piecework(preparing(session.graph, context))
@@ -104,7 +105,7 @@ class ClusterPlanner:
         return plan
 
     def _check_lives(self, session: ClusterSession, plan: MasterPlan) -> None:
-        """AbortedError where a task lives anew that a session must not lose."""
+        """Raise AbortedError if a task that a session must not lose has restarted."""
         if not session.settings.abort_on_restart:
             return
         for task, incarnation in plan.tasks.items():
@@ -116,7 +117,7 @@ class ClusterPlanner:
     def _placer(self, session: ClusterSession) -> Placer:
         if session.placer is None:
             settings = session.settings
-            # What is here comes first: it costs no message.
+            # The master's own task comes first, because it costs no message.
             tasks = sorted(self._members.known, key=lambda task: task != self._members.identity.task)
             session.placer = Placer(
                 [offer for task in tasks for offer in self._members.known[task][1]],
@@ -138,7 +139,8 @@ class ClusterPlanner:
             peer = await self._members.links.peer(part.task, part.incarnation)
             await self._members.call(peer, m.REGISTER_GRAPH, message.to_wire(), graphs)
         except AbortedError:
-            # It lives anew, and this side has not heard that its last life ended: it is to be asked again.
+            # It has restarted, and this side has not noticed the end of its last incarnation, so it must be
+            # asked again.
             self._task_lost(part.task)
             raise
 

@@ -1,4 +1,4 @@
-"""A request's plan at the master: which tasks run what, and what each is sent."""
+"""A request's plan at the master: the part of each task, and the message that each task gets."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from flowengine.transport.tensors.exchange import task_of_device
 
 
 def without_gathering(graph: NodeGraph, context: PassContext) -> tuple[NodeGraph, PassContext]:
-    """The same request without targets that only wait for others: these are targets themselves then.
+    """Return the request without NoOp targets that only wait for other nodes: those nodes become the targets.
 
         targets {N}, N = NoOp(^a, ^b)   ->   targets {a, b}
 
-    A step is over when every task says so: that what a NoOp gathers has run need not be told from task to
-    task as well. One that others wait for stays, for them.
+    A step is over when every task says so, so tasks need not tell each other that the inputs of a NoOp have
+    run. A NoOp that other nodes wait for stays, for them.
     """
     names: dict[str, None] = {}
     left = list(reversed(context.targets))
@@ -47,9 +47,9 @@ def without_gathering(graph: NodeGraph, context: PassContext) -> tuple[NodeGraph
 class TaskPart:
     """The part of a request that one task runs.
 
-    incarnation      the life of the task that it is registered with
+    incarnation      the incarnation of the task that it is registered with
     feeds, fetches   positions among the request's
-    devices          of the task, those that take part
+    devices          those of the task that take part
     """
 
     __slots__ = ("devices", "feeds", "fetches", "incarnation", "partitions", "task")
@@ -64,7 +64,7 @@ class TaskPart:
 
 
 class MasterPlan:
-    """A partitioned request, task by task, under the handle that the workers know it by."""
+    """A partitioned request, task by task, with the handle by which the workers know it."""
 
     def __init__(
         self,
@@ -78,14 +78,14 @@ class MasterPlan:
         """`incarnations` is {task: incarnation} of the whole cluster, `here` the master's own task."""
         self.handle = handle
         self.session = session
-        #: Whether a task may have forgotten it: then it has to be made anew.
+        #: Whether a task may have forgotten the plan, so that it has to be made anew.
         self.is_void = False
         self.fetches = len(context.fetches)
         self._context = context
         by_task: dict[str, list[Partition]] = {}
         for partition in cut.partitions:
             by_task.setdefault(task_of_device(partition.device), []).append(partition)
-        #: The own task's comes last: the others run meanwhile.
+        #: The master's own task comes last, so that the others run meanwhile.
         self.parts = [
             TaskPart(task, incarnations[task], by_task[task]) for task in sorted(by_task, key=here.__eq__)
         ]
@@ -101,7 +101,7 @@ class MasterPlan:
                 self.is_joint = True
 
     def registration(self, part: TaskPart, addresses: Mapping[str, str]) -> tuple[RegisterGraph, list[Any]]:
-        """The message for one task, and the graphs beside it."""
+        """Return the message for one task, and the graphs beside it."""
         message = RegisterGraph(
             handle=self.handle,
             session=self.session,

@@ -1,4 +1,4 @@
-"""Sessions of clients at a master: their graphs, what they have prepared, and their running steps."""
+"""Sessions of clients at a master: their graphs, prepared requests and running steps."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ class ClusterSession:
         self.placer: Placer | None = None
         self.running: set[Cancellable] = set()
         self._idle = trio.lowlevel.ParkingLot()
-        #: {task: incarnation} of those that steps have used, where another life of one is an error.
+        #: {task: incarnation} of the tasks that steps have used; another incarnation of one is an error.
         self.lives: dict[str, int] = {}
-        #: Those that may hold something of this session.
+        #: The tasks that may hold state of this session.
         self.tasks: set[str] = set()
         self.graph = graph
         self.requests = Requests(graph)
 
     def step_ended(self, step: Cancellable) -> None:
-        """One of the session's steps is over."""
+        """Record that one of the session's steps is over."""
         self.running.discard(step)
         if not self.running and self._idle:
             self._idle.unpark_all()
@@ -58,7 +58,7 @@ class ClusterSession:
             await self._idle.park()
 
     def replace_graph(self, graph: NodeGraph) -> None:
-        """Run a grown graph from now on; what was prepared keeps what it has."""
+        """Use the extended graph from now on; prepared requests keep their plans."""
         self.graph = graph
         self.requests = Requests(graph)
 

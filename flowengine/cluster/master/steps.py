@@ -1,4 +1,4 @@
-"""One step at its master: every task is told to run its part, and how each ended is gathered."""
+"""One step at its master: it makes every task run its part, and gathers their ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flowengine.core.arrays import Value
 from flowengine.core.errors import CancelledError, InternalError, OpError
 from flowengine.runtime.taskless import Cancellable
 
-#: What is called with a step that is over, and with its error.
+#: A function that is called with a step that is over, and with its error.
 StepDone: TypeAlias = Callable[["MasterStep", BaseException | None], None]
 
 
@@ -21,14 +21,14 @@ class MasterStep:
     """One step, over the tasks that take part.
 
         begin: every part ──► each ends ──► done
-                                  └─ with an error of its own: the others are given up
+                                  └─ with an error of its own: the others are abandoned
 
-    The step has ended when every part has, whatever it ended with. The first error that is nobody else's is
-    the step's; where there are only errors that tell of others, it is the first of these.
+    The step has ended when every part has, with or without an error. The step's error is the first that does
+    not merely report another task's error; if all errors do, it is the first of them.
 
-    patience    when it is looked at whether anything will come of it
-    values      what was fetched, once it is over
-    metadata    {task: what was asked for}
+    patience    the times at which the master checks whether the step waits in vain
+    values      the fetched values, once the step is over
+    metadata    {task: the metadata that the caller asked for}
     """
 
     __slots__ = (
@@ -72,34 +72,34 @@ class MasterStep:
         self.metadata: dict[str, Any] = {}
         self._error: BaseException | None = None
         self._derived: OpError | None = None
-        #: Parts that have not ended; None for one that has not been begun.
+        #: Parts that have not ended; None for a part that has not begun.
         self._open: dict[TaskPart, Cancellable | None] = {}
         self._is_beginning = False
         self._is_giving_up = False
         self._has_given_up = False
 
     def begin(self) -> None:
-        """Have every task run its part."""
+        """Make every task run its part."""
         calls, plan, number, still = self._calls, self.plan, self.number, self._open
         self._is_beginning = True
         for part in plan.parts:
             still[part] = None
         for part in plan.parts:
             if part not in still:
-                continue  # given up before it was begun, for another has failed already
+                continue  # abandoned before it began, because another part has failed already
             running = calls.begin(
                 plan, part, number, self._feeds, self._part_ended, wants_metadata=self._wants_metadata
             )
             if part in still:
                 still[part] = running
             else:
-                running.cancel()  # without effect, unless it was given up while it was begun
+                running.cancel()  # without effect, unless the part was abandoned while it began
         calls.members.count(m.RUN_GRAPH, len(plan.parts))
         self._is_beginning = False
         self._finish_if_over()
 
     def cancel(self) -> None:
-        """End the step with CancelledError; without effect on one that is over."""
+        """End the step with CancelledError; without effect on a step that is over."""
         if self._done is None:
             return
         if self._error is None:
@@ -108,13 +108,13 @@ class MasterStep:
         self._finish_if_over()
 
     def _give_up_open(self) -> None:
-        """End what still runs, once. Each part says when it has ended."""
+        """Cancel the running parts, once. Each part reports when it has ended."""
         if self._has_given_up:
             return
         self._has_given_up = self._is_giving_up = True
         for part, running in tuple(self._open.items()):
             if part not in self._open:
-                continue  # giving up the one before has ended this one as well
+                continue  # cancelling the previous one has ended this one as well
             if running is None:
                 del self._open[part]
             else:
@@ -147,7 +147,7 @@ class MasterStep:
     def _gather(
         self, part: TaskPart, done: m.StepEnd | None, tensors: list[Any], error: BaseException | None
     ) -> bool:
-        """Keep what a part gives, or its error; whether the other parts are to be ended for that."""
+        """Keep a part's values or error; return whether the other parts must end because of it."""
         if done is not None and not done.error:
             self._take(part, done, tensors)
             return False
@@ -160,7 +160,7 @@ class MasterStep:
             error.add_note(f"while {part.task} ran its part of the step")
         if self._error is None:
             self._error = error
-        # The others have been told by the task that failed, unless it cannot tell any more.
+        # The task that failed has told the others, unless it no longer can.
         return True
 
     def _take(self, part: TaskPart, done: m.StepEnd, tensors: list[Any]) -> None:

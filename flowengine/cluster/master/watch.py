@@ -1,4 +1,4 @@
-"""Looking at steps that run over several tasks: whether they wait for what nobody will send."""
+"""Checks of steps that run over several tasks: do they wait for tensors that no task will send?"""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ logger: Final = logging.getLogger("flowengine.cluster")
 
 
 class Watch:
-    """A look, now and then, at `steps`: those of one master whose tasks wait for each other's tensors."""
+    """A periodic check of `steps`: those of one master whose tasks wait for each other's tensors."""
 
     def __init__(self, members: Members) -> None:
         self.steps: set[MasterStep] = set()
         self._members = members
 
     async def run(self) -> None:
-        """Find steps of which nothing will come any more. Runs until cancelled."""
+        """Find steps that can never continue. Runs until cancelled."""
         async with trio.open_nursery() as nursery:
             while True:
                 await trio.sleep(LOOK_SECONDS)
@@ -38,7 +38,7 @@ class Watch:
                         nursery.start_soon(self.look_at, step)
 
     async def look_at(self, step: MasterStep) -> None:
-        """Look at one step; while it has been given something to do, again and again."""
+        """Check one step; check again while the step is given something to do."""
         parts = step.plan.parts
 
         async def ask(index: int) -> m.PartStatus | None:
@@ -57,7 +57,7 @@ class Watch:
                 elif not await step.patience.wait():
                     break
         except OpError as error:
-            # Whoever is gone is found by the part of the step that waits for it.
+            # The part of the step that waits for a lost task finds the loss.
             logger.debug("step %d was not looked at: %s", step.number, error.message)
             await step.patience.wait()
         finally:

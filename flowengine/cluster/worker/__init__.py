@@ -1,1 +1,1 @@
-"""The worker service of a task: what is registered with it, and its parts of steps."""
+"""The worker service of a task: the graphs that are registered with it, and its parts of steps."""

@@ -3,9 +3,9 @@
     begun ──► in a trio task ──► partners met ──┐
       └───── nothing to wait for ───────────────┴──► runs ──► ended: what it gives, its error, or given up
 
-A part that can begin at once runs where the message that begins it was read, and goes on where its tensors
-arrive. One that has to meet partners first, that is asked for metadata, or that runs on several devices gets
-a trio task. How it ends is the same, and written once.
+A part that can begin at once runs where its message was read, and continues where its tensors arrive. A part
+gets a trio task if it has to meet partners first, records metadata, or runs on several devices. The same code
+ends both.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from flowengine.transport.tensors.exchange import Exchange
 from flowengine.transport.tensors.rendezvous import LocalRendezvous
 from flowengine.transport.tensors.step_rendezvous import StepRendezvous
 
-#: What is called with how a part of a step ended and what it gives, or with the error.
+#: A function that is called with the end of a part and its values, or with the error.
 PartDone: TypeAlias = Callable[[StepEnd | None, list[Any], BaseException | None], None]
 
 
@@ -40,7 +40,7 @@ class RunningParts:
     task        the task
     exchange    the rendezvous of its steps with other tasks
     joint       {step: its partitions here}
-    nursery     where parts go on that need a trio task; None until the task serves
+    nursery     the nursery for parts that need a trio task; None until the task serves
     """
 
     def __init__(self, task: str, exchange: Exchange, runner: StepRunner, *, compiles: bool) -> None:
@@ -58,12 +58,12 @@ class RunningParts:
         self._idle = trio.lowlevel.ParkingLot()
 
     def began(self, number: int, group: StepGroup) -> None:
-        """The part of a step runs from now on."""
+        """Record that the part of the step runs."""
         self.running += 1
         self.joint[number] = group
 
     def ended(self, number: int) -> None:
-        """The part of a step is over."""
+        """Record that the part of the step is over."""
         del self.joint[number]
         self.running -= 1
         if not self.running and self._idle:
@@ -82,10 +82,10 @@ class RunningParts:
         return graph.steps
 
     def as_seen_by_others(self, error: OpError) -> OpError:
-        """An error, or that the task is lost.
+        """Return an error, or the loss of this task.
 
-        Its queues may have been closed before the part was cancelled. To whoever still waits for the step,
-        and so has not cancelled it, the task is lost.
+        The task's queues may have been closed before the part was cancelled. For a master that still waits
+        for the step, and so has not cancelled it, the task is lost.
         """
         if self._is_ending or (isinstance(error, CancelledError) and is_cancelled_here()):
             return UnavailableError(f"{self.task} has ended while it ran its part of the step")
@@ -94,7 +94,7 @@ class RunningParts:
     # Steps that wait in vain.
 
     def probe(self, step: int) -> PartStatus | None:
-        """How the part of a step stands; None while it does anything, or has not begun."""
+        """Return the status of the part of the step; None while it does anything, or has not begun."""
         traffic, group = self.exchange.traffic(step), self.joint.get(step)
         if traffic is None or (group is not None and not group.is_asleep):
             return None
@@ -102,13 +102,13 @@ class RunningParts:
         return PartStatus(*traffic, [] if first is None else [first[0], *first[1]])
 
     def give_up(self, step: int, first: Sequence[int]) -> None:
-        """Give up Recvs of a step of which nothing is under way anywhere."""
+        """Give up Recvs of a step that is at rest everywhere."""
         group = self.joint.get(step)
         if group is not None and first and group.is_asleep:
             group.give_up((first[0], tuple(first[1:])))
 
     def close(self) -> None:
-        """End the running parts with UnavailableError, and free what devices hold between steps."""
+        """End the running parts with UnavailableError, and free values that devices keep between steps."""
         self._is_ending = True
         self.runner.cancel_all()
         self.partitions.close()
@@ -141,7 +141,7 @@ class PartRun:
         self._metadata: RunMetadata | None = None
 
     def begin(self, feeds: Sequence[Value]) -> None:
-        """Run as far as that goes now, without a trio task."""
+        """Run as far as possible now, without a trio task."""
         parts, graph, number = self._parts, self._graph, self._number
         try:
             rendezvous = parts.exchange.begin_step(number, graph.tasks)
@@ -196,7 +196,7 @@ class PartRun:
             self._ended(results, hot, error)
 
     def cancel(self) -> None:
-        """End it early, and tell the other tasks; without effect on what is over."""
+        """Abandon the part, and tell the other tasks; without effect on a part that is over."""
         if self._done is not None and self._running is not None:
             self._is_given_up = True
             self._running.cancel()
@@ -243,7 +243,7 @@ class PartRun:
 
 
 class _EndedPart:
-    """A part that was over before anybody could give it up."""
+    """A part that was over before anybody could abandon it."""
 
     def cancel(self) -> None:
         return
@@ -253,7 +253,7 @@ ENDED_PART: Final = _EndedPart()
 
 
 def is_cancelled_here() -> bool:
-    """Whether the task that asks is cancelled, as all are of a server that ends."""
+    """Whether the calling task is cancelled, as all are of a server that ends."""
     return trio.current_effective_deadline() == -math.inf
 
 

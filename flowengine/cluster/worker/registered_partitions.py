@@ -1,7 +1,7 @@
 """The partitions of requests that masters have registered with one task, ready to be run.
 
-A request that exchanges tensors with other tasks needs a connection to each of them, in the life that its
-master has said. They meet when it is registered, and again before the next step where a connection was lost.
+A request that exchanges tensors with other tasks needs a connection to the right incarnation of each of them.
+The tasks meet when the request is registered, and again before the next step if a connection was lost.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from flowengine.runtime.turns import current_turns
 
 
 class Registrar(NamedTuple):
-    """A master that registers graphs: one life of one task."""
+    """A master that registers graphs: one incarnation of one task."""
 
     task: str
     incarnation: int
 
 
 def owner_of(registrar: Registrar, session: int) -> str:
-    """The container of what belongs to one session alone."""
+    """Return the container of the state that belongs to one session alone."""
     return f"_{registrar.task}_{registrar.incarnation}_{session}"
 
 
 class RegisteredGraph:
     """A request's partitions on this task.
 
-    tasks, partners   all that take part, and those that this task exchanges tensors with
-    steps             what makes its steps, where they need no task; made with the first
-    make_group        a part that exchanges nothing with others can tell by itself when it waits in vain
-    feeds, fetches    positions, among the request's, of what comes with each step and of what goes back
+    tasks, partners   all tasks that take part, and those that this task exchanges tensors with
+    steps             the taskless steps of the request, made on first use
+    make_group        for a part that exchanges nothing with others: it finds by itself that it waits in vain
+    feeds, fetches    positions, among the request's, of the values that each step receives and returns
     """
 
     __slots__ = (
@@ -81,7 +81,7 @@ class RegisteredGraph:
         self.fetches = sorted({index for part in plan.parts for index in part.fetches})
 
     def spread(self, feeds: Sequence[Value]) -> Sequence[Any]:
-        """The feeds that came, at their places among the request's."""
+        """Return the received feeds, at their positions among the request's."""
         if not self.feeds:
             return feeds
         values: list[Any] = [None] * self.size
@@ -91,7 +91,7 @@ class RegisteredGraph:
 
 
 class GraphRegistry:
-    """{who registered it, its handle: a request's partitions} of one task."""
+    """The registered partitions of one task: {(registrar, handle): a request's partitions}."""
 
     def __init__(
         self, devices: DeviceSet, kernels: KernelRegistry, runner: StepRunner, compiles: bool
@@ -102,7 +102,7 @@ class GraphRegistry:
         self._runner = runner
         self._compiles = compiles
         self._graphs: dict[tuple[Registrar, int], RegisteredGraph] = {}
-        #: What finds a request's partitions.
+        #: Finds the partitions of a request.
         self.find = self._graphs.get
         #: {master: its sessions that have registered something}
         self._sessions: dict[Registrar, set[int]] = {}
@@ -117,7 +117,7 @@ class GraphRegistry:
     ) -> None:
         """Keep partitions under the master's handle, and meet the tasks that they exchange tensors with.
 
-        Raises InvalidArgumentError for what cannot be read, an error of `links` if a task is not there.
+        Raises InvalidArgumentError for unreadable partitions, an error of `links` for a missing task.
         """
         job = Piecework(self._planning(message, tensors, owner_of(registrar, message.session)))
         await in_turns(job, current_turns())
@@ -147,7 +147,7 @@ class GraphRegistry:
         graph = partitions[0].graph
         library = FunctionLibrary(graph.library, op_registry(), graph.producer)
         compiler = self._runner.compile if self._compiles else None
-        # Without functions, too: what calls them tells kernels whose session this is.
+        # Also without functions, because kernels learn from the library which session they belong to.
         functions = FunctionTable(library, self._kernels, context, compiler)
         functions.caller = StepCaller(self._runner, functions, owner)
         cut = PartitionedGraph(partitions, ())
@@ -159,7 +159,7 @@ class GraphRegistry:
             self._graphs.pop((registrar, handle), None)
 
     def drop_all(self, registrar: Registrar) -> set[int]:
-        """Forget all that one master registered: it is gone. Its sessions, as far as they had graphs here."""
+        """Forget all graphs of one lost master. Returns its sessions that had graphs here."""
         for key in [key for key in self._graphs if key[0] == registrar]:
             del self._graphs[key]
         return self._sessions.pop(registrar, set())
@@ -171,23 +171,23 @@ class GraphRegistry:
     # Partners.
 
     def partner_lost(self, task: str) -> None:
-        """The connection to a task is gone."""
+        """Record that the connection to a task is lost."""
         self._unmet[task] = object()
 
     def has_met(self, graph: RegisteredGraph) -> bool:
-        """Whether no connection to a partner was lost since they have met."""
+        """Return whether all connections to partners have lasted since they met."""
         return not self._unmet or self._unmet.keys().isdisjoint(graph.partners)
 
     async def meet(self, graph: RegisteredGraph) -> None:
-        """Have a connection to each partner, in the life that the master has said.
+        """Have a connection to the expected incarnation of each partner.
 
-        Returns at once if none was lost, and else only when none has been lost again meanwhile.
+        Returns at once if none was lost. Otherwise returns when all are there at the same time.
         """
         tasks, links = graph.tasks, graph.links
         while missing := self._unmet.keys() & graph.partners:
             losses = {task: self._unmet[task] for task in missing}
             await together(partial(links.meet, task, tasks.get(task, 0)) for task in sorted(missing))
-            # Only now: until then no other step may take them for met.
+            # Only now: until then no other step may regard them as met.
             for task, loss in losses.items():
                 if self._unmet.get(task) is loss:
                     del self._unmet[task]

@@ -1,7 +1,7 @@
 """The worker service of a task: its devices and state, the partitions registered there, its part of steps.
 
-A master registers a request's partitions once and then asks for each step with one message. What the task's
-steps leave behind (variables, queues, tables) is the task's, and shared by all masters and clients.
+A master registers a request's partitions once and then asks for each step with one message. The state that
+steps leave (variables, queues, tables) belongs to the task, and all masters and clients share it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from flowengine.transport.tensors.exchange import Exchange
 class Worker:
     """One task's devices, state and registered partitions.
 
-    resources   shared by everything that runs on the task
+    resources   state shared by everything that runs on the task
     exchange    the rendezvous of its steps with other tasks
-    graphs      what masters have registered
+    graphs      the graphs that masters have registered
     parts       the parts of steps that run here
     """
 
@@ -63,26 +63,26 @@ class Worker:
     async def register(
         self, registrar: Registrar, message: RegisterGraph, tensors: Sequence[Value], links: Links
     ) -> None:
-        """See `GraphRegistry.register`."""
+        """Register a graph: see `GraphRegistry.register`."""
         await self.graphs.register(registrar, message, tensors, links)
 
     def deregister(self, registrar: Registrar, handles: Sequence[int], sessions: Sequence[int] = ()) -> None:
-        """Forget what a master registered under these handles. Steps that run go on.
+        """Forget the graphs that a master registered under these handles. Running steps go on.
 
-        What belongs to these sessions alone, such as one-shot iterators, goes with them.
+        State that belongs to these sessions alone, such as one-shot iterators, goes with them.
         """
         self.graphs.drop(registrar, handles)
         for session in sessions:
             self.resources.clear(owner_of(registrar, session))
 
     def forget(self, task: str, incarnation: int) -> None:
-        """Forget all that one master registered, and what its sessions have: it is gone."""
+        """Forget all graphs that one lost master registered, and the state of its sessions."""
         registrar = Registrar(task, incarnation)
         for session in self.graphs.drop_all(registrar):
             self.resources.clear(owner_of(registrar, session))
 
     def task_lost(self, task: str) -> None:
-        """A connection to this task is gone."""
+        """Record that a connection to this task is lost."""
         self.graphs.partner_lost(task)
 
     # -- steps --------------------------------------------------------------------------------------
@@ -92,8 +92,8 @@ class Worker:
     ) -> Cancellable:
         """Begin the task's part of a step, without waiting.
 
-        done   called once, perhaps before this returns, with how the part ended and what it gives; with
-               AbortedError for a handle that is not registered (any more): the master registers again
+        done   called once, perhaps before this returns, with the end of the part and its values; with
+        AbortedError for a handle that is not registered (any more): the master registers again
         """
         if message.ended:
             self.end_steps(message.ended)
@@ -121,11 +121,11 @@ class Worker:
         return self.parts.running
 
     def probe(self, step: int) -> PartStatus | None:
-        """See `RunningParts.probe`."""
+        """Return the status of a part: see `RunningParts.probe`."""
         return self.parts.probe(step)
 
     def give_up(self, step: int, first: Sequence[int]) -> None:
-        """See `RunningParts.give_up`."""
+        """Give up Recvs: see `RunningParts.give_up`."""
         self.parts.give_up(step, first)
 
     async def wait_idle(self) -> None:
@@ -144,11 +144,14 @@ class Worker:
     # -- the rest -----------------------------------------------------------------------------------
 
     def describe_devices(self) -> list[dict[str, Any]]:
-        """Each device as a map; see `cluster.devices.described`."""
+        """Return each device as a map; see `cluster.devices.described`."""
         return [described(offer) for offer in offers_of(self.devices)]
 
     async def reset(self, containers: Sequence[str]) -> None:
-        """Clear containers; all of them if none is named. The tasks of what they held have ended then."""
+        """Clear containers; all of them if none is named.
+
+        The tasks of the objects in them have ended then.
+        """
         self.resources.reset(containers)
         await self.resources.ended()
 
@@ -157,7 +160,7 @@ class Worker:
         return places_of(self.resources, sequences)
 
     def set_random_places(self, sequences: Collection[str], places: Mapping[str, str]) -> None:
-        """Put these sequences at their places; those without one begin anew."""
+        """Set these sequences to their positions; those without one begin anew."""
         set_places(self.resources, sequences, places)
 
     def statistics(self) -> dict[str, Any]:
