@@ -111,7 +111,7 @@ class Portal:
         try:
             self._token.run_sync_soon(function, *args)
         except trio.RunFinishedError:
-            raise FailedPreconditionError("this session is closed") from None
+            raise FailedPreconditionError("this session is closed: open another") from None
 
     @property
     def is_elsewhere(self) -> bool:
@@ -136,7 +136,7 @@ class Portal:
     def _begin(self, call: PortalCall, function: Callable[[], Awaitable[Any]]) -> None:
         """Begin a call, in the run. It may have been asked for just before the end, from another thread."""
         if self._stop.is_set():
-            call.future.set_exception(FailedPreconditionError("this session is closed"))
+            call.future.set_exception(FailedPreconditionError("this session is closed: open another"))
             return
         assert self._nursery is not None
         self._nursery.start_soon(call.run, function)
@@ -358,7 +358,7 @@ class PortalSession(SessionView):
 
     def _open(self) -> Portal:
         if self._portal is None:
-            raise FailedPreconditionError("this session is closed")
+            raise FailedPreconditionError("this session is closed: open another")
         return self._portal
 
     @property

@@ -275,7 +275,7 @@ class Session(SessionVariables, SessionView):
     ) -> list[Any]:
         """The values of a plan's tensors, of a step that has waited so many seconds of its timeout."""
         if self._closed:
-            raise FailedPreconditionError("this session is closed")
+            raise FailedPreconditionError("this session is closed: open another")
         self._runner.bind()
         timeout = None if options is None else timeout_of(options)
         if prepared.takes_text and self._planning.takes_long(prepared.feeds, values):

@@ -69,7 +69,9 @@ class ExponentialMovingAverage:
         """
         listed = list(parts_of(values))
         if not listed:
-            raise InvalidArgumentError("a moving average needs variables or tensors; none is given")
+            raise InvalidArgumentError(
+                "a moving average of nothing: give apply() at least one variable or tensor"
+            )
         graph: Graph = listed[0].graph
         for each in listed:
             if not each.dtype.base.is_floating:

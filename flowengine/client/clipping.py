@@ -120,7 +120,9 @@ def global_norm(values: Sequence[Gradient | None], name: str = "global_norm") ->
     """
     given = [_values(each) for each in values if each is not None]
     if not given:
-        raise InvalidArgumentError("a global norm needs one gradient at least; all of these are None")
+        raise InvalidArgumentError(
+            "all gradients are None, so they have no global norm: does the loss depend on the variables?"
+        )
     graph = given[0].graph
     with graph.name_scope(name):
         halves = graph.ops.AddN([graph.ops.L2Loss(each) for each in given])

@@ -79,7 +79,7 @@ def _parts(params: Any) -> list[Any]:
         return list(params.parts) if params.axis == 0 else [params.value()]
     parts = list(params) if isinstance(params, list | tuple) else [params]
     if not parts:
-        raise InvalidArgumentError("embedding: params is an empty list; it is a table or the parts of one")
+        raise InvalidArgumentError("embedding: params is an empty list: give a table, or its parts")
     return parts
 
 

@@ -366,7 +366,9 @@ def total(graph: Graph, *, regularization: bool = True, name: str = "total_loss"
     need_graph(graph, "fe.losses.total(graph)")
     parts = collected(graph) + (collected(graph, REGULARIZATION_LOSSES) if regularization else [])
     if not parts:
-        raise InvalidArgumentError("losses.total: the graph has no losses in its collections")
+        raise InvalidArgumentError(
+            "losses.total: the graph lists no losses: add one by a function of fe.losses"
+        )
     result: Tensor = graph.ops.AddN(parts, name=name)
     return result
 

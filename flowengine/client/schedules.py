@@ -172,7 +172,7 @@ def piecewise_constant(
     """
     if len(values) != len(boundaries) + 1 or list(boundaries) != sorted(boundaries):
         raise InvalidArgumentError(
-            f"a piecewise constant has growing boundaries and one value more, not {boundaries} and {values}"
+            f"piecewise_constant needs rising boundaries and one value more, not {boundaries} and {values}"
         )
     with _graph(step).name_scope(name):
         b = _ScheduleTensors(0.0, step)

@@ -279,7 +279,7 @@ class RemoteSession:
     async def _open(self) -> _Link:
         """Return the connection with a session there that has the current graph."""
         if self._is_closed:
-            raise FailedPreconditionError("this session is closed")
+            raise FailedPreconditionError("this session is closed: open another")
         link = self._link
         if link is not None and link.peer.is_open and link.version == self._graph.version:
             return link

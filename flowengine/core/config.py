@@ -359,7 +359,7 @@ def sandbox_config(box: Sandbox, settings: Mapping[str, Any], max_steps: int) ->
         fixed["kernel_provider"] = "numpy"
     # Which files is said by the box, and asked of its process.
     if twice := sorted((fixed.keys() | {"file_access"}) & settings.keys()):
-        raise InvalidArgumentError(f"a sandbox decides itself about {', '.join(twice)}")
+        raise InvalidArgumentError(f"Config.sandbox sets {', '.join(twice)} itself: leave it out")
     return SandboxConfig(**settings, **fixed)
 
 

@@ -210,7 +210,7 @@ def as_dtype(value: Any) -> DType:
     except TypeError:
         numpy_dtype = None
     if numpy_dtype is None:
-        raise InvalidArgumentError(f"{value!r} names no data type")
+        raise InvalidArgumentError(f"{value!r} is not a data type: write a name such as 'float32'")
     known = _by_numpy.get(numpy_dtype)
     if known is not None:
         return known

@@ -121,7 +121,7 @@ class Dataset:
         """How many elements there are; TypeError where nobody knows, or there is no end."""
         count = self._source.cardinality()
         if count < 0:
-            raise TypeError("the dataset has no end, or none that is known before it is reached")
+            raise TypeError("the dataset is infinite, or its length is not known before its end")
         return count
 
     def elements(self) -> Elements:
@@ -173,7 +173,7 @@ class Dataset:
         """
         known = [TensorShape(each) for each in shapes] or [UNKNOWN_SHAPE] * len(types)
         if len(known) != len(types):
-            raise InvalidArgumentError(f"{len(types)} types and {len(known)} shapes")
+            raise InvalidArgumentError(f"give a shape for each of the {len(types)} types, not {len(known)}")
         return cls(YieldedDataset(origin_of([dtypes.as_dtype(each) for each in types], known), make))
 
     @classmethod
@@ -199,10 +199,10 @@ class Dataset:
         All have elements of the same types.
         """
         if not datasets:
-            raise InvalidArgumentError("there is no dataset to choose from")
+            raise InvalidArgumentError("choose_from: datasets is empty: give at least one")
         for each in datasets:
             if each.types != datasets[0].types:
-                raise InvalidArgumentError(f"datasets of {datasets[0].types} and of {each.types}")
+                raise InvalidArgumentError(f"choose_from: types differ: {datasets[0].types} and {each.types}")
         shapes = [UNKNOWN_SHAPE] * len(datasets[0].types)
         origin = origin_of(datasets[0].types, shapes)
         sources = tuple(each._source for each in datasets)
@@ -363,7 +363,7 @@ class Dataset:
         state = state_of(initial)
         called = self._with_state(state, function)
         if len(called.types) <= len(state) or called.types[: len(state)] != tuple(map(type_of, state)):
-            raise InvalidArgumentError(f"'{called.name}' must return a state as the first, and a result")
+            raise InvalidArgumentError(f"'{called.name}' must return the next state, and results")
         origin = origin_of(
             called.types[len(state) :], called.shapes[len(state) :], called, preserve_cardinality=True
         )
@@ -378,7 +378,7 @@ class Dataset:
         state: tuple[Any, ...] = state_of(initial)
         called = self._with_state(state, function)
         if called.types != tuple(map(type_of, state)):
-            raise InvalidArgumentError(f"'{called.name}' must return a state as the first")
+            raise InvalidArgumentError(f"'{called.name}' must return a state of the first one's types")
         sequences = ResourceManager()
         async with self.elements() as elements:
             async for element in elements:

@@ -74,7 +74,7 @@ def state_of(initial: Any) -> tuple[Any, ...]:
 def paths_of(paths: str | bytes | Iterable[str]) -> Any:
     names = [paths] if isinstance(paths, str | bytes | os.PathLike) else list(paths)
     if not names:
-        raise InvalidArgumentError("there is no file to read")
+        raise InvalidArgumentError("paths is empty: give at least one file")
     return array_of([os.fspath(name) for name in names])
 
 

@@ -169,7 +169,7 @@ class LibraryFunction:
         types = self._declared
         if types is None:
             raise InvalidArgumentError(
-                f"function '{self.name}' calls itself: say what it gives, by function(..., outputs=[dtype])"
+                f"function '{self.name}' calls itself: declare its results by function(..., outputs=[dtype])"
             )
         # What the body holds is not known yet: else the call must not be left out, nor merged with another.
         stateful, shapes = self._declared_stateful, [UNKNOWN_SHAPE] * len(types)
@@ -199,7 +199,7 @@ class LibraryFunction:
         if self._built is None:
             if self._is_building:
                 raise InvalidArgumentError(
-                    f"function '{self.name}' is being built: what it captures is not known yet"
+                    f"function '{self.name}' is still being built: its captures are not known yet"
                 )
             self._is_building = True
             try:
@@ -220,12 +220,12 @@ class LibraryFunction:
         found = tuple(result.dtype.base for result in body.results)
         if self._declared is not None and found != self._declared:
             raise InvalidArgumentError(
-                f"function '{self.name}' gives {list(map(str, found))}; "
-                f"its outputs are said to be {list(map(str, self._declared))}"
+                f"function '{self.name}' returns {list(map(str, found))}; "
+                f"outputs= declares {list(map(str, self._declared))}"
             )
         if self._declared is not None and body.is_stateful and not self._declared_stateful:
             raise InvalidArgumentError(
-                f"function '{self.name}' is said to have no effects, but '{body.effect()}' has: leave out "
+                f"function '{self.name}' is declared stateless, but '{body.effect()}' has effects: leave out "
                 "stateful=False"
             )
 
@@ -310,7 +310,7 @@ class _BuiltBody:
             return self._bring(given)
         if isinstance(given, Operation):
             raise InvalidArgumentError(
-                f"'{given.name}' gives nothing: return what a function gives, or None where it gives nothing"
+                f"'{given.name}' is an operation without a value: return tensors, or None"
             )
         return self.graph.constant(given)
 

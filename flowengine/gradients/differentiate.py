@@ -297,7 +297,7 @@ def _graph_of(*groups: Sequence[Any]) -> Graph:
             elif graph is not tensor.graph:
                 raise GradientValueError(f"'{tensor.name}' belongs to another graph than the first y")
     if graph is None:
-        raise GradientValueError("there is no y to differentiate")
+        raise GradientValueError("ys is empty: give at least one tensor to differentiate")
     return graph
 
 
@@ -322,7 +322,9 @@ def _seeds(graph: Graph, ys: Sequence[Tensor], grad_ys: Any) -> list[Gradient | 
     else:
         given = list(grad_ys) if isinstance(grad_ys, list | tuple) else [grad_ys]
     if len(given) != len(ys):
-        raise GradientValueError(f"there are {len(ys)} ys and {len(given)} grad_ys")
+        raise GradientValueError(
+            f"there are {len(ys)} ys and {len(given)} grad_ys: give one for each y, or None"
+        )
     return [_seed(graph, index, y, each) for index, (y, each) in enumerate(zip(ys, given, strict=True))]
 
 

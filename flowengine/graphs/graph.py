@@ -239,7 +239,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
         source = self._inference().handle_source(handle.port)
         dtype = None if source is None else source.attrs.get("dtype")
         if not isinstance(dtype, DType):
-            raise InvalidArgumentError(f"'{handle.name}' is the handle of no variable of this graph")
+            raise InvalidArgumentError(f"'{handle.name}' is not the handle of a variable of this graph")
         return self._inference().handle_shape(handle.port), dtype
 
     def _inference(self) -> ShapeInference:
@@ -413,7 +413,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
     def node_names(self, inputs: Iterable[Tensor | Operation | str]) -> tuple[str, ...]:
         """Return the nodes of `inputs`; InvalidArgumentError for those of another graph."""
         if isinstance(inputs, Tensor | Operation | str):
-            raise ConstructionTypeError(f"a list of tensors and operations is wanted: write [{inputs!r}]")
+            raise ConstructionTypeError(f"give a list of tensors and operations: write [{inputs!r}]")
         names = []
         for each in inputs:
             if isinstance(each, Tensor | Operation):
@@ -431,7 +431,7 @@ def _reshaped(value: Any, shape: TensorShape) -> Any:
     array = to_array(value)
     count = shape.num_elements()
     if count is None:
-        raise InvalidArgumentError(f"the shape of a constant must be known, not {shape}")
+        raise InvalidArgumentError(f"graph.constant needs a fully known shape, not {shape}")
     dims = tuple(d for d in shape if d is not None)
     if array.size == count:
         result = array.reshape(dims)
@@ -444,7 +444,7 @@ def _reshaped(value: Any, shape: TensorShape) -> Any:
 
 def _check_name(name: str) -> None:
     if not isinstance(name, str):
-        raise ConstructionTypeError(f"a name is a text, not {name!r}")
+        raise ConstructionTypeError(f"a name must be a str, not {name!r}")
 
 
 __all__ = ["DType", "Graph", "Operation", "Tensor"]

@@ -198,7 +198,9 @@ class _MappedInputs:
             mapped = self.ports.get(port)
             if mapped is None:
                 if port.node not in names:
-                    raise ConstructionValueError(f"'{node.name}' takes '{port}', which is not there")
+                    raise ConstructionValueError(
+                        f"'{node.name}' takes '{port}', which the graph does not have"
+                    )
                 mapped = OutputPort(names[port.node], port.slot)
             inputs.append(mapped)
         controls = [self.controls.get(each) or names[each] for each in node.control_inputs]

@@ -154,7 +154,7 @@ def _refuse_cycle(graph: Graph, node: Node) -> None:
     while waiting:
         name = waiting.pop()
         if name == node.name:
-            raise ConstructionValueError(f"'{node.name}' would wait for itself")
+            raise ConstructionValueError(f"these inputs make a cycle: '{node.name}' would wait for itself")
         before = graph[name]
         if before.op in ("NextIteration", "RefNextIteration"):
             continue

@@ -63,7 +63,7 @@ class Scopes:
     def unique_name(self, name: str) -> str:
         """The name in the current scope, made unique by `_1`, `_2`, ...; `name/` means exactly `name`."""
         if not isinstance(name, str):
-            raise ConstructionTypeError(f"the name of a node is a text, not {name!r}")
+            raise ConstructionTypeError(f"the name of a node must be a str, not {name!r}")
         if name.endswith("/"):
             full = name[:-1]
             if not is_valid_node_name(full):

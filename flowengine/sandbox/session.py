@@ -187,7 +187,7 @@ class BoxSession:
     async def _open(self) -> BoxProcess:
         """The process with the graph as it is now."""
         if self._is_closed:
-            raise FailedPreconditionError("this session is closed")
+            raise FailedPreconditionError("this session is closed: open another")
         process = self._process
         if process is not None and process.is_alive and self._version == self._graph.version:
             return process

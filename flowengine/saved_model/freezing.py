@@ -77,7 +77,7 @@ async def freeze(graph: Graph, session: Any, outputs: Iterable[Any]) -> Graph:
     need_graph(graph, "await fe.freeze(graph, session, outputs)")
     names = [parse_tensor_name(_name(each))[0] for each in outputs]
     if not names:
-        raise InvalidArgumentError("nothing to freeze: name the outputs that are wanted")
+        raise InvalidArgumentError("outputs is empty: name the tensors or nodes to keep")
     opened = part_with_bodies(graph, names)
     variables = {node.name: node for node in opened if node.has(GivesVariable)}
     readers = readers_of(graph)
@@ -217,7 +217,7 @@ class _GraphFreezer:
         carrying = [dtype for dtype, was in zip(node.input_types(), held, strict=True) if was is not None]
         if any(dtype is RESOURCE or dtype.is_ref for dtype in carrying):
             raise InvalidArgumentError(
-                f"'{node.name}' ({node.op}) needs a variable itself, not its value: what the outputs need "
+                f"'{node.name}' ({node.op}) uses a variable itself, not only its value: these outputs "
                 "cannot be frozen"
             )
         return node

@@ -139,6 +139,6 @@ async def restore(
         filename, node = saved.restoring
         await session.run((), {filename: os.fsencode(prefix), **saved.feeds}, targets=[node])
     elif checkpoint is not None:
-        raise InvalidArgumentError(f"{saved.path} has no node that restores variables")
+        raise InvalidArgumentError(f"{saved.path} has no node that restores variables: leave checkpoint= out")
     if saved.initializing is not None:
         await session.run((), dict(saved.feeds), targets=[saved.initializing])

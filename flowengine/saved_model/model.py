@@ -144,7 +144,9 @@ class Model:
         Raises InvalidArgumentError if the export has no training node.
         """
         if self.saved.training is None:
-            raise InvalidArgumentError(f"{self.saved.path} does not say which node trains")
+            raise InvalidArgumentError(
+                f"{self.saved.path} has no training node: it was saved without training="
+            )
         return self.signatures[signature].call(inputs, targets=[self.saved.training])
 
     def close(self) -> Any:
@@ -212,4 +214,4 @@ def default_signature(signatures: Mapping[str, Any]) -> str:
     if len(signatures) == 1:
         return next(iter(signatures))
     known = ", ".join(signatures) or "none"
-    raise InvalidArgumentError(f"there is no '{DEFAULT_SIGNATURE}': say which signature (there are: {known})")
+    raise InvalidArgumentError(f"the model has no '{DEFAULT_SIGNATURE}': name a signature (it has: {known})")

@@ -54,7 +54,7 @@ async def save(
     """
     graph = session.graph
     if not isinstance(graph, Graph):
-        raise InvalidArgumentError("a SavedModel is written of a session whose graph is a flowengine.Graph")
+        raise InvalidArgumentError("fe.saved_model.save needs a session whose graph is a fe.Graph")
     variables = exported_variables(graph, roots_of(graph, signatures, initializing, training))
     files = {tensor_name(graph, tensor): Path(os.fspath(file)) for tensor, file in (assets or {}).items()}
     meta = describe(

@@ -183,7 +183,7 @@ def signature_def(graph: Graph, name: str, signature: Any) -> SignatureDef:
     result = SignatureDef(method_name=method)
     for side, given in ((result.inputs, inputs), (result.outputs, outputs)):
         if not isinstance(given, Mapping):
-            raise InvalidArgumentError(f"signature '{name}': {given!r} is no mapping of names to tensors")
+            raise InvalidArgumentError(f"signature '{name}': {given!r} is not a dict of names and tensors")
         for key, value in given.items():
             side[key].CopyFrom(_tensor_info(graph, value))
     return result
@@ -229,7 +229,9 @@ def write(target: Path, export: Export, values: Iterable[Any], check: Check = ne
     at the target, NotFoundError for an asset that is not there.
     """
     if target.exists():
-        raise AlreadyExistsError(f"there is something at '{target}' already: it is not written over")
+        raise AlreadyExistsError(
+            f"'{target}' exists already and is not overwritten: remove it, or choose another path"
+        )
     aside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         aside.mkdir()

@@ -90,7 +90,9 @@ class Coordinator:
     def clear_stop(self) -> None:
         """Forget a stop and its error; FailedPreconditionError while the tasks of a block still run."""
         if self._nursery is not None:
-            raise FailedPreconditionError("clear_stop: the coordinator's block has not ended")
+            raise FailedPreconditionError(
+                "clear_stop: the coordinator's block has not ended: call it afterwards"
+            )
         self._stop = trio.Event()
         self._error = None
         self._joined = False

@@ -209,7 +209,9 @@ def columns(examples: Sequence[Example]) -> list[list[Tensor]]:
             raise InvalidArgumentError(f"the examples differ: {keys} and {here}")
         for tensor in row:
             if not isinstance(tensor, Tensor):
-                raise InvalidArgumentError(f"{tensor!r} is no tensor of a graph")
+                raise InvalidArgumentError(
+                    f"{tensor!r} is not a Tensor: an example is a list or dict of Tensors"
+                )
             if tensor.graph is not row[0].graph:
                 raise InvalidArgumentError(f"'{tensor.name}' belongs to another graph than '{row[0].name}'")
         if rows and [t.dtype.base for t in row] != [t.dtype.base for t in rows[0]]:
@@ -217,7 +219,7 @@ def columns(examples: Sequence[Example]) -> list[list[Tensor]]:
         keys = here
         rows.append(row)
     if not keys:
-        raise InvalidArgumentError("there is nothing to make batches of: give at least one tensor")
+        raise InvalidArgumentError("tensors is empty: give at least one tensor to make batches of")
     return rows
 
 
@@ -259,7 +261,7 @@ def _enqueue(queue: GraphQueue, tensors: Sequence[Tensor], keep: Tensor | bool, 
         return only_if(graph, chosen, tensors, queue.enqueue_many if many else queue.enqueue)
     if rank != 1 or not many:
         raise InvalidArgumentError(
-            f"keep_input has shape {chosen.shape}: a scalar is wanted, or with enqueue_many a vector"
+            f"keep_input has shape {chosen.shape}: give a scalar, or with enqueue_many a vector"
         )
     rows = graph.ops.Squeeze(graph.ops.Where(chosen), squeeze_dims=[1])
     axis = graph.constant(0, "int32")

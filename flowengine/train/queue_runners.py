@@ -80,7 +80,9 @@ class QueueRunner:
         kinds = []
         for code in definition.queue_closed_exception_types:
             if code not in _CLASSES:
-                raise InvalidArgumentError(f"the queue runner of '{definition.queue_name}' has code {code}")
+                raise InvalidArgumentError(
+                    f"the queue runner of '{definition.queue_name}' has the unknown error code {code}"
+                )
             kinds.append(_CLASSES[code])
         return cls(
             scope + definition.queue_name,

@@ -383,7 +383,7 @@ class Saver:
         """The variables that the saver was given, or all of a graph."""
         found = of_graph(graph) if self._given is None else of_list(graph, self._given)
         if not found:
-            raise InvalidArgumentError("there is no variable to save in the session's graph")
+            raise InvalidArgumentError("the session's graph has no variable to save: give var_list=")
         check_distinct(found)
         return found
 
@@ -422,7 +422,7 @@ class Saver:
         saveable = variable_named(session.graph, global_step)
         home = home_of(session, saveable)
         if home is None or not home.variable.is_initialized:
-            raise FailedPreconditionError(f"the global step '{saveable.node}' has no value")
+            raise FailedPreconditionError(f"the global step '{saveable.node}' has no value: initialize it")
         value = home.variable.read()
         return int(value if home.device is None else home.device.copy_out(value))
 

@@ -78,7 +78,7 @@ def test_what_is_no_place_is_refused(place: str) -> None:
 
 
 def test_a_task_needs_its_cluster(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(CommandError, match="say which cluster") as caught:
+    with pytest.raises(CommandError, match="name the cluster") as caught:
         target_at("/job:worker/task:0")
     assert caught.value.code == failure.USAGE
     monkeypatch.chdir(folder)

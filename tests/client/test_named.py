@@ -197,7 +197,12 @@ def test_an_optimizer_by_name_is_made_with_its_options(name: str) -> None:
             r"fe\.optimizers\.Adam: .*unexpected keyword argument 'momentum'",
         ),
         (3, {}, TypeError, "3 is no optimizer: give its name"),
-        (fe.optimizers.Adam(), {"beta1": 1}, TypeError, "Adam is made already: options beta1 come too late"),
+        (
+            fe.optimizers.Adam(),
+            {"beta1": 1},
+            TypeError,
+            "Adam is an optimizer: options beta1 need its name",
+        ),
     ],
 )
 def test_what_is_no_optimizer_is_refused(wrong: Any, options: Any, kind: Any, told: str) -> None:

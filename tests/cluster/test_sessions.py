@@ -229,7 +229,7 @@ async def test_a_call_that_its_session_overtakes_is_cancelled(tmp_path: Path, cl
             while system_tasks("flowengine client of"):
                 await trio.lowlevel.checkpoint()
     closed = "CancelledError: the session was closed while this step was running"
-    before = "FailedPreconditionError: this session is closed"
+    before = "FailedPreconditionError: this session is closed: open another"
     assert ends.pop("get") == {closed, before}
     assert all(told <= {closed, before, "value"} and closed in told for told in ends.values()), ends
 

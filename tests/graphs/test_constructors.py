@@ -163,7 +163,7 @@ FAULTS: list[tuple[Any, str]] = [
     (lambda g, x: g.ops.Neg(g.ops.NoOp()), "is not a tensor|pass one of its outputs"),
     (lambda g, x: g.ops.Add(x, g.ops.NoOp()), "is the operation 'NoOp'; pass one of its outputs"),
     (lambda g, x: g.ops.Cast(x), "attribute 'DstT' .type. is missing"),
-    (lambda g, x: g.ops.Cast(x, DstT="flot"), "'flot' names no data type"),
+    (lambda g, x: g.ops.Cast(x, DstT="flot"), "'flot' is not a data type"),
     (
         lambda g, x: g.ops.MaxPool(x, ksize=2, strides=[1], padding="SAME"),
         "'ksize' .list.int..: 2 is not a list",

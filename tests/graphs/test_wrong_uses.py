@@ -65,10 +65,10 @@ class Wrong:
         "input 'size' must be int32: 'a' is string": lambda g, x, n, p: g.tensor_array("float32", "a"),
         "3 is no function": lambda g, x, n, p: g.call(3, [x], "float32"),
         "the inputs of a call are a list": lambda g, x, n, p: g.call(lambda a: a, x, "float32"),
-        "a list of tensors and operations is wanted: write [": lambda g, x, n, p: g.control_dependencies(x),
-        "a name is a text, not 3": lambda g, x, n, p: g.operation(3),
-        "a name is a text, not 4": lambda g, x, n, p: g.tensor(4),
-        "the name of a node is a text, not 3": lambda g, x, n, p: g.ops.Neg(x, name=3),
+        "give a list of tensors and operations: write [": lambda g, x, n, p: g.control_dependencies(x),
+        "a name must be a str, not 3": lambda g, x, n, p: g.operation(3),
+        "a name must be a str, not 4": lambda g, x, n, p: g.tensor(4),
+        "the name of a node must be a str, not 3": lambda g, x, n, p: g.ops.Neg(x, name=3),
         "the inputs of Neg are a list": lambda g, x, n, p: g.create_op("Neg", x),
         "Neg has no input or attribute 'U'; it has: T": lambda g, x, n, p: g.create_op("Neg", [x], {"U": 3}),
         "Neg takes 1 inputs; 2 are given": lambda g, x, n, p: g.create_op("Neg", [x, x]),
@@ -96,8 +96,8 @@ class Wrong:
         "Cannot reshape a tensor with 6 elements": lambda g, x, n, p: fe.reshape(x, [4]),
         "reduction axis must be in the range [-2, 2)": lambda g, x, n, p: fe.reduce_sum(x, axis=3),
         "none of the arguments is a tensor of a graph": lambda g, x, n, p: fe.zeros([2]),
-        "'float99' names no data type": lambda g, x, n, p: g.placeholder("float99"),
-        "None names no data type": lambda g, x, n, p: g.placeholder(None),
+        "'float99' is not a data type": lambda g, x, n, p: g.placeholder("float99"),
+        "None is not a data type": lambda g, x, n, p: g.placeholder(None),
         "'abc' is not a shape: a list of sizes": lambda g, x, n, p: g.placeholder("float32", "abc"),
         "3 is not a shape: write [3]": lambda g, x, n, p: x.set_shape(3),
         "a dimension is negative": lambda g, x, n, p: g.placeholder("float32", [-5]),
@@ -118,21 +118,21 @@ class Wrong:
             lambda v: n < 3, lambda v: fe.concat([v, v], 0), x
         ),
         "a loop without variables never ends": lambda g, x, n, p: g.while_loop(lambda: p, lambda: (), []),
-        "which is no case of its invariant [4,3]": lambda g, x, n, p: g.while_loop(
+        "which does not fit shape_invariants [4,3]": lambda g, x, n, p: g.while_loop(
             lambda v: p, lambda v: v, x, shape_invariants=fe.TensorShape([4, 3])
         ),
         "parallel_iterations is at least 1, not 0": lambda g, x, n, p: g.while_loop(
             lambda i: i < 3, lambda i: i + 1, 0, parallel_iterations=0
         ),
         "which is not around here": lambda g, x, n, p: escaped(g, x, p),
-        "'n:0' is a single value: elems have rows": lambda g, x, n, p: g.map(lambda r: r, n),
-        "there are no elems to go through": lambda g, x, n, p: g.map(lambda r: r, []),
-        "an array has a size, or dynamic_size=True": lambda g, x, n, p: g.tensor_array("float32"),
+        "'n:0' is a scalar: elems must have rows": lambda g, x, n, p: g.map(lambda r: r, n),
+        "elems is empty: give at least one tensor": lambda g, x, n, p: g.map(lambda r: r, []),
+        "tensor_array needs size=, or dynamic_size=True": lambda g, x, n, p: g.tensor_array("float32"),
         "the call returns 1 tensors; 2 shapes are given": lambda g, x, n, p: g.call(
             lambda a: a, [x], ["float32"], shapes=[[1], [2]]
         ),
         "an initializer makes values of a known shape": lambda g, x, n, p: g.get_variable("v"),
-        "is to be of shape [2]; its initial value is of []": lambda g, x, n, p: g.variable(1.0, shape=[2]),
+        "is declared with shape [2]; its initial value has []": lambda g, x, n, p: g.variable(1.0, shape=[2]),
         "3.5 is a value, whose shape is its own": lambda g, x, n, p: g.get_variable(
             "v", [2], initializer=3.5
         ),

@@ -30,7 +30,7 @@ ENDS: Final = {
     "DeadlineExceededError: the step did not end within 1 s",
     "CancelledError: the session was closed while this step was running",
     "CancelledError: the session was closed while this step was waiting to begin",
-    "FailedPreconditionError: this session is closed",
+    "FailedPreconditionError: this session is closed: open another",
 }
 #: What says that a variable has no value, and what that the queue was closed, or is gone.
 UNWRITTEN: Final = "reading resource variable"

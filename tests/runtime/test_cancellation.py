@@ -220,4 +220,4 @@ async def test_a_step_that_the_end_of_its_session_overtakes_is_told_whatever_the
     closed = "CancelledError: the session was closed while this step was running"
     assert len(told) == 3 * 3 * 13
     assert closed in told
-    assert set(told) <= {closed, "FailedPreconditionError: this session is closed"}
+    assert set(told) <= {closed, "FailedPreconditionError: this session is closed: open another"}

@@ -258,7 +258,7 @@ async def test_a_session_that_ends_while_its_process_comes_up_leaves_none(by: st
     assert set(told) <= {
         closed,
         "CancelledError: the session was closed while this step was waiting to begin",
-        "FailedPreconditionError: this session is closed",
+        "FailedPreconditionError: this session is closed: open another",
         "1.0",
     }
     assert by == "cancelled" or closed in told

@@ -192,7 +192,9 @@ async def test_what_is_called_wrongly_is_told(unpacked: Callable[[str], Path]) -
             signature(z=1)
         with pytest.raises(NotFoundError, match=r"no signature 'predict' \(it has: serving_default\)"):
             model.signatures["predict"]
-        with pytest.raises(InvalidArgumentError, match="does not say which node trains"):
+        with pytest.raises(
+            InvalidArgumentError, match="has no training node: it was saved without training="
+        ):
             model.train("serving_default", x=[[0.0] * 4])
         with pytest.raises(TypeError, match="async with"), model:
             pass

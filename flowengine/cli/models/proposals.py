@@ -70,6 +70,4 @@ def refuse_to_run_nothing(
     if given:
         likely = ", ".join(f"--fetch {each.node}" for each in proposed(graph)[:3])
         hint = f", such as {likely}" if likely else ""
-        raise CommandError(
-            f"{given[0]}: nothing is asked for: add --fetch NAME or --target NODE{hint}", USAGE
-        )
+        raise CommandError(f"{given[0]}: no output is named: add --fetch NAME or --target NODE{hint}", USAGE)

@@ -28,7 +28,7 @@ def cluster_of(named: str | None) -> ClusterSpec:
     found = _found(named)
     if found is None:
         raise CommandError(
-            f"say which cluster: --cluster FILE, or FLOWENGINE_CLUSTER; there is no {FILE} in this folder",
+            f"name the cluster: --cluster FILE, or FLOWENGINE_CLUSTER; there is no {FILE} in this folder",
             USAGE,
         )
     return found

@@ -77,7 +77,7 @@ def membership(cluster_file: str | None, job: str | None, task: int | None) -> A
     if cluster_file is None and job is None and task is None:
         text = os.environ.get("TF_CONFIG")
         if not text:
-            raise CommandError("say which task this is: --cluster, --job and --task, or TF_CONFIG", USAGE)
+            raise CommandError("name this task: --cluster, --job and --task, or TF_CONFIG", USAGE)
         return from_tf_config(text)
     if cluster_file is None or job is None or task is None:
         raise CommandError("--cluster, --job and --task belong together", USAGE)

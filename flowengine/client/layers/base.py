@@ -68,7 +68,9 @@ def layer_scope(
     With `reuse` the variables of the name are found, not made; with "auto" they are made if there are none.
     """
     if reuse and name is None:
-        raise InvalidArgumentError(f"layers.{default}: to reuse variables the layer needs its name")
+        raise InvalidArgumentError(
+            f"layers.{default}: reuse=True needs name=, that of the layer whose variables to use again"
+        )
     return graph.variable_scope(name, default_name=default, reuse=reuse)
 
 

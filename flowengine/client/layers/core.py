@@ -49,7 +49,9 @@ def dense(inputs: Any, units: int, activation: Activation = None, **options: Unp
         kernel = weight(graph, "kernel", [known_size("dense", x, -1), units], x.dtype.base, options)
         rank = x.shape.rank
         if rank == 1:
-            raise InvalidArgumentError(f"layers.dense: '{x.name}' has one axis; it needs a batch before it")
+            raise InvalidArgumentError(
+                f"layers.dense: '{x.name}' has one axis: it needs a batch axis before it"
+            )
         result = graph.ops.MatMul(x, kernel) if rank == 2 else _along_last(graph, x, kernel, units)
         return ended(result, units, options, activation)
 
@@ -117,7 +119,7 @@ def _noise_shape(x: Tensor, noise_shape: Sequence[int | None] | None) -> Any:
     ops, own = x.graph.ops, x.shape
     if own.rank is not None and own.rank != len(noise_shape):
         raise InvalidArgumentError(
-            f"layers.dropout: noise_shape {list(noise_shape)} is for {len(noise_shape)} axes, not {own}"
+            f"layers.dropout: noise_shape {list(noise_shape)} has {len(noise_shape)} axes, the input {own}"
         )
     if None not in noise_shape:
         return list(noise_shape)
@@ -136,7 +138,7 @@ def flatten(inputs: Any, *, name: str | None = None) -> Tensor:
         x = convert(graph, inputs)
         if x.shape.rank is None or x.shape.rank < 1:
             raise InvalidArgumentError(
-                f"layers.flatten: '{x.name}' of shape {x.shape} must have a known rank"
+                f"layers.flatten: '{x.name}' of shape {x.shape} must have a known rank: use set_shape"
             )
         inner = x.shape.as_list()[1:]
         if None not in inner:

@@ -61,7 +61,7 @@ def batch_normalization(
         rank = x.shape.rank
         if rank is None or not -rank <= axis < rank:
             raise InvalidArgumentError(
-                f"layers.batch_normalization: axis {axis} is none of '{x.name}' of shape {x.shape}"
+                f"layers.batch_normalization: axis {axis} is out of range for '{x.name}' of shape {x.shape}"
             )
         place = axis % rank
         channels = known_size("batch_normalization", x, place)
@@ -88,7 +88,7 @@ def batch_normalization(
         has_op = rank == 4 and place in _IMAGE_FORMATS and kind is dtypes.float32
         if fused and not has_op:
             raise InvalidArgumentError(
-                "layers.batch_normalization: fused is for images of float16 or float32"
+                "layers.batch_normalization: fused=True needs images of float16 or float32: leave it out"
             )
         return (
             normalization.fused(training) if has_op and fused is not False else normalization.plain(training)
@@ -242,7 +242,9 @@ def layer_normalization(
         x = convert(graph, inputs)
         rank, ops = x.shape.rank, graph.ops
         if rank is None:
-            raise InvalidArgumentError(f"layers.layer_normalization: the rank of '{x.name}' must be known")
+            raise InvalidArgumentError(
+                f"layers.layer_normalization: the rank of '{x.name}' must be known: use set_shape"
+            )
         axes = sorted(each % rank for each in ([axis] if isinstance(axis, int) else axis))
         sizes = [known_size("layer_normalization", x, each) for each in axes]
         with graph.name_scope("moments"):

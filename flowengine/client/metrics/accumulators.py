@@ -44,7 +44,7 @@ def tally(amount: Tensor, name: str) -> Tally:
     graph = amount.graph
     shape = amount.shape.as_tuple()
     if shape is None:
-        raise InvalidArgumentError(f"metric '{name}': the shape of what is summed up must be known")
+        raise InvalidArgumentError(f"metric '{name}': the shape of the values must be known: use set_shape")
     variable = graph.variable(
         np.zeros(shape, amount.dtype.as_numpy_dtype),
         name=name,

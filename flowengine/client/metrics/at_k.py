@@ -151,7 +151,9 @@ def _sets(graph: Graph, labels: Any, predicted: Any) -> tuple[Tensor, Tensor]:
     found = cast(convert(graph, predicted), dtypes.int64)
     wanted = cast(convert(graph, labels), dtypes.int64)
     if wanted.shape.rank is None or found.shape.rank is None:
-        raise InvalidArgumentError("metrics: the ranks of labels and predictions must be known")
+        raise InvalidArgumentError(
+            "metrics: the ranks of labels and predictions must be known: use set_shape"
+        )
     if wanted.shape.rank + 1 == found.shape.rank:
         wanted = graph.ops.ExpandDims(wanted, -1)
     if wanted.shape.rank != found.shape.rank:

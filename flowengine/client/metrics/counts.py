@@ -286,7 +286,9 @@ def _share_at(
     name: str | None,
 ) -> Metric:
     if not len(thresholds):
-        raise InvalidArgumentError(f"metrics.{what}_at_thresholds: there are no thresholds")
+        raise InvalidArgumentError(
+            f"metrics.{what}_at_thresholds: thresholds is empty: give numbers such as [0.5]"
+        )
     graph = graph_of(predictions, labels)
 
     def share(hits: Tensor, others: Tensor, label: str) -> Tensor:

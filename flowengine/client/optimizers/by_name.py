@@ -45,7 +45,7 @@ def get(optimizer: str | Optimizer, **options: Any) -> Optimizer:
     if isinstance(optimizer, Optimizer):
         if options:
             raise ConstructionTypeError(
-                f"{type(optimizer).__name__} is made already: options {', '.join(options)} come too late"
+                f"{type(optimizer).__name__} is an optimizer: options {', '.join(options)} need its name"
             )
         return optimizer
     if not isinstance(optimizer, str):

@@ -181,7 +181,9 @@ class _Objective:
             found = gradients(loss, [each.handle for each in self._variables]) if self._variables else []
             used = [(g, v) for g, v in zip(found, self._variables, strict=True) if g is not None]
             if not used:
-                raise InvalidArgumentError(f"'{loss.name}' depends on no variable that could be changed")
+                raise InvalidArgumentError(
+                    f"'{loss.name}' depends on none of the variables: give variables= that it depends on"
+                )
             self._variables = [variable for _, variable in used]
             self._gradients = [_whole(graph, gradient) for gradient, _ in used]
             self._given = [

@@ -83,7 +83,9 @@ class LossScaling(Optimizer):
         """As `Optimizer.apply_gradients`, of gradients that are all finite."""
         present = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
         if not present:
-            raise InvalidArgumentError(f"{self.name}: there is no gradient for any variable")
+            raise InvalidArgumentError(
+                f"{self.name}: all gradients are None: the loss depends on none of the variables"
+            )
         graph = present[0][1].graph
         ops, scale = graph.ops, self.scale(graph)
         with graph.name_scope(name or self.name) as scope:

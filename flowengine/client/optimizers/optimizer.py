@@ -114,7 +114,7 @@ class Optimizer:
         listed = list(parts_of(given))
         if not listed:
             raise InvalidArgumentError(
-                "there is no variable to optimize: the graph has none that is trainable"
+                "there is no variable to optimize: the graph has no trainable one; give variables="
             )
         found = gradients(
             loss,
@@ -145,7 +145,9 @@ class Optimizer:
         """
         present = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
         if not present:
-            raise InvalidArgumentError(f"{self.name}: there is no gradient for any variable")
+            raise InvalidArgumentError(
+                f"{self.name}: all gradients are None: the loss depends on none of the variables"
+            )
         graph = present[0][1].graph
         with graph.scopes.outside():
             self._create_slots(graph, [variable for _, variable in present])
@@ -316,7 +318,9 @@ def slot_variable(
     if not shape.is_fully_defined:
         start = variable.initial_value
         if start is None:
-            raise InvalidArgumentError(f"the shape of '{variable.name}' is not known, so it can have no slot")
+            raise InvalidArgumentError(
+                f"'{variable.name}' needs a known shape or an initial value to have a slot"
+            )
         pattern = start
 
         def initial_like(graph: Graph, shape: Any, dtype: DType) -> Tensor:

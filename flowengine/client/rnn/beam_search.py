@@ -130,7 +130,7 @@ class BeamSearchDecoder(Decoder):
         self._penalty, self._coverage_penalty = length_penalty_weight, coverage_penalty_weight
         if coverage_penalty_weight and not attention_states(initial_state):
             raise InvalidArgumentError(
-                "BeamSearchDecoder: a coverage penalty is of attention, and the cell's state has none"
+                "BeamSearchDecoder: coverage_penalty_weight needs an AttentionWrapper as the cell"
             )
         self._projection = Projection(output_units, use_bias, projection_name)
         self._batch = self.graph.ops.Size(self._start)

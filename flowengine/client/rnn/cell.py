@@ -68,7 +68,7 @@ class RNNCell(ABC):
             self._graph = graph
         if self._graph is not graph:
             raise InvalidArgumentError(
-                f"{type(self).__name__} has variables in another graph; a cell serves one, make another"
+                f"{type(self).__name__} has its variables in another graph: make a new cell for this one"
             )
         if self._scope is None:
             with graph.variable_scope(self._name, default_name=self._default_name) as scope:

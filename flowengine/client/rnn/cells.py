@@ -299,6 +299,6 @@ class LayerNormLSTMCell(RNNCell):
 
 def _clipped(graph: Graph, x: Tensor, limit: float) -> Tensor:
     if limit <= 0:
-        raise InvalidArgumentError(f"a cell's clip is {limit}; it is positive")
+        raise InvalidArgumentError(f"cell_clip or proj_clip is {limit}: it must be positive")
     result: Tensor = graph.ops.ClipByValue(x, -limit, limit)
     return result

@@ -329,6 +329,8 @@ def _kept(ended: Tensor, old: Tensor, new: Tensor) -> Tensor:
 def _batch_first(x: Tensor) -> Tensor:
     rank = x.shape.rank
     if rank is None:
-        raise InvalidArgumentError(f"dynamic_decode: the rank of output '{x.name}' must be known")
+        raise InvalidArgumentError(
+            f"dynamic_decode: the rank of output '{x.name}' must be known: use set_shape"
+        )
     result: Tensor = x.graph.ops.Transpose(x, [1, 0, *range(2, rank)])
     return result

@@ -143,7 +143,7 @@ class _UnrolledCell:
         if lengths.dtype.base is not dtypes.int32:
             lengths = ops.Cast(lengths, DstT=dtypes.int32)
         if lengths.shape.rank not in (None, 1):
-            raise InvalidArgumentError(f"rnn: sequence_length has one number an example, not {lengths.shape}")
+            raise InvalidArgumentError(f"rnn: sequence_length must be of shape [batch], not {lengths.shape}")
         fits = ops.All(ops.LessEqual(lengths, self._steps), [0])
         what = "rnn: a sequence_length is longer than the inputs"
         check = ops.Assert(fits, [what, lengths], T=["string", "int32"])
@@ -260,7 +260,7 @@ def raw_rnn(
     """
     owner = graph or getattr(cell, "_graph", None)
     if owner is None:
-        raise InvalidArgumentError("raw_rnn: say in which graph, by graph=")
+        raise InvalidArgumentError("raw_rnn: give graph=, the graph to build in")
     ops = owner.ops
     with owner.variable_scope(name or "rnn"):
         start = owner.constant(0, "int32", name="time")

@@ -29,9 +29,7 @@ class MultiRNNCell(RNNCell):
         if not cells:
             raise InvalidArgumentError("MultiRNNCell needs at least one cell")
         if len({id(cell) for cell in cells}) < len(cells):
-            raise InvalidArgumentError(
-                "MultiRNNCell: one cell stands in it twice; make a cell for each layer"
-            )
+            raise InvalidArgumentError("MultiRNNCell: one cell is given twice: make a cell for each layer")
         self._cells = tuple(cells)
 
     @property
@@ -103,7 +101,7 @@ class DropoutWrapper(_Wrapper):
         for kept in (input_keep_prob, output_keep_prob, state_keep_prob):
             if not 0 < kept <= 1:
                 raise InvalidArgumentError(
-                    f"DropoutWrapper: a keep_prob is {kept}; it is above 0 and at most 1"
+                    f"DropoutWrapper: a keep_prob is {kept}: it must be above 0 and at most 1"
                 )
         self._kept = {"input": input_keep_prob, "state": state_keep_prob, "output": output_keep_prob}
         self._draws_once, self._seed = variational_recurrent, seed

@@ -26,7 +26,9 @@ def cond(
 ) -> Any:
     """See `Graph.cond`."""
     if isinstance(pred, bool):
-        raise ConstructionTypeError(f"pred is {pred}, which is known now: call the function itself")
+        raise ConstructionTypeError(
+            f"pred is {pred}, not a tensor: call the function of that branch yourself"
+        )
     if not all(callable(function) for function in (true_fn, false_fn)):
         raise ConstructionTypeError(
             "the branches are functions without arguments: cond(pred, true_fn, false_fn)"
@@ -151,7 +153,9 @@ def _merged(graph: Graph, branches: tuple[BranchContext, BranchContext], values:
     if values == (None, None):
         return None
     if values[0] is None or values[1] is None:
-        raise ConstructionTypeError("one branch returns None where the other returns a value")
+        raise ConstructionTypeError(
+            "one branch returns None and the other a value: both must return one structure"
+        )
     dtype = next(
         (
             _type_of(graph, branch, each)

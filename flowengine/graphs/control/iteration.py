@@ -30,10 +30,10 @@ class RowLoop:
         self._elems = elems
         self._tensors = [convert(graph, each, name="elems") for each in flatten(elems)]
         if not self._tensors:
-            raise ConstructionValueError("there are no elems to go through")
+            raise ConstructionValueError("elems is empty: give at least one tensor")
         for tensor in self._tensors:
             if tensor.shape.rank == 0:
-                raise ConstructionValueError(f"'{tensor.name}' is a single value: elems have rows")
+                raise ConstructionValueError(f"'{tensor.name}' is a scalar: elems must have rows")
         known = next((each.shape[0] for each in self._tensors if each.shape.rank and each.shape[0]), None)
         self.count: Tensor = (
             graph.ops.StridedSlice(

@@ -136,7 +136,7 @@ class LoopContext(ControlContext):
     def _relax(self, merge: Tensor, initial: Tensor, shape: TensorShape) -> None:
         if shape.relax_with(initial.shape) != shape:
             raise ConstructionValueError(
-                f"'{initial.name}' is of shape {initial.shape}, which is no case of its invariant {shape}"
+                f"'{initial.name}' is of shape {initial.shape}, which does not fit shape_invariants {shape}"
             )
         self.graph.relax_shape(merge.node_name, shape)
 

@@ -65,7 +65,7 @@ class GraphTensorArray:
         kind = as_dtype(dtype).base
         shape = TensorShape(element_shape)
         if size is None and not dynamic_size:
-            raise ConstructionValueError("an array has a size, or dynamic_size=True")
+            raise ConstructionValueError("tensor_array needs size=, or dynamic_size=True")
         with graph.name_scope(name or "TensorArray") as scope:
             handle, flow = graph.ops.TensorArrayV3(
                 0 if size is None else size,

@@ -88,7 +88,7 @@ def _as_tensor(graph: Graph, value: Any, dtype: DType | None, name: str, shape: 
             raise InvalidArgumentError(f"variable '{name}': '{value.name}' belongs to another graph")
         if dtype is not None and value.dtype.base is not dtype:
             raise InvalidArgumentError(
-                f"variable '{name}' is to be {dtype}; its initial value '{value.name}' is {value.dtype.base}"
+                f"variable '{name}' is {dtype}; its initial value '{value.name}' is {value.dtype.base}"
             )
         return value
     return graph.constant(value, dtype, name="initial_value")
@@ -100,7 +100,7 @@ def _shape_of(name: str, value: Tensor, declared: TensorShape | None, validates:
     if declared is not None:
         if not given.is_compatible_with(declared):
             raise InvalidArgumentError(
-                f"variable '{name}' is to be of shape {declared}; its initial value is of {given}"
+                f"variable '{name}' is declared with shape {declared}; its initial value has {given}"
             )
         return declared if validates else UNKNOWN_SHAPE
     if not validates:

@@ -117,7 +117,7 @@ def _in_order(graph: NodeGraph, variables: Sequence[GraphVariable]) -> list[list
         free = [name for name, others in needs.items() if not others & needs.keys()]
         if not free:
             raise InvalidArgumentError(
-                f"the initial values of {', '.join(sorted(needs))} need each other: none can be set first"
+                f"the initial values of {', '.join(sorted(needs))} need each other: start one from a constant"
             )
         groups.append([by_node[name] for name in free])
         for name in free:

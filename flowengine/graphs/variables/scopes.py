@@ -170,7 +170,7 @@ class VariableScopes:
             return present
         if reuse is True:
             raise InvalidArgumentError(
-                f"there is no variable '{name}', and its scope reuses what there is; reuse='auto' makes it"
+                f"there is no variable '{name}', and its scope has reuse=True; reuse='auto' makes it"
             )
         made = self._make(name, shape, dtype, **options)
         self.variables[name] = made
@@ -222,10 +222,12 @@ def _chained(inner: Callable[..., Any] | None, outer: Callable[..., Any] | None)
 def _check_same(present: GraphVariable | PartitionedVariable, name: str, shape: Any, dtype: DType) -> None:
     if shape is not None and not TensorShape(shape).is_compatible_with(present.shape):
         raise InvalidArgumentError(
-            f"variable '{name}' is of shape {present.shape}; it is asked for with shape {TensorShape(shape)}"
+            f"variable '{name}' has shape {present.shape}; get_variable was called with {TensorShape(shape)}"
         )
     if dtype is not present.dtype:
-        raise InvalidArgumentError(f"variable '{name}' is {present.dtype}; it is asked for as {dtype}")
+        raise InvalidArgumentError(
+            f"variable '{name}' is {present.dtype}; get_variable was called with {dtype}"
+        )
 
 
 def add_penalty(

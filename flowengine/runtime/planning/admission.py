@@ -43,15 +43,15 @@ class StepAdmission:
         all of these cases, and cancelled, the step has not begun and nothing is left in the line.
         """
         if self._is_closed:
-            raise FailedPreconditionError("this session is closed")
+            raise FailedPreconditionError("this session is closed: open another")
         if self.running < self._max_steps and not self._waiting:
             self.running += 1
             return 0.0
         if self._max_waiting is not None and len(self._waiting) >= self._max_waiting:
             self.refused += 1
             raise ResourceExhaustedError(
-                f"{self.running} steps of this session run and {len(self._waiting)} wait: no more are taken "
-                f"(max_steps={self._max_steps}, max_waiting_steps={self._max_waiting})"
+                f"{self.running} steps of this session run and {len(self._waiting)} wait: try later, or "
+                f"raise the bounds (max_steps={self._max_steps}, max_waiting_steps={self._max_waiting})"
             )
         waiter = trio.Event()
         self._waiting.append(waiter)

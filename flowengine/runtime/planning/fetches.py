@@ -165,7 +165,7 @@ def spread_feeds(feed_dict: Mapping[Any, Any]) -> Mapping[Any, Any]:
             continue
         parts, values = parts_of(key) or (), parts_of(value) or ()
         if len(parts) != len(values):
-            raise InvalidArgumentError(f"{key!r} is fed {len(parts)} values, not {value!r}")
+            raise InvalidArgumentError(f"{key!r} takes {len(parts)} values, one for each part, not {value!r}")
         spread.update(spread_feeds(dict(zip(parts, values, strict=True))))
     spread.pop(None, None)
     return spread

@@ -129,7 +129,9 @@ class Requests:
         node = self.graph[port.node]
         dtype = self._dtype(port)
         if dtype is None:
-            raise InvalidArgumentError(f"'{port}' cannot be fed: the op {node.op} is not known here")
+            raise InvalidArgumentError(
+                f"'{port}' cannot be fed: the op {node.op} is unknown; import the module that registers it"
+            )
         shape = UNKNOWN_SHAPE
         fed = node.trait(ExternalValue)
         if fed is not None:

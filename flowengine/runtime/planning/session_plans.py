@@ -128,7 +128,7 @@ class SessionPlans:
         Raises FailedPreconditionError if the session is closed, CancelledError if it is closed meanwhile.
         """
         if self._closed():
-            raise FailedPreconditionError("this session is closed")
+            raise FailedPreconditionError("this session is closed: open another")
         self._runner.bind()
         await in_turns(job, self._runner.turns)
         if self._closed():
@@ -178,7 +178,7 @@ class SessionPlans:
         request is remembered.
         """
         if self._closed():
-            raise FailedPreconditionError("this session is closed")
+            raise FailedPreconditionError("this session is closed: open another")
         self._runner.bind()
         self._notice_growth()
         planner = self.planner

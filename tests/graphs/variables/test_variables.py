@@ -117,7 +117,7 @@ def test_what_does_not_fit_is_told() -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"initial": None}, "needs an initial value"),
         ({"initial": fe.initializers.zeros()}, "give shape="),
-        ({"initial": [1.0], "shape": [2]}, "is to be of shape [2]"),
+        ({"initial": [1.0], "shape": [2]}, "is declared with shape [2]"),
         ({"initial": other.constant(1.0)}, "belongs to another graph"),
         ({"initial": graph.constant(1.0), "dtype": "int32"}, "is to be int32"),
         ({"initial": graph.placeholder("float32")}, "validate_shape=False"),
