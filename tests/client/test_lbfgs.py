@@ -65,7 +65,7 @@ def test_several_variables_of_several_types_and_parts() -> None:
         np.testing.assert_allclose(session.run(b.value()), wanted, atol=1e-4)
         assert session.run(unused.value()) == [1]
         assert session.call(fe.optimizers.lbfgs, loss, feeds={fed: [1.0, 2.0]}, steps=0).steps == 0
-        with pytest.raises(fe.errors.InvalidArgumentError, match="depends on no variable"):
+        with pytest.raises(fe.errors.InvalidArgumentError, match="depends on none of the variables"):
             session.call(fe.optimizers.lbfgs, loss, variables=[unused])
         with pytest.raises(fe.errors.InvalidArgumentError, match="at least 1"):
             session.call(fe.optimizers.lbfgs, loss, memory=0)

@@ -241,7 +241,7 @@ def test_what_does_not_fit_is_told_when_it_is_written() -> None:
         cell(other.constant(np.zeros((2, 3), np.float32)), cell.zero_state(other, 2))
     with pytest.raises(InvalidArgumentError, match="at least one cell"):
         fe.rnn.MultiRNNCell([])
-    with pytest.raises(InvalidArgumentError, match="stands in it twice"):
+    with pytest.raises(InvalidArgumentError, match="one cell is given twice"):
         fe.rnn.MultiRNNCell([cell, cell])
     with pytest.raises(InvalidArgumentError, match="keep_prob"):
         fe.rnn.DropoutWrapper(cell, input_keep_prob=0)

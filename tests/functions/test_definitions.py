@@ -135,14 +135,14 @@ def test_what_calls_itself_says_what_it_gives() -> None:
     def forever(n: fe.Tensor) -> Any:
         return forever(n)
 
-    with pytest.raises(InvalidArgumentError, match=r"function 'forever' calls itself: say what it gives"):
+    with pytest.raises(InvalidArgumentError, match=r"function 'forever' calls itself: declare its results"):
         forever(1)
 
     @fe.function(graph, ["int32"], outputs=["float32"])
     def wrong(n: fe.Tensor) -> fe.Tensor:
         return n
 
-    with pytest.raises(InvalidArgumentError, match=r"'wrong' gives \['int32'\]; its outputs are said"):
+    with pytest.raises(InvalidArgumentError, match=r"'wrong' returns \['int32'\]; outputs= declares"):
         wrong(1)
 
 
@@ -342,7 +342,7 @@ def test_an_operation_is_no_result() -> None:
     def effect(n: fe.Tensor) -> Any:
         return [n, n.graph.ops.NoOp(name="effect")]
 
-    with pytest.raises(InvalidArgumentError, match="'effect' gives nothing: return what a function gives"):
+    with pytest.raises(InvalidArgumentError, match="'effect' is an operation without a value"):
         effect(1)
 
 

@@ -115,7 +115,7 @@ def test_sparse_tensors_are_fed_and_fetched() -> None:
             found = session.run([dense, one, other], feeds)
             np.testing.assert_array_equal(found[0], [[0, 3, 0, 0]])
             assert found[1:] == [number, number]
-        with pytest.raises(fe.errors.InvalidArgumentError, match="is fed 3 values"):
+        with pytest.raises(fe.errors.InvalidArgumentError, match="takes 3 values"):
             session.run(dense, {x: ([[0, 0]], [1.0])})
 
 

@@ -153,7 +153,7 @@ def test_constant_takes_a_shape() -> None:
     assert graph.constant("a", shape=[2]).op.get_attr("value").value().tolist() == [b"a", b"a"]
     with pytest.raises(InvalidArgumentError, match=r"3 elements cannot fill the shape \[2\]"):
         graph.constant([1, 2, 3], shape=[2])
-    with pytest.raises(InvalidArgumentError, match="must be known"):
+    with pytest.raises(InvalidArgumentError, match="needs a fully known shape"):
         graph.constant([1, 2, 3], shape=[None])
     assert graph.constant(1, "float64").dtype is dt.float64
 

@@ -29,7 +29,7 @@ class Wrong:
         "it has no elements here; use fe.unstack": lambda g, x, n, p: [*x],
         "it has no array here; a session's run returns one": lambda g, x, n, p: np.array(x),
         "Sum: input 'reduction_indices' cannot be string": lambda g, x, n, p: fe.reduce_sum(x, "a"),
-        "pred is True, which is known now": lambda g, x, n, p: g.cond(True, lambda: x, lambda: x),
+        "pred is True, not a tensor": lambda g, x, n, p: g.cond(True, lambda: x, lambda: x),
         "'x:0' is float32; it must be bool": lambda g, x, n, p: g.cond(x, lambda: x, lambda: x),
         "the branches are functions without arguments": lambda g, x, n, p: g.cond(p, x, x),
         "the branches return float32 ('cond/Switch_1:1') and int32": lambda g, x, n, p: g.cond(
@@ -38,7 +38,7 @@ class Wrong:
         "the results of the branches are not alike: one is a tuple": lambda g, x, n, p: g.cond(
             p, lambda: (x, x), lambda: x
         ),
-        "one branch returns None where the other": lambda g, x, n, p: g.cond(p, lambda: x, lambda: None),
+        "one branch returns None and the other": lambda g, x, n, p: g.cond(p, lambda: x, lambda: None),
         "case takes pairs of a bool tensor and a function": lambda g, x, n, p: g.case(p),
         "case takes pairs of a bool tensor": lambda g, x, n, p: g.case([(p, x)]),
         "branch_index is an integer; 'x:0' is float32": lambda g, x, n, p: g.switch_case(x, [lambda: x]),

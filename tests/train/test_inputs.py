@@ -266,7 +266,7 @@ async def test_buckets_whose_rest_is_dropped_end_too() -> None:
         (lambda g: fe.train.range_input_producer(g, 3, num_epochs=0), "num_epochs must be positive"),
         (lambda g: fe.train.input_producer(g, g.placeholder("float32", [None, None])), "element_shape"),
         (lambda g: fe.train.input_producer(g, g.constant(1.0)), "is a scalar"),
-        (lambda g: fe.train.batch([], 2), "nothing to make batches of"),
+        (lambda g: fe.train.batch([], 2), "tensors is empty"),
         (lambda g: fe.train.batch([g.placeholder("float32")], 2), "give `shapes`"),
         (lambda g: fe.train.batch([g.placeholder("float32", [None])], 2), "complete shapes"),
         (

@@ -161,7 +161,7 @@ def test_branches_that_are_not_alike_are_told() -> None:
         graph.cond(pred, lambda: x, lambda: graph.constant(1))
     with pytest.raises(TypeError, match="returns None"):
         graph.cond(pred, lambda: x, lambda: None)
-    with pytest.raises(TypeError, match="known now"):
+    with pytest.raises(TypeError, match="pred is True, not a tensor"):
         graph.cond(True, lambda: x, lambda: x)
     kept: list[Any] = []
 
@@ -232,7 +232,7 @@ def test_shapes_that_change_are_declared() -> None:
 
     with pytest.raises(ValueError, match="shape_invariants"):
         graph.while_loop(lambda i, v: i < 3, grow, (0, x))
-    with pytest.raises(ValueError, match="no case of its invariant"):
+    with pytest.raises(ValueError, match="does not fit shape_invariants"):
         graph.while_loop(lambda i, v: i < 3, grow, (0, x), ([], [2]))
     seen: list[Any] = []
 
@@ -326,7 +326,7 @@ def test_what_an_array_holds_is_of_one_shape() -> None:
     array = graph.tensor_array("float32", 3).write(0, [1.0, 2.0])
     with pytest.raises(ValueError, match="of one shape"):
         array.write(1, [1.0])
-    with pytest.raises(ValueError, match="has a size"):
+    with pytest.raises(ValueError, match="needs size="):
         graph.tensor_array("float32")
     parts = graph.tensor_array("int32", dynamic_size=True, infer_shape=False).split([1, 2, 3], [1, 2])
     np.testing.assert_array_equal(run(graph, parts.read(1)), [2, 3])
@@ -372,9 +372,9 @@ def test_fold_and_scan_go_both_ways(reverse: bool, initial: int | None) -> None:
 
 def test_rows_are_needed() -> None:
     graph = fe.Graph()
-    with pytest.raises(ValueError, match="single value"):
+    with pytest.raises(ValueError, match="is a scalar"):
         graph.map(lambda v: v, graph.constant(1.0))
-    with pytest.raises(ValueError, match="no elems"):
+    with pytest.raises(ValueError, match="elems is empty"):
         graph.map(lambda v: v, [])
 
 

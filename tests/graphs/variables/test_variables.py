@@ -119,7 +119,7 @@ def test_what_does_not_fit_is_told() -> None:
         ({"initial": fe.initializers.zeros()}, "give shape="),
         ({"initial": [1.0], "shape": [2]}, "is declared with shape [2]"),
         ({"initial": other.constant(1.0)}, "belongs to another graph"),
-        ({"initial": graph.constant(1.0), "dtype": "int32"}, "is to be int32"),
+        ({"initial": graph.constant(1.0), "dtype": "int32"}, "is int32; its initial value"),
         ({"initial": graph.placeholder("float32")}, "validate_shape=False"),
     ]
     for arguments, text in cases:
