@@ -194,7 +194,7 @@ def test_what_does_not_fit_is_told_when_it_is_written() -> None:
         (lambda: fe.layers.dropout(y, 1.0), "less than 1"),
         (lambda: fe.layers.conv2d(y, 2, 3, kernal_initializer=None), "did you mean kernel_initializer"),  # type: ignore[call-arg]
         (lambda: fe.layers.dense(y, 2, reuse=True), "reuse=True needs name="),
-        (lambda: fe.layers.batch_normalization(y, 4), "axis 4 is none"),
+        (lambda: fe.layers.batch_normalization(y, 4), "axis 4 is out of range"),
         (
             lambda: fe.layers.multi_head_attention(graph.constant(np.zeros((1, 2, 3))), heads=2),
             "do not divide",

@@ -326,7 +326,7 @@ async def test_what_a_memory_has_not_is_not_missed() -> None:
 
     outputs, state, _ = fe.rnn.dynamic_decode(decoder(cell.zero_state(graph, 4)), maximum_iterations=6)
     history = state.cell_state.alignment_history.stack()
-    with pytest.raises(InvalidArgumentError, match="coverage penalty"):
+    with pytest.raises(InvalidArgumentError, match="coverage_penalty_weight needs"):
         decoder(graph.constant(np.zeros((4, 4), np.float32)))
     async with fe.Session(graph) as session:
         await session.initialize()
