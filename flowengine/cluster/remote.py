@@ -335,8 +335,7 @@ class RemoteSession:
         # A new client name for each connection, because the sessions of the last one are over.
         identity = Identity(CLIENT, self._target.cluster, self._name, new_incarnation())
         near = find(self._target.address, self._target.cluster, self._key)
-        # A client with a name of its own dials: the master closes its older sessions when its connection
-        # opens.
+        # A client with a name of its own dials, because a new connection closes its older sessions there.
         if near is not None and not self._target.client:
             return _Link(NearPeer(near, identity), trio.CancelScope())
         outcome: list[_Link | Exception] = []
