@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flowengine.cli.failure import UNREADABLE_GRAPH, USAGE, CommandError
-from flowengine.cli.models.wrong_paths import SAVED_MODEL, file_told, folder_told, missing_told
+from flowengine.cli.models.wrong_paths import (
+    SAVED_MODEL,
+    file_told,
+    folder_told,
+    missing_told,
+    not_a_graph,
+)
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.names import parse_tensor_name
@@ -108,12 +114,12 @@ def _load_file(path: str, ignored: list[UnknownAttr] | None) -> GraphSource:
     data = _read(path)
     try:
         found = graphfile.load_graph(data)
+        # Bytes of another format may parse, as fields that no graph has.
+        fault = None if found.graph_def.node else file_told(path, data)
     except InvalidArgumentError as error:
-        if (text := file_told(path, data)) is not None:
-            raise CommandError(text, UNREADABLE_GRAPH) from error
-        raise
-    if not data:
-        raise CommandError(f"{path} is empty", UNREADABLE_GRAPH)
+        raise CommandError(not_a_graph(path, data, error.message), UNREADABLE_GRAPH) from error
+    if fault is not None:
+        raise CommandError(fault, UNREADABLE_GRAPH)
     graph = Graph()
     if ignored is not None:
         if found.producer_ops is not None:

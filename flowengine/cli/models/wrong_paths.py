@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,15 @@ SAVED_MODEL: Final = ("saved_model.pb", "saved_model.pbtxt")
 _FINGERPRINT: Final = "fingerprint.pb"
 #: Endings of a checkpoint's files.
 _CHECKPOINT: Final = (".index", ".data-00000-of-")
+#: What GRAPH may be.
+REMEDY: Final = "name a GraphDef (.pb, .pbtxt), a MetaGraphDef (.meta) or a SavedModel's folder"
+#: A field of a graph in text form.
+_GRAPH_TEXT: Final = re.compile(rb"\b(node|library|versions|graph_def|meta_info_def|meta_graphs)\s*[:{<]")
+#: Bytes below this one, other than white space, are in no text; so many are looked at.
+_PRINTABLE: Final = 0x20
+_BEGINNING: Final = 4096
+#: Files of a folder that are looked at.
+_FILES: Final = 20
 
 
 def folder_told(path: str) -> str:
@@ -38,7 +48,22 @@ def _meant(folder: Path) -> str:
         return f", but has {graphs[0].name}: name {graphs[0]}"
     if any(_is_checkpoint(name) for name in names):
         return ": it has checkpoints, and no graph to restore them into (flowengine checkpoint ls shows them)"
-    return ""
+    return _others(folder, names)
+
+
+def _others(folder: Path, names: Sequence[str]) -> str:
+    """What a folder without a graph has instead, by the first of its files whose kind is known."""
+    if not names:
+        return f": it is empty: {REMEDY}"
+    for name in names[:_FILES]:
+        try:
+            with open(folder / name, "rb") as file:
+                kind = kind_of(file.read(_BEGINNING))
+        except OSError:  # a folder, or a file that may not be read
+            continue
+        if kind is not None:
+            return f": {name} in it is {kind}"
+    return f": {REMEDY}"
 
 
 def _graphs(folder: Path, names: Sequence[str]) -> list[Path]:
@@ -55,7 +80,7 @@ def _is_checkpoint(name: str) -> bool:
 def file_told(path: str, data: bytes) -> str | None:
     """Describe a file that holds no graph, with a remedy; None for a file of unknown kind."""
     if not data:
-        return f"{path} is empty"
+        return f"{path} is empty: {REMEDY}"
     if _is_checkpoint(os.path.basename(path)):
         prefix = path.partition(".data-")[0].removesuffix(".index")
         return f"{path} is a part of a checkpoint: {_graph_of(prefix)}"
@@ -66,6 +91,19 @@ def file_told(path: str, data: bytes) -> str | None:
         )
     kind = kind_of(data)
     return None if kind is None else f"{path} is {kind}"
+
+
+def not_a_graph(path: str, data: bytes, fault: str) -> str:
+    """Describe a file that is no graph: its kind if that is known, else the fault that its reader found."""
+    told = file_told(path, data)
+    if told is not None:
+        return told
+    is_text = not any(each < _PRINTABLE and each not in b"\t\n\r\f" for each in data[:_BEGINNING])
+    if is_text and not _GRAPH_TEXT.search(data):
+        return f"{path} is text, but no graph in text form: {REMEDY}"
+    if is_text:
+        return f"{path} is no graph that can be run: {fault}"
+    return f"{path} is no graph that can be run: {fault}: compare its size with the original's; {REMEDY}"
 
 
 def missing_told(path: str) -> str | None:
@@ -84,4 +122,4 @@ def _graph_of(prefix: str) -> str:
     return f"name the graph, with --restore {prefix}"
 
 
-__all__ = ["SAVED_MODEL", "file_told", "folder_told", "missing_told"]
+__all__ = ["REMEDY", "SAVED_MODEL", "file_told", "folder_told", "missing_told", "not_a_graph"]
