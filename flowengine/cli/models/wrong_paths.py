@@ -52,7 +52,7 @@ def _meant(folder: Path) -> str:
 
 
 def _others(folder: Path, names: Sequence[str]) -> str:
-    """What a folder without a graph has instead, by the first of its files whose kind is known."""
+    """Name the first file of a known kind in a folder without a graph."""
     if not names:
         return f": it is empty: {REMEDY}"
     for name in names[:_FILES]:
