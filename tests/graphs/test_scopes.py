@@ -153,6 +153,17 @@ def test_colocation_is_an_attribute(graph: Graph) -> None:
     assert "_class" not in graph.constant(3).op.node.attrs
 
 
+def test_attributes_that_are_given_stand_before_those_of_scopes(graph: Graph) -> None:
+    a = graph.constant(1.0, name="a")
+    with graph.colocate_with(a), graph.gradient_override(Neg="Guided"):
+        given = graph.create_op("Neg", [a], {"_class": [b"loc:@b"], "_gradient_op_type": "Own"})
+        scoped = graph.create_op("Neg", [a])
+    assert given.get_attr("_class") == (b"loc:@b",)
+    assert given.get_attr("_gradient_op_type") == b"Own"
+    assert scoped.get_attr("_class") == (b"loc:@a",)
+    assert scoped.get_attr("_gradient_op_type") == b"Guided"
+
+
 def test_a_function_chooses_the_device_of_each_operation(graph: Graph) -> None:
     asked: list[tuple[str, str, str]] = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -122,6 +123,23 @@ def test_control_dependencies_around_hold_the_branches() -> None:
     assert run(graph, found, {x: 1, y: True}) == 1
     with pytest.raises(fe.errors.InvalidArgumentError, match="too small"):
         run(graph, found, {x: -1, y: True})
+
+
+@pytest.mark.parametrize("flag", [False, True])
+def test_a_constant_that_waits_for_a_node_outside_is_of_its_branch(flag: bool) -> None:
+    graph = fe.Graph()
+    pred = graph.placeholder("bool", [], name="pred")
+    outside = graph.constant(0.0, name="outside")
+
+    def side(value: float) -> Callable[[], fe.Tensor]:
+        def build() -> fe.Tensor:
+            with graph.control_dependencies([outside]):
+                return graph.constant(value)
+
+        return build
+
+    chosen = graph.cond(pred, side(1.0), side(2.0))
+    assert run(graph, chosen, {pred: flag}) == (1.0 if flag else 2.0)
 
 
 @pytest.mark.parametrize("value", [-1, 0, 1, 2, 3, 7])
