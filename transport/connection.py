@@ -1,15 +1,16 @@
-"""One connection: bytes in, events out; wishes in, bytes out. Sans-I/O, without a clock of its own.
+"""One connection: bytes in, events out; requests in, bytes out. Sans-I/O, without a clock of its own.
 
-    buffers = connection.receive_buffers()           where the next bytes go
-    connection.bytes_received(count, now)            they are there
-    for event in connection.take_events(): ...       what that meant
-    connection.calls.request("run", None, tensors)   what we want to say: calls, requests, tensors, deliveries
-    connection.data_to_send(), bytes_sent(count)     what that takes
-    connection.next_deadline(), handle_time(now)     what time brings
+    buffers = connection.receive_buffers()           the buffers for the next bytes
+    connection.bytes_received(count, now)            they have arrived
+    for event in connection.take_events(): ...       the events of these bytes
+    connection.calls.request("run", None, tensors)   messages of ours: calls, requests, tensors, deliveries
+    connection.data_to_send(), bytes_sent(count)     their bytes
+    connection.next_deadline(), handle_time(now)     time limits and heartbeats
 
-The same class plays both sides. What may be received and sent when is the table in `wire.states`; how much,
-the limits. A fault of the other side raises RemoteProtocolError once. From then on the connection is closed:
-it holds nothing, offers no buffers and takes no wishes. Events that were complete before stay to be taken.
+The same class plays both sides. The table in `wire.states` says which messages may be received and sent when;
+the limits say how many. A fault of the other side raises RemoteProtocolError once. From then on the
+connection is closed: it holds nothing, offers no buffers and accepts no messages. Events that were complete
+before can still be taken.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class Connection:
 
     calls        ours, and their answers
     requests     the other side's calls, and our answers
-    tensors      of steps, by their keys
-    deliveries   of these, the small ones along edges that are used again and again
+    tensors      tensors of steps, by their keys
+    deliveries   those of them that are small and use a numbered route
     """
 
     def __init__(
@@ -64,9 +65,15 @@ class Connection:
         channel_binding: Callable[[], bytes] = bytes,
         expected_incarnation: int = 0,
     ) -> None:
-        """`is_channel_authenticated`: the stream proves its peer itself, by certificate or because it never
-        leaves the process. Otherwise `key` must be given. InvalidArgumentError if neither is so.
-        `channel_binding`: see `Handshake`."""
+        """Create one side.
+
+        is_channel_authenticated   the stream proves its peer itself, by certificate or because it never
+                                   leaves the
+                                   process; otherwise `key` must be given
+        channel_binding            see `Handshake`
+
+        Raises InvalidArgumentError without a key on a stream that proves nothing.
+        """
         self.limits = limits = limits if limits is not None else Limits()
         self.wire = wire = Wire(side, limits=limits, address=address, now=now)
         self.heartbeat = Heartbeat(wire)
@@ -75,7 +82,7 @@ class Connection:
         self._ledger = TensorLedger(limits)
         self.tensors = TensorTraffic(wire, self._ledger)
         self.deliveries = Deliveries(wire, self._ledger)
-        #: Who is there, once proved.
+        #: The identity of the other side, once proved.
         self.peer: Identity | None = None
         self._messages = MessageReader(
             wire,
@@ -108,7 +115,7 @@ class Connection:
             streams_max=limits.streams_max,
             templates=wire.templates,
         )
-        #: Where the next bytes go, in order; nothing once the connection is closed.
+        #: The buffers for the next bytes, in order; empty once the connection is closed.
         self.receive_buffers: Callable[[], list[memoryview]] = self._reader.receive_buffers
         self._opened_at = now
         self._handshake: Handshake | None = Handshake(
@@ -127,30 +134,30 @@ class Connection:
 
     @property
     def state(self) -> State:
-        """The state of the connection."""
+        """Return the state of the connection."""
         return self.wire.state
 
     @property
     def address(self) -> str:
-        """How errors name the other side."""
+        """Return the name of the other side in errors."""
         return self.wire.address
 
     @property
     def peer_limits(self) -> PeerLimits | None:
-        """The limits of the other side; None until it has sent them."""
+        """Return the limits of the other side; None until it has sent them."""
         return self.wire.peer_limits
 
     @property
     def counters(self) -> Counters:
-        """The counters of the connection so far."""
+        """Return the counters of the connection so far."""
         return self.wire.counters
 
-    # What arrives.
+    # Bytes that arrive.
 
     def bytes_received(self, count: int, now: float) -> bool:
-        """`count` bytes lie in the buffers last offered. Raises what the other side did wrong.
+        """Handle `count` bytes in the buffers last offered. Raises the protocol errors of the other side.
 
-        False if nothing came of it, no event and nothing to be sent, and less came than there was room for.
+        Returns False if there is no event and nothing to send, and fewer bytes came than there was room for.
         """
         wire = self.wire
         wire.now = self.heartbeat.received_at = now
@@ -161,7 +168,7 @@ class Connection:
             raise self._broken(error) from None
 
     def receive_end(self) -> None:
-        """No more bytes will come. Raises ConnectionLostError unless both sides had finished."""
+        """Record the end of the stream. Raises ConnectionLostError unless both sides had finished."""
         if self.state is State.CLOSED:
             return
         if self.state in (State.LEFT, State.LEAVING) and self._reader.is_between_frames:
@@ -213,10 +220,10 @@ class Connection:
         wire.address = f"{peer.identity.task} at {wire.address}"
         wire.events.append(e.ConnectionOpened(peer.identity))
 
-    # How it ends.
+    # The end of the connection.
 
     def _goodbye_came(self, reason: str) -> None:
-        # It has finished nothing since: what was under way is dropped, and chunks after this are a fault.
+        # It has finished nothing since: transfers under way are dropped, and later chunks are a fault.
         self._reader.drop_streams()
         self.wire.templates.close()
         if self.state is State.CLOSED:
@@ -224,13 +231,16 @@ class Connection:
         self.wire.events.append(e.Goodbye(reason))
 
     def goodbye(self, reason: str = "") -> None:
-        """Say that nothing more will be sent. LocalProtocolError where it cannot be said."""
+        """Announce that nothing more will be sent.
+
+        Raises LocalProtocolError if the state does not allow it.
+        """
         self.wire.send(m.GOODBYE, (plain(reason, _REASON_MAX),))
         self.wire.templates.close()
         self.wire.outbox.drop_streams()
 
     def close(self) -> None:
-        """Drop everything: the stream is gone."""
+        """Drop everything, because the stream is lost."""
         self._forget_all()
         self._messages.close()
         self.wire.outbox.clear()
@@ -246,7 +256,7 @@ class Connection:
         self.deliveries.clear()
 
     def _broken(self, error: OpError) -> OpError:
-        """Close for this error, say why to a peer that is known, and drop all else."""
+        """Close for this error, send the reason to an authenticated peer, and drop everything else."""
         can_say_why = self.peer is not None and self.state in (State.OPEN, State.LEFT)
         self._forget_all()
         outbox = self.wire.outbox
@@ -262,17 +272,17 @@ class Connection:
             error.args = (error.message,)
         return error
 
-    # What time brings.
+    # Time limits.
 
     def next_deadline(self) -> float:
-        """When `handle_time` must be called at the latest."""
+        """Return the latest time at which `handle_time` must be called."""
         soon = self.wire.now + self.limits.heartbeat_seconds / 2
         if self.state not in TRUSTED:
             return min(self._opened_at + self.limits.handshake_seconds, soon)
         return soon
 
     def handle_time(self, now: float) -> None:
-        """See what time brings: a heartbeat, or an end. Raises ConnectionLostError or RemoteProtocolError."""
+        """Send a heartbeat, or close if it is time. Raises ConnectionLostError or RemoteProtocolError."""
         self.wire.now = now
         self._messages.memory.trim(now)
         if self.state is State.CLOSED:
@@ -288,33 +298,37 @@ class Connection:
         if problem is not None:
             raise self._broken(problem)
 
-    # What is to be sent.
+    # Bytes to send.
 
     @property
     def has_output(self) -> bool:
-        """Whether anything is to be sent."""
+        """Return whether there is anything to send."""
         return bool(self.wire.outbox) or self.heartbeat.pong_due is not None
 
     @property
     def queued_bytes(self) -> int:
-        """The bytes that wait here to be sent."""
+        """Return the number of bytes that wait here to be sent."""
         return self.wire.outbox.queued_bytes
 
     def send_chunks_of(self, count: int) -> None:
-        """Let so many bytes of a stream go out before whatever else waits, from the next chunk on."""
+        """Let so many bytes of a stream go out before other messages, from the next chunk on."""
         assert 0 < count <= CHUNK_BYTES_MAX, "no receiver takes such chunks"
         self.wire.outbox.chunk_bytes = count
 
     @property
     def lends_last(self) -> bool:
-        """Whether the last of the buffers last given may be lent instead of being copied.
+        """Return whether the last of the buffers last given may be lent instead of being copied.
 
-        It is held, with all of its tensor, until the other side has read it or `Heartbeat.take_lent`.
+        It is held, with all of its tensor, until the other side has read it or `Heartbeat.take_lent` is
+        called.
         """
         return self.wire.outbox.lends_last
 
     def data_to_send(self) -> list[memoryview | bytes]:
-        """The buffers to send next, in order; empty if there is nothing. They stay the same until sent."""
+        """Return the buffers to send next, in order; empty if there are none.
+
+        They stay the same until sent.
+        """
         if self.heartbeat.pong_due is not None and not self.wire.outbox.is_under_way:
             self.heartbeat.answer()
         return self.wire.outbox.buffers()
@@ -324,9 +338,9 @@ class Connection:
         send: Callable[[Sequence[memoryview | bytes]], int],
         lend: Callable[[Sequence[memoryview | bytes]], int] | None = None,
     ) -> bool:
-        """Give what is to be sent to `send`, which says how much it took; whether more is to be sent.
+        """Pass the bytes to send to `send`, which returns how many it took; return whether more remain.
 
-        Buffers of which the last may be lent go to `lend`, if there is one.
+        Buffers of which the last may be lent go to `lend`, if it is given.
         """
         outbox, counters = self.wire.outbox, self.wire.counters
         if self.heartbeat.pong_due is None:
@@ -348,7 +362,7 @@ class Connection:
         return self.bytes_sent(lend(buffers) if lend is not None and outbox.lends_last else send(buffers))
 
     def bytes_sent(self, count: int) -> bool:
-        """The first `count` bytes of the buffers last given are on their way; whether more is to be sent."""
+        """Record that the first `count` bytes of the last buffers are sent; return whether more remain."""
         self.wire.counters.bytes_sent += count
         return self.wire.outbox.bytes_sent(count) or self.heartbeat.pong_due is not None
 

@@ -1,7 +1,7 @@
-"""Dialling: a stream to an address, a connection on it, and a peer that drives it.
+"""Dialling: it opens a stream to an address, a connection on it, and a peer that drives it.
 
-A listener with too many strangers hangs up on some of them, genuine ones among them (see
-`unauthenticated_slots`). So whoever finds the connection closed before it was open dials again, a few times.
+A listener with too many unauthenticated connections closes some of them, honest ones among them (see
+`unauthenticated_slots`). So a dialler whose connection is closed before it was open dials again, a few times.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from flowengine.transport.streams.schemes import channel_binding, connect_stream
 from flowengine.transport.wire.identity import Identity
 from flowengine.transport.wire.states import Side
 
-#: Before each further try. With 2,000 connections that reopen at once from the same address, about a third of
-#: those who dial are hung up on; all pauses together are less than what connecting may take.
+#: The pause before each further try. With 2,000 connections that reopen at once from the same address, the
+#: listener closes about a third; all pauses together are less than the time limit for connecting.
 _PAUSES_SECONDS: Final = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 
@@ -39,10 +39,10 @@ async def connect(
     expected_task: str = "",
     expected_incarnation: int = 0,
 ) -> Peer:
-    """A peer at this address, driven by a task of the nursery until it ends or the nursery is cancelled.
+    """Dial a peer at this address; a task of the nursery drives it until it ends or the nursery is cancelled.
 
-    Raises UnavailableError if nobody answers, ConnectionLostError if the other side hangs up again and again
-    before the connection is open, UnauthenticatedError if one side does not prove itself,
+    Raises UnavailableError if nobody answers; ConnectionLostError if the other side closes the connection
+    again and again before it is open; UnauthenticatedError if one side does not prove itself;
     FailedPreconditionError if the other side refuses with a reason, is another task than `expected_task`, or
     has restarted since `expected_incarnation`; RemoteProtocolError if it speaks another protocol.
     """
@@ -89,7 +89,7 @@ async def _dial(
     tensors: TensorSink | None,
     expected_incarnation: int,
 ) -> Peer:
-    """One try. ConnectionLostError where it ended before it was open, and nobody has said why."""
+    """Try once. Raises ConnectionLostError if the connection ended, without a reason, before it was open."""
     stream = await connect_stream(address, security)
     try:
         connection = Connection(

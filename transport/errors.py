@@ -1,11 +1,11 @@
-"""Errors between two processes that do not understand each other, by fault, and how errors travel.
+"""Errors between two processes that do not understand each other, by fault, and their form in messages.
 
 * `LocalProtocolError`: this process asked the connection for something that its state does not allow.
 * `RemoteProtocolError`: the other side sent what no correct peer sends; the connection is closed.
 * `ConnectionLostError`: the link broke, fell silent or was closed while something was in flight.
 
-An error of a handler travels as its canonical code, its message and where it happened, and is raised on
-the other side as the same class. Nothing else of it travels: no traceback and no pickled object.
+An error of a handler is sent as its canonical code, its message and the place where it happened, and is
+raised on the other side as the same class. Nothing else of it is sent: no traceback and no pickled object.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class LocalProtocolError(FailedPreconditionError):
 
 
 class RemoteProtocolError(UnavailableError):
-    """The other side broke the protocol; its connection is closed and costs nothing any more.
+    """The other side broke the protocol; its connection is closed and uses no more resources.
 
-    last_words   bytes that it is told in its own protocol, where that is known and nothing was said before
+    last_words   a reply in the peer's own protocol, if that is known and nothing was sent before
     """
 
     def __init__(self, message: str, *, last_words: bytes = b"") -> None:
@@ -32,30 +32,30 @@ class RemoteProtocolError(UnavailableError):
 
 
 class ConnectionLostError(UnavailableError):
-    """The link broke, or ended while something was in flight; the message says with whom and why."""
+    """The link broke, or ended while something was in flight; the message names the peer and the reason."""
 
 
-#: Canonical code -> the class raised for it here.
+#: Canonical code -> the class that is raised for it on this side.
 _CLASSES: Final[dict[int, type[OpError]]] = {
     cls.error_code: cls for cls in (getattr(errors, name) for name in errors.__all__) if cls is not OpError
 }
 
-#: What of an error's location travels beside its message.
+#: The parts of an error's location that are sent beside its message.
 _TEXT_FIELDS: Final = ("node_name", "op_type", "device", "frame", "creation_site", "missing_op")
 
-#: Longest text of an error that is sent, in characters, and the longest where the receiver takes only the
+#: The longest text of an error that is sent, in characters, and the longest if the receiver accepts only the
 #: smallest headers.
 _TEXT_MAX: Final = 2000
 _BRIEF_TEXT_MAX: Final = 700
 
 
 def plain(text: object, characters_max: int = _TEXT_MAX) -> str:
-    """Text that any receiver can read: of bounded length, and with what is no Unicode spelt out."""
+    """Return a text that any receiver can read: of bounded length, with invalid Unicode escaped."""
     return str(text)[:characters_max].encode(errors="backslashreplace").decode()
 
 
 def error_to_wire(error: BaseException, *, brief: bool = False) -> tuple[int, str, dict[str, Any]]:
-    """(code, message, details) of an error; anything but an OpError becomes InternalError."""
+    """Return (code, message, details) of an error; anything but an OpError becomes InternalError."""
     if not isinstance(error, OpError):
         return InternalError.error_code, plain(f"{type(error).__name__}: {error}", _BRIEF_TEXT_MAX), {}
     if brief:
@@ -71,7 +71,7 @@ def error_to_wire(error: BaseException, *, brief: bool = False) -> tuple[int, st
 
 
 def error_from_wire(code: int, message: str, details: dict[str, Any]) -> OpError:
-    """The error that these fields describe; an unknown code is UnknownError, unknown details are left out."""
+    """Return the error from these fields; an unknown code is UnknownError; unknown details are ignored."""
     error = _CLASSES.get(code, errors.UnknownError)(message)
     for field in _TEXT_FIELDS:
         text = details.get(field)

@@ -11,13 +11,13 @@ from flowengine.transport.wire.identity import Identity
 
 
 class ConnectionOpened(NamedTuple):
-    """The handshake is over; `peer` is who is there."""
+    """The handshake is over; `peer` is the identity of the other side."""
 
     peer: Identity
 
 
 class CallArrival(NamedTuple):
-    """A call for us to answer, once, with `reply` or `fail`."""
+    """A call that this side must answer, once, with `reply` or `fail`."""
 
     call: int
     method: str
@@ -26,7 +26,7 @@ class CallArrival(NamedTuple):
 
 
 class CallCancellation(NamedTuple):
-    """The caller does not want this call's answer any more. It is answered all the same."""
+    """The caller does not need this call's answer any more. It is answered all the same."""
 
     call: int
 
@@ -41,7 +41,7 @@ class CallAnswer(NamedTuple):
 
 
 class TensorArrival(NamedTuple):
-    """A tensor for a key. `cost` is what it took of the credit, 0 if it was pulled."""
+    """A tensor for a key. `cost` is the credit that it used, 0 if it was pulled."""
 
     key: RendezvousKey
     value: Value
@@ -64,28 +64,28 @@ class TensorPull(NamedTuple):
 
 
 class CreditGain(NamedTuple):
-    """The other side has taken some of what was pushed."""
+    """The other side has taken some of the pushed tensors."""
 
 
 class CreditOverflow(NamedTuple):
-    """The other side holds values that it could not even announce: pull whatever is waited for."""
+    """The other side holds values that it could not even announce: pull every awaited tensor."""
 
 
 class StepFailure(NamedTuple):
-    """Nothing more comes for this step from the other side."""
+    """The other side sends nothing more for this step."""
 
     step: int
     error: OpError
 
 
 class Goodbye(NamedTuple):
-    """The other side is going; nothing more is to be asked of it."""
+    """The other side is closing the connection; it accepts no more requests."""
 
     reason: str
 
 
 class OutgoingCall:
-    """A call of ours. `number` is 0 until it has begun to be sent."""
+    """A call of ours. `number` is 0 until its header is sent."""
 
     __slots__ = (
         "context",
@@ -102,11 +102,11 @@ class OutgoingCall:
         self.payload_bytes = payload_bytes
         self.number = 0
         self.is_cancelled = False
-        #: Its answer has begun to come.
+        #: Whether its answer has begun to arrive.
         self.is_being_answered = False
         #: Its place in the outbox, if its payload is large.
         self.large: Any = None
-        #: For whoever drives the connection.
+        #: For the use of the connection's driver.
         self.context: Any = None
 
 

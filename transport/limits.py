@@ -1,8 +1,8 @@
-"""Limits of what a peer may cost: bytes, calls and seconds, before and after it has proved who it is.
+"""Limits on the resources that a peer may use: bytes, calls and seconds, before and after authentication.
 
-Each side announces the limits that it holds the other to while connections open, and each side keeps
-within what the other announced. So an honest peer waits or gets a clear error at home, and one that goes
-beyond is no honest peer: its connection is closed.
+Each side announces its limits while connections open, and each side keeps within the limits of the other. So
+an honest peer waits or gets a clear error locally. A peer that exceeds the limits is not honest: its
+connection is closed.
 """
 
 from __future__ import annotations
@@ -16,45 +16,45 @@ KIB: Final = 1024
 MIB: Final = 1024 * KIB
 GIB: Final = 1024 * MIB
 
-#: Largest header before authentication. The longest honest one, a proof with its identity, takes about
-#: 600 bytes; names are bounded below so that it always fits.
+#: Largest header before authentication. The longest honest one, a proof with its identity, takes about 600
+#: bytes; names are bounded below so that it always fits.
 HANDSHAKE_HEADER_BYTES_MAX: Final = 4 * KIB
 
 #: Longest cluster, task and method name, in bytes of UTF-8.
 NAME_BYTES_MAX: Final = 256
 
-#: Payloads up to this travel inside their message's frame, larger ones as a stream of chunks. At 1 GB/s it
-#: is 64 us of the link: what a small message may have to wait for another.
+#: Larger payloads than this are sent as a stream of chunks; smaller ones inside their message's frame. At 1
+#: GB/s, this takes 64 us of the link: the time that a small message may have to wait for another.
 INLINE_BYTES_MAX: Final = 64 * KIB
 
 #: Largest chunk of a stream that a receiver accepts.
 CHUNK_BYTES_MAX: Final = 2 * MIB
 
-#: Chunk that is sent: what a small message may have to wait for on this side, 0.3 ms of a link at 1.5 GB/s.
-#: A system call, a turn of the loop and a wake of the receiver go with each: with 256 KiB, a transfer of
-#: 1 MB took four times as long.
+#: Size of the chunks that are sent: a small message may have to wait for one on this side, 0.3 ms of a link
+#: at 1.5 GB/s. A system call, a round of the loop and a wake-up of the receiver go with each: with 256 KiB, a
+#: transfer of 1 MB took four times as long.
 CHUNK_BYTES: Final = 512 * KIB
 
-#: Chunk that is sent within one machine, where bytes move at 5 GB/s and more: 0.4 ms at most. Twice what a
-#: pipe of 1 MiB takes at once (see `pages`).
+#: Size of the chunks within one machine, where bytes move at 5 GB/s and more: 0.4 ms at most. It is twice the
+#: bytes that a pipe of 1 MiB accepts at once (see `pages`).
 CHUNK_BYTES_WITHIN_MACHINE: Final = 2040 * KIB
 
-#: A tensor from this size on may go out without being copied, and its pieces from that size on. Below, the
-#: calls and the message that gives the memory back cost more than the copy.
+#: A tensor from this size on may be sent without a copy, and its pieces from that size on. For smaller ones,
+#: the calls and the message that returns the memory cost more than the copy.
 LENT_TENSOR_BYTES_MIN: Final = 8 * MIB
 LENT_PIECE_BYTES_MIN: Final = 64 * KIB
 
-#: What a pushed or announced tensor is charged beside its bytes: its key and its place in the table.
+#: The charge for a pushed or announced tensor beside its bytes: its key and its entry in the table.
 ENTRY_BYTES: Final = 512
 
 
-#: What a listener gives those who dial it to prove who they are.
+#: The time that a listener gives diallers to prove who they are.
 STRANGER_SECONDS: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits that this side sets the other. Sizes in bytes, times in seconds."""
+    """The limits that this side sets for the other. Sizes in bytes, times in seconds."""
 
     #: One message's msgpack header. A RunGraph with a thousand tensors takes about 40 KiB.
     header_bytes_max: int = 1 * MIB
@@ -75,9 +75,9 @@ class Limits:
 
     #: From the first byte to the end of the handshake.
     handshake_seconds: float = STRANGER_SECONDS
-    #: Silence after which the other side is asked for a sign of life.
+    #: Silence after which this side asks the other for a sign of life.
     heartbeat_seconds: float = 5.0
-    #: Silence, or output that does not move, after which the connection is given up.
+    #: Silence, or output that does not move, after which this side closes the connection.
     silence_seconds: float = 30.0
     #: From a frame's first byte to its last, and from one chunk of a stream to its next.
     frame_seconds: float = 60.0
@@ -99,13 +99,13 @@ class Limits:
             )
 
     def announced(self) -> PeerLimits:
-        """The part that the other side must know to keep within it."""
+        """Return the part that the other side must know to keep within it."""
         return PeerLimits(*(getattr(self, field.name) for field in fields(PeerLimits)))
 
 
 @dataclass(frozen=True, slots=True)
 class PeerLimits:
-    """The limits that the other side sets this one, as it said while the connection opened."""
+    """The limits that the other side sets for this one, as announced while the connection opened."""
 
     header_bytes_max: int
     message_bytes_max: int
@@ -121,7 +121,7 @@ class PeerLimits:
 
     @classmethod
     def from_wire(cls, values: Any) -> PeerLimits | None:
-        """The limits in this list, or None if it is no such list."""
+        """Return the limits in this list, or None if the list is invalid."""
         names = [field.name for field in fields(cls)]
         if not isinstance(values, list) or len(values) != len(names):
             return None

@@ -3,10 +3,10 @@
     peer = await connect(nursery, "tcp://127.0.0.1:7000", identity=me, key=key)
     reply = await peer.call("add", {"by": 1}, [array])
 
-Three tasks a peer: one reads and handles, one writes what could not be written at once, one watches the
-clock. A small message is written by whoever sends it, straight into the socket; nothing is handed over.
+Each peer has three tasks: one reads and handles, one writes bytes that could not be written at once, one
+watches the clock. The sender of a small message writes it straight into the socket, without another task.
 
-A peer that is lost fails what was in flight, and only that, with who it was and why.
+A lost peer fails the calls and tensors in flight, and only those, with its name and the reason.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ logger = logging.getLogger("flowengine.transport")
 _YIELD_BYTES: Final = 2 << 20
 _YIELD_TURNS: Final = 32
 
-#: What a closing side waits for its last words to be sent and for the other side to close too.
+#: The time that a closing side waits for its last bytes to be sent and for the other side to close, too.
 _GRACE_SECONDS: Final = 1.0
 
 
 class Peer:
-    """A connection that is driven. Made by `connect` and `serve`."""
+    """A connection that is driven. `connect` and `serve` make it."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Peer:
             connection.send_chunks_of(CHUNK_BYTES_WITHIN_MACHINE)
         self._stream = stream
         self._send_nowait = stream.send_nowait
-        #: Sends the last buffer without copying it, where the stream can.
+        #: Sends the last buffer without a copy, if the stream can.
         self._lend_nowait = self._lend_some = None
         if lends_memory(stream):
             connection.heartbeat.lend_memory()
@@ -82,12 +82,12 @@ class Peer:
         self._tensors = tensors
         self._pushed: Any = tensors.pushed if tensors is not None else None
         self._now = trio.current_time
-        #: What was read since others got their turn.
+        #: The bytes read since other tasks got their turn.
         self._unyielded_bytes = self._unyielded_turns = 0
-        #: Why the peer is gone; None while it is there.
+        #: The reason why the peer is lost; None while it is connected.
         self.failure: OpError | None = None
         self._has_opened = False
-        #: Events of what was read are being handled: what that gives to send leaves together, afterwards.
+        #: True while events are handled: messages that they cause are sent together, afterwards.
         self.is_handling = False
         self._output = trio.lowlevel.ParkingLot()
         self._is_writing = False
@@ -101,14 +101,17 @@ class Peer:
 
     @property
     def identity(self) -> Identity:
-        """The identity of the other side. FailedPreconditionError before the handshake is over."""
+        """Return the identity of the other side.
+
+        Raises FailedPreconditionError before the handshake is over.
+        """
         if self.connection.peer is None:
             raise FailedPreconditionError(f"{self.connection.address} has not proved who it is yet")
         return self.connection.peer
 
     @property
     def is_open(self) -> bool:
-        """Whether calls and tensors can be sent."""
+        """Return whether calls and tensors can be sent."""
         return self._wire.state is State.OPEN
 
     def statistics(self) -> PeerStatistics:
@@ -126,11 +129,11 @@ class Peer:
         await self._ended.wait()
 
     def fail(self, error: OpError) -> None:
-        """End at once, for a reason known otherwise. Calls in flight fail with ConnectionLostError."""
+        """End at once, for a known reason. Calls in flight fail with ConnectionLostError."""
         self._end(error)
 
     async def drain(self) -> None:
-        """Wait until no call is in flight in either direction and all is sent, then `aclose`."""
+        """Wait until no call is in flight in either direction and everything is sent, then `aclose`."""
         while self.is_open and not self._is_idle():
             event = trio.Event()
             self._idle.append(event)
@@ -147,7 +150,7 @@ class Peer:
                 self._idle.popleft().set()
 
     async def wait_ended(self) -> OpError:
-        """Wait until the peer is gone; why."""
+        """Wait until the peer is lost; return the reason."""
         await self._ended.wait()
         assert self.failure is not None, "a peer ended without a reason"
         return self.failure
@@ -157,10 +160,10 @@ class Peer:
     async def run(self, *, task_status: Any = trio.TASK_STATUS_IGNORED) -> None:
         """Drive the connection until it ends. `started` is called with the peer once it is open.
 
-        Raises what went wrong before that; later faults are in `failure`, for whoever asks.
+        Raises errors that happen before that; `failure` holds a later one.
         """
         self._task_status = task_status
-        # What `trio.current_time` asks; that asks anew each time which run this is.
+        # The clock of `trio.current_time`, which looks up the run at each call.
         self._now = trio.lowlevel.current_clock().current_time
         try:
             with self._scope:
@@ -178,7 +181,7 @@ class Peer:
             self._close_stream()
             self._ended.set()
             self._wake_idle()
-            # What these would tell this peer of cannot happen any more, and the collector need not come.
+            # Later events cannot concern this peer, and without these references the collector need not run.
             self._caller.let_go()
             self._serving.let_go()
             self._task_status = trio.TASK_STATUS_IGNORED
@@ -199,7 +202,7 @@ class Peer:
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
-        """Whoever drove the connection has met this."""
+        """Handle an error of the driver."""
         if not isinstance(error, OpError):
             logger.error(
                 "a fault of our own on the connection to %s", self.connection.address, exc_info=error
@@ -218,7 +221,7 @@ class Peer:
         self._end(ConnectionLostError(f"{connection.address} closed the connection"))
 
     def _received(self, count: int) -> bool:
-        """So much has come into the buffers last offered; False at the end of the stream."""
+        """Handle so many bytes in the buffers last offered; return False at the end of the stream."""
         connection = self.connection
         if not count:
             connection.receive_end()
@@ -248,7 +251,7 @@ class Peer:
                 self._wake_idle()
             self._unyielded_bytes += count
         else:
-            # Nothing more was there, so the stream waits next; if one does not, the turns tell.
+            # No more bytes were there, so the stream waits next; if it does not, the turns notice.
             self._unyielded_bytes = 0
         return True
 
@@ -270,7 +273,7 @@ class Peer:
                     count = await stream.send_some(buffers)
             finally:
                 self._is_writing = False
-            # After less than all the stream waits next.
+            # If fewer came than there was room for, the stream waits next.
             size = size + count if count == offered else 0
             turns += 1
             connection.bytes_sent(count)
@@ -282,13 +285,13 @@ class Peer:
         connection = self.connection
         while connection.state is not State.CLOSED:
             await trio.sleep_until(connection.next_deadline())
-            # What has come while this process stood still is read before the other side is called silent.
+            # Bytes that came while this process was stopped are read before the other side is called silent.
             await trio.lowlevel.checkpoint()
             connection.handle_time(trio.current_time())
             self.flush()
 
     def flush(self) -> None:
-        """Send what is queued as far as that goes without waiting; the writer does the rest."""
+        """Send queued bytes as far as possible without waiting; the writer sends the rest."""
         if self._is_writing or self.is_handling:
             return
         try:
@@ -302,7 +305,7 @@ class Peer:
             self._wake_idle()
 
     async def _say_last_words(self) -> None:
-        # A refusal, or a goodbye with its reason. The other side may be stuck, so not for long.
+        # A refusal, or a goodbye with its reason. The other side may be stuck, so the wait is short.
         with trio.move_on_after(_GRACE_SECONDS):
             try:
                 while buffers := self.connection.data_to_send():
@@ -311,10 +314,10 @@ class Peer:
                 return
 
     def _end(self, error: OpError) -> None:
-        """The first reason to end is the one that counts."""
+        """Record the reason for the end; only the first one counts."""
         if self.failure is not None:
             return
-        # Its frames know this peer: the two would live on until the collector comes.
+        # Its frames refer to this peer: the two would live on until the collector runs.
         self.failure = error.with_traceback(None)
         logger.debug("%s ended: %s", self.connection.address, error.message)
         self._scope.cancel()
@@ -329,7 +332,7 @@ class Peer:
         if self._idle:
             self._wake_idle()
 
-    # What the connection reports.
+    # Events of the connection.
 
     def _handle(self, event: e.Event) -> None:
         if isinstance(event, e.CallAnswer):

@@ -1,9 +1,9 @@
-"""Taking connections: one task for each, a bound on how many, and a smaller one on strangers.
+"""A server accepts connections: one task for each, a bound on their number, a smaller one for strangers.
 
     listener = await listen("tcp://127.0.0.1:0")
     nursery.start_soon(partial(serve, listener, identity=me, key=key, service=service))
 
-A connection that fails, whatever it sent, ends alone; the server goes on.
+A connection that fails, whatever it sent, ends alone; the server continues.
 """
 
 from __future__ import annotations
@@ -34,17 +34,19 @@ from flowengine.transport.wire.states import Side
 
 logger = logging.getLogger("flowengine.transport")
 
-#: Wait after a failed accept: descriptors may come back.
+#: Wait after a failed accept: descriptors may become free.
 _RETRY_SECONDS: Final = 0.1
-#: No stranger loses his place before he had so long: a few round trips around the world.
+#: No stranger loses its place before this time: a few round trips around the world.
 _YOUNG_SECONDS: Final = 1.0
-#: Connections that have said nothing, for each stranger that is listened to.
+#: The number of silent connections for each stranger that has spoken.
 _SILENT_PER_STRANGER: Final = 2
 
 
 async def listen(address: str, *, security: Any = None) -> Listener:
-    """A listener at this address. The host is part of it: to be reached from elsewhere, name another than
-    127.0.0.1. Raises UnavailableError if the address is taken."""
+    """Listen at this address. Its host matters: with 127.0.0.1, other machines cannot connect.
+
+    Raises UnavailableError if the address is taken.
+    """
     return await listen_streams(address, security)
 
 
@@ -56,10 +58,10 @@ class _ConnectionServer:
         self._connections_max = connections_max
         self._strangers_max = strangers_max
         self._connections = 0
-        #: Who has said nothing costs little and has no claim to anything: an honest dialler speaks at once.
+        #: A silent connection costs little and has no claim to anything: an honest dialler speaks at once.
         self._silent = UnauthenticatedSlots(_SILENT_PER_STRANGER * strangers_max, young_seconds=0.0)
         self._strangers = UnauthenticatedSlots(strangers_max, young_seconds=_YOUNG_SECONDS)
-        #: How many wait for a place among the strangers.
+        #: The number of connections that wait for a place among the strangers.
         self._waiting = 0
 
     async def run(self, listener: Listener, nursery: trio.Nursery) -> None:
@@ -80,7 +82,7 @@ class _ConnectionServer:
             nursery.start_soon(self._serve, stream)
 
     async def _serve(self, stream: ByteStream) -> None:
-        # All that comes before the proof has this long, together.
+        # All messages before the proof have this long, together.
         scope = trio.CancelScope(deadline=trio.current_time() + STRANGER_SECONDS)
         visit = _Visit(self._strangers, scope)
         try:
@@ -101,7 +103,7 @@ class _ConnectionServer:
             visit.started(None)
 
     async def _spoken(self, stream: ByteStream, origin: str, scope: trio.CancelScope) -> None:
-        """Wait for somebody's first byte."""
+        """Wait for the first byte of the other side."""
         place = self._silent.enter(origin, trio.current_time(), scope.cancel)
         if place is not None:
             try:
@@ -110,7 +112,7 @@ class _ConnectionServer:
                 self._silent.leave(place)
 
     async def _admitted(self, origin: str, scope: trio.CancelScope) -> UnauthenticatedSlot | None:
-        """A place among the strangers, perhaps once another has had his time; None where there is none."""
+        """Return a place among the strangers, perhaps after another's time is over; None if there is none."""
         while True:
             now = trio.current_time()
             place = self._strangers.enter(origin, now, scope.cancel)
@@ -127,7 +129,7 @@ class _ConnectionServer:
 
 
 class _Visit:
-    """One connection's place among the strangers, given up when it has proved itself or is over."""
+    """One connection's place among the strangers, until it has proved itself or is over."""
 
     def __init__(self, strangers: UnauthenticatedSlots, scope: trio.CancelScope) -> None:
         self._strangers = strangers
@@ -153,14 +155,15 @@ async def serve(
     strangers_max: int = 256,
     task_status: Any = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Take connections until cancelled, or until the listener is closed and the last peer is gone.
+    """Accept connections until cancelled, or until the listener is closed and the last peer is gone.
 
-    connections_max     peers at one time; who comes beyond it finds the connection closed
-    strangers_max       of these, how many may still prove who they are, for 3 s at most; twice as many may
-                        have said nothing yet. Beyond it the newest takes the place of the oldest of the
-                        address that has most (see `unauthenticated_slots`)
+    connections_max     peers at one time; further connections are closed
+    strangers_max       how many of them may still have to prove themselves, for 3 s at most; twice as many
+                        may be
+                        silent so far. Beyond that, the newest takes the place of the oldest of the address
+                        that has most (see `unauthenticated_slots`)
 
-    InvalidArgumentError without a key, unless the listener's streams prove their peers themselves.
+    Raises InvalidArgumentError without a key, unless the listener's streams prove their peers themselves.
     """
     if key is None and listener.address.startswith("tcp://"):
         raise InvalidArgumentError(

@@ -10,7 +10,7 @@ from flowengine.transport.wire.identity import Identity
 
 @dataclass(frozen=True, slots=True)
 class PeerStatistics:
-    """One peer at one moment."""
+    """The statistics of one peer at one moment."""
 
     task: str
     incarnation: int
@@ -33,7 +33,7 @@ class PeerStatistics:
     tensors_received: int
     #: Queued here and not yet handed to the operating system.
     bytes_queued: int
-    #: What may still be pushed there, and what may still be pushed here.
+    #: The credit left for pushes to the peer, and for pushes from it.
     credit_left: int
     credit_given: int
     #: The last heartbeat's round trip; None before the first.

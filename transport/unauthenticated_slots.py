@@ -1,12 +1,13 @@
-"""Places for those who have yet to prove who they are: so many, shared among the addresses they come from.
+"""Places for connections that have yet to authenticate: a bounded number, shared among their addresses.
 
     slots = UnauthenticatedSlots(256, young_seconds=1.0)
     place = slots.enter("10.0.0.7", now, leave)      # None: no room
     ...
     slots.leave(place)
 
-Where all places are taken, whoever comes gets that of the oldest of the address that has most of them, unless
-that one is young. One machine that opens connections without end takes them from itself, and from no other.
+If all places are taken, a newcomer gets that of the oldest connection of the address that has most of them,
+unless that one is young. One machine that opens connections without end takes them from itself, and from no
+other.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import ipaddress
 from collections.abc import Callable
 from typing import Final
 
-#: Bits of an IPv6 address that are one customer's: the rest he chooses as he likes.
+#: Bits of an IPv6 address that belong to one customer, who chooses the rest freely.
 _PREFIX_BITS: Final = 64
 
 
@@ -35,22 +36,22 @@ def origin_of(address: str) -> str:
 
 
 class UnauthenticatedSlot:
-    """One place, from when somebody took it until it is left or taken away."""
+    """One place, from the time when it is taken until it is left or taken away."""
 
     __slots__ = ("origin", "since", "taken_away")
 
     def __init__(self, origin: str, since: float, taken_away: Callable[[], None]) -> None:
         self.origin = origin
         self.since = since
-        #: Called when somebody else gets the place.
+        #: Called when another connection gets the place.
         self.taken_away = taken_away
 
 
 class UnauthenticatedSlots:
     """The places of one server. Times are seconds of any clock.
 
-    most           how many there are
-    young_seconds  nobody loses a place that is younger
+    most           the number of places
+    young_seconds  no connection loses a younger place
     """
 
     def __init__(self, most: int, *, young_seconds: float) -> None:
@@ -64,7 +65,7 @@ class UnauthenticatedSlots:
         return self._count
 
     def enter(self, origin: str, now: float, taken_away: Callable[[], None]) -> UnauthenticatedSlot | None:
-        """A place for somebody of this origin, perhaps another's; None where there is none to have now."""
+        """Return a place for a newcomer of this origin, perhaps another's; None if none can be had now."""
         if self._count >= self._most:
             oldest = self._oldest_of_most()
             if now < oldest.since + self._young:
@@ -77,7 +78,7 @@ class UnauthenticatedSlots:
         return place
 
     def leave(self, place: UnauthenticatedSlot) -> None:
-        """Somebody needs the place no more. One that was left, or taken away, is left already."""
+        """Free a place; without effect on one that was left, or taken away."""
         places = self._places.get(place.origin)
         if places is None or place not in places:
             return
@@ -87,7 +88,7 @@ class UnauthenticatedSlots:
             del self._places[place.origin]
 
     def room_at(self, origin: str) -> float | None:
-        """When it is worth coming again; None for who is of the origin that has most of the places."""
+        """Return the time to try again; None for the origin that has most of the places."""
         oldest = self._oldest_of_most()
         return None if oldest.origin == origin else oldest.since + self._young
 

@@ -1,7 +1,7 @@
-"""Calls over a connection that is driven: each waits for its answer, or has somebody called with it.
+"""Calls over a running connection: each waits for its answer, or has a function called with it.
 
-A caller waits in line while the other side has as many calls or bytes of ours as it takes. Who gives a call
-up, or loses the connection, leaves nothing behind.
+A caller waits in line while the other side accepts no more of our calls or bytes. A call that is abandoned,
+or that loses its connection, leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from flowengine.transport.wire.payload import NO_TENSORS, Payload
 from flowengine.transport.wire.states import State
 from flowengine.transport.wire.wire import Wire
 
-#: What is called with the answer to a call, or with the error.
+#: A function that is called with the answer to a call, or with the error.
 AnswerTaker = Callable[[Reply | None, OpError | None], None]
 
 
@@ -34,14 +34,14 @@ class _CallWaiter:
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
-        #: Who is to be woken; None while nobody sleeps.
+        #: The task to wake; None while no task sleeps.
         self.task: trio.lowlevel.Task | None = None
         self.is_settled = False
         self.reply: Reply | None = None
         self.error: OpError | None = None
 
     def settle(self, reply: Reply | None, error: OpError | None) -> None:
-        """The answer is here."""
+        """Receive the answer."""
         self.is_settled = True
         self.reply, self.error = reply, error
         task, self.task = self.task, None
@@ -49,7 +49,7 @@ class _CallWaiter:
             trio.lowlevel.reschedule(task)
 
     async def sleep(self, call: e.OutgoingCall) -> None:
-        """Wait until the answer has been read; cancelled, the call is given up."""
+        """Wait until the answer has been read. If cancelled, the call is abandoned."""
 
         def give_up(_: object) -> trio.lowlevel.Abort:
             self.task = None
@@ -61,58 +61,58 @@ class _CallWaiter:
 
 
 class Caller:
-    """The calling half of one connection: calls are made, awaited and given up here."""
+    """The calling half of one connection, which makes, awaits and abandons calls."""
 
     def __init__(self, wire: Wire, calls: OutgoingCalls, flush: Callable[[], None]) -> None:
-        """`flush` sends what is queued, and may find the link broken: then `end` is called."""
+        """`flush` sends queued bytes, and may find the link broken: then `end` is called."""
         self._wire = wire
         self._calls = calls
         self._flush: Callable[[], object] = flush
-        #: Why no call can be made any more.
+        #: The reason why no more calls can be made.
         self._failure: OpError | None = None
-        #: {call: who takes its answer}
+        #: {call: the receiver of its answer}
         self._waiting: dict[e.OutgoingCall, AnswerTaker] = {}
         self._room = trio.lowlevel.ParkingLot()
 
     async def call(self, method: str, arguments: Any = None, tensors: Sequence[Value] = ()) -> Reply:
-        """Call a method there and wait for its answer.
+        """Call a method of the other side and wait for its answer.
 
-        Waits first, in line, while the peer has as many calls or bytes of ours as it takes. Cancelled, it
-        tells the peer, sends no more of the call, and leaves nothing behind. Raises what the handler raised,
-        under the same class; ConnectionLostError if the peer is gone, or goes before it has answered.
+        Waits first, in line, while the peer accepts no more of our calls or bytes. If cancelled, it tells the
+        peer, sends no more of the call, and leaves nothing behind. Raises the handler's error under the same
+        class, and ConnectionLostError if the peer is lost before it has answered.
         """
         payload = Payload(tensors) if tensors else NO_TENSORS
         return await self._run(method, payload, partial(self._calls.request, method, arguments, payload))
 
     async def call_again(self, template: CallTemplate, *numbers: int) -> Reply:
-        """As `call`, of what is called again and again."""
+        """Make a prepared call as `call` does."""
         request = partial(self._calls.request_again, template, *numbers)
         return await self._run(template.method, NO_TENSORS, request)
 
     def begin_call(
         self, method: str, arguments: Any, payload: Payload, answered: AnswerTaker
     ) -> e.OutgoingCall:
-        """As `call`, without a task, for a call that there is room for.
+        """Make a call as `call` does, without a task; there must be room for the call.
 
-        `answered` is called once with the answer or the error, unless the call is given up before; if the
-        link is found broken, before this returns. Raises where nothing was sent.
+        `answered` is called once with the answer or the error, unless the call is abandoned before; before
+        this returns, if the link is found broken. Raises if nothing was sent.
         """
         return self._begin(method, partial(self._calls.request, method, arguments, payload), answered)
 
     def begin_again(
         self, template: CallTemplate, numbers: Sequence[int], answered: AnswerTaker
     ) -> e.OutgoingCall:
-        """As `begin_call`, of what is called again and again."""
+        """Make a prepared call as `begin_call` does."""
         request = partial(self._calls.request_again, template, *numbers)
         return self._begin(template.method, request, answered)
 
     def has_room(self, payload: Payload) -> bool:
-        """Whether a call with this payload can be made without waiting."""
-        # With nothing in flight there is room, or there never will be: then the request says so.
+        """Return whether a call with this payload can be made without waiting."""
+        # With nothing in flight there is room, or there never will be: then the request reports it.
         return not self._calls.waiting or self._calls.has_room(payload)
 
     def give_up(self, call: e.OutgoingCall) -> None:
-        """Nobody waits for this call's answer any more: nobody will be called with it."""
+        """Abandon the call: its `answered` will not be called."""
         if self._waiting.pop(call, None) is not None:
             self._calls.cancel(call)
             self._flush()
@@ -121,8 +121,8 @@ class Caller:
     async def _run(self, method: str, payload: Payload, request: Callable[[], e.OutgoingCall]) -> Reply:
         await trio.lowlevel.checkpoint_if_cancelled()
         self._check_open(method)
-        # Everybody in line is woken together and looks in the same order: first come, first served, but a
-        # small call may pass a large one that has no room yet.
+        # All waiting callers wake together and check in the same order: first come, first served, but a small
+        # call may pass a large one that has no room yet.
         while not self.has_room(payload):
             await self._room.park()
             self._check_open(method)
@@ -136,7 +136,7 @@ class Caller:
             try:
                 raise error
             finally:
-                del error  # it knows the frames that know the waiter
+                del error  # its frames refer to the waiter
         assert waiter.reply is not None, "a call was woken without an answer"
         return waiter.reply
 
@@ -158,10 +158,10 @@ class Caller:
                 f"is in state '{self._wire.state.value}'"
             )
 
-    # What is heard.
+    # Messages that arrive.
 
     def answered(self, event: e.CallAnswer) -> None:
-        """An answer has come."""
+        """Handle an answer."""
         call, result, tensors, error = event
         if error is not None:
             self._settle(call, None, error)
@@ -173,11 +173,11 @@ class Caller:
             self._room.unpark_all()
 
     def let_go(self) -> None:
-        """Nobody drives the connection any more: forget who did."""
+        """Forget the functions of the driver, because the connection is not driven any more."""
         self._flush = bool
 
     def end(self, error: OpError) -> None:
-        """The connection is gone: calls in flight have no answer."""
+        """Fail the calls in flight, because the connection is lost."""
         self._failure = error
         kind = CancelledError if isinstance(error, CancelledError) else ConnectionLostError
         for call in list(self._waiting):

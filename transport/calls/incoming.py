@@ -1,4 +1,4 @@
-"""The other side's calls, and our answers. Sans-I/O. See `outgoing` for what numbers mean."""
+"""The other side's calls, and our answers. Sans-I/O. See `outgoing` for the meaning of numbers."""
 
 from __future__ import annotations
 
@@ -24,52 +24,56 @@ from flowengine.transport.wire.states import State
 from flowengine.transport.wire.templates import BEFORE_BYTES, TensorTemplates, small_tensor
 from flowengine.transport.wire.wire import Wire
 
-#: Answers of one small tensor, with None and with an empty table beside it.
+#: Frames of answers with one small tensor, beside None and beside an empty table.
 _BESIDE_NONE: Final = TensorTemplates(BEFORE_TENSOR, known_answer(has_table=False))
 _BESIDE_TABLE: Final = TensorTemplates(BEFORE_TENSOR, known_answer(has_table=True))
 
 
 class IncomingCalls:
-    """Calls of the other side, from their bytes to those of the answers. Keeps `Carrier` for REQUEST."""
+    """Calls of the other side, from their bytes to the bytes of the answers.
+
+    Implements `Carrier` for REQUEST.
+    """
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
-        #: {number: payload bytes} that wait for our answer; those under reception have not `arrived`.
+        #: {number: payload bytes} of calls that we have not answered; those under reception have not
+        #: `arrived`.
         self._waiting: dict[int, int] = {}
         self._arrived: set[int] = set()
-        #: Answers that go out as streams.
+        #: Answers that are sent as streams.
         self._replies: dict[int, LargeMessage] = {}
         self._last = 0
         self._payload_bytes = 0
 
     @property
     def waiting(self) -> int:
-        """Calls that we have not answered yet."""
+        """Return the number of calls that we have not answered yet."""
         return len(self._waiting)
 
     def know(self, template: CallTemplate) -> None:
-        """Tell such calls by their first bytes, from the first one on."""
+        """Recognize such calls by their first bytes, from the first one on."""
         taker = partial(self._call_of, template)
         self._wire.templates.give(template.frame_template, template.rest_bytes, taker)
 
     def clear(self) -> None:
-        """Forget all: the connection is closed."""
+        """Forget everything, because the connection is closed."""
         self._waiting.clear()
         self._arrived.clear()
         self._replies.clear()
         self._payload_bytes = 0
 
-    # What is heard: a call that came at once.
+    # Messages that arrive: a complete call.
 
     def request_came(self, parts: list[Any], inline: bytearray | None, header: memoryview) -> bool:
-        """Handle REQUEST as nearly all of them are; False, and nothing is done, for any other."""
+        """Handle a REQUEST of the usual form; return False, and do nothing, for any other."""
         if inline is not None or len(parts) != 4:
             return False
         _, number, method, arguments = parts
         if type(number) is not int or type(method) is not str or len(method) > NAME_BYTES_MAX or number < 1:
             return False
         self._arrived_whole(number)
-        # Whatever lies deeper in the arguments could be changed by whoever is called.
+        # The called function could change anything nested deeper in the arguments.
         if (
             header[:BEFORE_BYTES] == BEFORE_CALL
             and type(arguments) is list
@@ -96,17 +100,17 @@ class IncomingCalls:
         return True
 
     def _arrived_whole(self, number: int) -> None:
-        """As `_begin`, of a call without tensors, all of which is here."""
+        """Begin a call without tensors, all of which has arrived, as `_begin` does."""
         if number != self._last + 1 or len(self._waiting) >= self._wire.limits.calls_max:
-            self._begin(number, 0)  # which says what is wrong
+            self._begin(number, 0)  # which raises the right error
         self._last = number
         self._waiting[number] = 0
         self._arrived.add(number)
 
-    # What is heard: a call piece by piece, or that it is given up.
+    # Messages that arrive: a call in pieces, or its cancellation.
 
     def started(self, incoming: IncomingMessage, payload_bytes: int) -> None:
-        """The header of REQUEST has come. Checked before there is room for its tensors."""
+        """Handle the header of REQUEST, and check it before memory for its tensors is allocated."""
         self._begin(incoming.fields[0], payload_bytes)
 
     def _begin(self, number: int, payload_bytes: int) -> None:
@@ -125,21 +129,21 @@ class IncomingCalls:
         self._waiting[number] = payload_bytes
 
     def finished(self, incoming: IncomingMessage) -> None:
-        """All of REQUEST is here."""
+        """Handle a complete REQUEST."""
         number, method, arguments = incoming.fields
         tensors = [tensor.value() for tensor in incoming.tensors]
         self._arrived.add(number)
         self._wire.events.append(e.CallArrival(number, method, arguments, tensors))
 
     def abandoned(self, incoming: IncomingMessage) -> None:
-        """The rest of REQUEST will not come: it was never made."""
+        """Forget a REQUEST whose rest will not arrive: the call was never made."""
         self._settled(incoming.fields[0])
 
     def came_whole(self, incoming: IncomingMessage, header: memoryview, payload_bytes: int) -> None:
-        """REQUEST came at once and has been handled."""
+        """Record that a REQUEST that arrived complete was handled."""
 
     def cancel_came(self, number: int) -> None:
-        """Handle CANCEL: the caller gives the call up. An answer may have crossed the wish."""
+        """Handle CANCEL: the caller abandons the call. An answer may have crossed the message."""
         if number > self._last or (number in self._waiting and number not in self._arrived):
             raise RemoteProtocolError(f"call {number} was cancelled before it was made")
         if number not in self._waiting:
@@ -151,7 +155,7 @@ class IncomingCalls:
             del self._replies[number]
             self.fail(number, CancelledError("the caller gave the call up"))
 
-    # What is said.
+    # Messages to send.
 
     def reply_nothing(self, call: int) -> None:
         """Answer a call with None and no tensors."""
@@ -162,7 +166,7 @@ class IncomingCalls:
         wire.queue_frame(NO_ANSWER.frame(call))
 
     def reply_tensor(self, call: int, result: Any, value: Value) -> bool:
-        """Answer a call with one small tensor, with None or an empty table beside it; whether that was it."""
+        """Answer a call with one small tensor, beside None or an empty table; return whether it was that."""
         if result is None:
             templates = _BESIDE_NONE
         elif type(result) is dict and not result:
@@ -181,7 +185,7 @@ class IncomingCalls:
         return True
 
     def reply(self, call: int, result: Any, payload: Payload) -> None:
-        """Answer a call. Raises as `OutgoingCalls.request`; then the call is still to be answered."""
+        """Answer a call. Raises as `OutgoingCalls.request`; then the call still has to be answered."""
         self._check_answerable(call)
         wire = self._wire
         if not payload.descriptions and wire.state is State.OPEN:
@@ -210,15 +214,15 @@ class IncomingCalls:
             raise InvalidArgumentError(f"call {number} is answered already, or was never made")
 
     def _answered_whole(self, number: int) -> None:
-        """As `_check_answerable` and `_settled`, of an answer that goes out at once."""
+        """Check and settle an answer that is sent at once, as `_check_answerable` and `_settled` do."""
         if number not in self._arrived or number in self._replies:
-            self._check_answerable(number)  # which says what is wrong
+            self._check_answerable(number)  # which raises the right error
         self._payload_bytes -= self._waiting.pop(number)
         self._arrived.discard(number)
         self._wire.counters.calls_served += 1
 
     def _settled(self, number: int) -> None:
-        """A call was answered, or its sender abandoned it."""
+        """Forget a call that was answered, or that its sender abandoned."""
         self._payload_bytes -= self._waiting.pop(number)
         self._arrived.discard(number)
         self._replies.pop(number, None)

@@ -1,10 +1,10 @@
-"""Our calls of the other side, and its answers. Sans-I/O.
+"""Our calls to the other side, and its answers. Sans-I/O.
 
-Numbers count up by one as calls are begun on the wire, so a call that comes twice or out of turn is known
-at once and no memory of old calls is kept. Every call that was begun is answered exactly once, also one that
-was cancelled: only then is its number settled on both sides. A call is begun when its header goes out.
+Numbers count up by one as calls begin on the wire, so a call that is repeated or out of order is recognized
+at once and no memory of old calls is kept. Every call that has begun is answered exactly once, also a
+cancelled one: only then is its number settled on both sides. A call begins when its header is sent.
 
-Nearly every answer takes a short way; any other is left to the longer one, which says what is wrong.
+A short path handles nearly every answer; the longer one handles the rest and raises the right error.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from flowengine.transport.wire.wire import Wire
 
 
 class OutgoingCalls:
-    """Calls of this side, from their bytes to those of the answers. Keeps `Carrier` for REPLY."""
+    """Calls of this side, from their bytes to those of the answers. Implements `Carrier` for REPLY."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
-        #: {number: call} begun and not answered.
+        #: {number: call} of the calls that have begun and are not answered.
         self._begun: dict[int, e.OutgoingCall] = {}
         self._last = 0
-        #: Calls that are not answered, begun or not, and their tensors.
+        #: The number of calls that are not answered, begun or not, and that of their tensors.
         self.waiting = 0
         self._payload_bytes = 0
         wire.templates.give(NO_ANSWER, 0, self._empty_answer)
 
-    # What is said.
+    # Messages to send.
 
     def has_room(self, payload: Payload) -> bool:
-        """Whether the other side takes this call now; if not, it will once earlier calls are answered."""
+        """Return whether the other side accepts this call now; if not, it will later."""
         limits = self._wire.peer_limits
         assert limits is not None, "the connection was never open"
         return (
@@ -55,8 +55,8 @@ class OutgoingCalls:
     def request(self, method: str, arguments: Any, payload: Payload) -> e.OutgoingCall:
         """Call a method of the other side.
 
-        Raises LocalProtocolError where no call can be made, InvalidArgumentError for arguments that cannot
-        travel, ResourceExhaustedError for more than the other side takes.
+        Raises LocalProtocolError if no call can be made, InvalidArgumentError for arguments that cannot be
+        sent, ResourceExhaustedError for more than the other side accepts.
         """
         wire = self._wire
         wire.check_open(m.REQUEST)
@@ -80,7 +80,7 @@ class OutgoingCalls:
             def begin() -> bytes:
                 return wire.header(m.REQUEST, (self._begin(call), method, arguments), payload)
 
-            # A trial with the longest number: nothing may go wrong when the call's turn has come.
+            # A trial with the longest number, so that nothing can fail when the call's turn has come.
             wire.check(wire.header(m.REQUEST, (1 << 62, method, arguments), payload), payload)
             self._add(call)
             call.large = wire.queue_large(begin, payload)
@@ -88,7 +88,7 @@ class OutgoingCalls:
         return call
 
     def request_again(self, template: CallTemplate, *numbers: int) -> e.OutgoingCall:
-        """As `request`, of a call of which only these numbers are new."""
+        """Make a call as `request` does, from a template and new numbers."""
         if not template.is_small:
             return self.request(template.method, template.arguments(*numbers), NO_TENSORS)
         wire = self._wire
@@ -103,7 +103,7 @@ class OutgoingCalls:
         return call
 
     def cancel(self, call: e.OutgoingCall) -> None:
-        """Give up a call: no answer will be told. What has not been sent of it is not sent any more."""
+        """Abandon a call: its answer will not be reported. The unsent rest of it is not sent any more."""
         if call.is_cancelled:
             return
         call.is_cancelled = True
@@ -112,14 +112,14 @@ class OutgoingCalls:
             return
         large: LargeMessage | None = call.large
         if large is not None and wire.outbox.abandon(large):
-            # The other side will never see it whole.
+            # The other side will never receive it completely.
             self._begun.pop(call.number, None)
             self._settled(call)
         elif call.number in self._begun:
             wire.send(m.CANCEL, (call.number,))
 
     def clear(self) -> None:
-        """Forget all: the connection is closed."""
+        """Forget everything, because the connection is closed."""
         self._begun.clear()
         self.waiting = self._payload_bytes = 0
 
@@ -136,10 +136,10 @@ class OutgoingCalls:
         self.waiting -= 1
         self._payload_bytes -= call.payload_bytes
 
-    # What is heard: an answer that came at once.
+    # Messages that arrive: a complete answer.
 
     def reply_came(self, parts: list[Any], inline: bytearray | None, header: memoryview) -> bool:
-        """Handle REPLY as nearly all of them are; False, and nothing is done, for any other."""
+        """Handle a REPLY of the usual form; return False, and do nothing, for any other."""
         if len(parts) < 3 or type(parts[1]) is not int or parts[1] < 1:
             return False
         tensors: list[Value] = []
@@ -156,7 +156,7 @@ class OutgoingCalls:
         return True
 
     def _learn(self, header: memoryview, payload_bytes: int, result: Any, descriptions: list[Any]) -> None:
-        """Know answers that say the same of one tensor."""
+        """Recognize later answers with a tensor of the same type and shape."""
         if header[:BEFORE_BYTES] != BEFORE_TENSOR or not payload_bytes or len(descriptions) != 1:
             return
         ((number, shape, *_),) = descriptions
@@ -180,30 +180,30 @@ class OutgoingCalls:
     def _answered_whole(self, number: int, result: Any, tensors: list[Value]) -> None:
         call = self._begun.pop(number, None)
         if call is None or call.is_being_answered:
-            self._answer_started(number)  # which says what is wrong
+            self._answer_started(number)  # which raises the right error
             raise AssertionError(f"call {number} waits for an answer and does not")
         self.waiting -= 1
         self._payload_bytes -= call.payload_bytes
         if not call.is_cancelled:
             self._wire.events.append(e.CallAnswer(call, result, tensors, None))
 
-    # What is heard: an answer piece by piece, or an error.
+    # Messages that arrive: an answer in pieces, or an error.
 
     def started(self, incoming: IncomingMessage, payload_bytes: int) -> None:
-        """The header of REPLY has come."""
+        """Handle the header of REPLY."""
         self._answer_started(incoming.fields[0])
 
     def finished(self, incoming: IncomingMessage) -> None:
-        """All of REPLY is here."""
+        """Handle a complete REPLY."""
         number, result = incoming.fields
         self._answered(number, result, [tensor.value() for tensor in incoming.tensors], None)
 
     def abandoned(self, incoming: IncomingMessage) -> None:
-        """The rest of REPLY will not come."""
+        """Handle a REPLY whose rest will not arrive."""
         self._begun[incoming.fields[0]].is_being_answered = False
 
     def came_whole(self, incoming: IncomingMessage, header: memoryview, payload_bytes: int) -> None:
-        """REPLY came at once and has been handled."""
+        """Record that a REPLY that arrived complete was handled."""
         if incoming.tensors:
             descriptions = [tensor.description for tensor in incoming.tensors]
             self._learn(header, payload_bytes, incoming.fields[1], descriptions)

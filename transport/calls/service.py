@@ -2,10 +2,10 @@
 
     service = Service({"add": add, "train": train})
 
-A plain function is run where the call was read and must be short. A coroutine function gets a task of its
-own, which is cancelled if the caller gives the call up or the connection ends. A function in `begun` is run
-where the call was read, too, and answers it when it can: it is given the function to answer with, and returns
-what is to be cancelled if nobody waits for the answer any more.
+A plain function runs where the call was read and must be short. A coroutine function gets its own task, which
+is cancelled if the caller abandons the call or the connection ends. A function in `begun` also runs where the
+call was read, and answers later: it receives the function to answer with, and returns an object to cancel
+when nobody waits for the answer any more.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from flowengine.transport.wire.identity import Identity
 
 
 class IncomingCall(NamedTuple):
-    """A call that a handler gets. `arguments` is what msgpack carries; tensors come beside it."""
+    """A call that a handler receives. `arguments` are plain values of msgpack; tensors come beside them."""
 
     peer: Identity
     method: str
@@ -38,22 +38,22 @@ class Reply(NamedTuple):
     tensors: list[Value] | tuple[Value, ...] = ()
 
 
-#: The answer that says nothing.
+#: The empty answer.
 NOTHING: Final = Reply()
 
-#: What a call is answered with: a `Reply` or a plain result, or the error that the caller is to see.
+#: The answer to a call: a `Reply`, a plain result, or the error for the caller.
 Answer = Callable[[Any, BaseException | None], None]
 
 
 class RunningCall(Protocol):
-    """A call that is being answered and may be given up; giving up one that is over has no effect."""
+    """A call that is being answered and can be abandoned; this has no effect on a call that is over."""
 
     def cancel(self) -> None:
-        """Give it up."""
+        """Abandon the call."""
 
 
 class Handler(NamedTuple):
-    """A handler, and whether it needs a task; or what begins to answer."""
+    """A handler and whether it needs a task, or a function of `begun`."""
 
     function: Callable[[IncomingCall], Any]
     is_async: bool = False
@@ -61,7 +61,7 @@ class Handler(NamedTuple):
 
 
 class Service:
-    """Handlers by name; each takes a `IncomingCall` and returns a `Reply` or a plain result."""
+    """Handlers by name; each takes an `IncomingCall` and returns a `Reply` or a plain result."""
 
     def __init__(
         self,
@@ -69,10 +69,10 @@ class Service:
         begun: Mapping[str, Callable[[IncomingCall, Answer], RunningCall | None]] | None = None,
         templates: Sequence[CallTemplate] = (),
     ) -> None:
-        """InvalidArgumentError for names that cannot travel.
+        """Create the service. Raises InvalidArgumentError for names that cannot be sent.
 
-        begun       what begins to answer; where that returns None, the handler of the same name answers
-        templates   calls that are known by their first bytes from the first one on
+        begun       functions that answer later; if one returns None, the handler of the same name answers
+        templates   calls that are recognized by their first bytes from the first one on
         """
         self.templates = templates
         self._handlers: dict[str, Handler] = {}
@@ -83,7 +83,7 @@ class Service:
             self._handlers[_checked(name)] = plain._replace(begin=begin)
 
     def find(self, method: str) -> Handler:
-        """The handler of this name; NotFoundError that lists the others."""
+        """Return the handler of this name; NotFoundError that lists the others."""
         try:
             return self._handlers[method]
         except KeyError:
@@ -92,19 +92,19 @@ class Service:
 
 
 class TensorSink(Protocol):
-    """The taker of tensors that peers send: see `exchange`. Nothing here waits."""
+    """The receiver of tensors that peers send: see `exchange`. Its methods never wait."""
 
     def peer_opened(self, peer: Any) -> None:
-        """A peer is there."""
+        """Record a new peer."""
 
     def pushed(self, peer: Any, event: TensorArrival) -> None:
-        """A tensor has come."""
+        """Take a tensor."""
 
     def peer_event(self, peer: Any, event: Event) -> None:
-        """Something else about tensors happened."""
+        """Handle another event of tensors."""
 
     def peer_lost(self, peer: Any, error: OpError) -> None:
-        """A peer that was there is gone."""
+        """Record that a peer is lost."""
 
 
 def _checked(name: str) -> str:

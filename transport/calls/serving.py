@@ -1,7 +1,7 @@
-"""The calls of the other side: each finds its handler and is answered once.
+"""The service of the other side's calls: each finds its handler and is answered once.
 
-A plain handler answers where the call was read; a coroutine gets a task; what begins to answer is left to go
-on by itself. All of them can be given up by the caller, and are when the connection ends.
+A plain handler answers where the call was read; a coroutine gets a task; a function of `begun` answers later
+by itself. The caller can abandon all of them, and so does the end of the connection.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ logger = logging.getLogger("flowengine.transport")
 class ServedCalls:
     """The calls of the other side that are being answered on one connection.
 
-    nursery   where coroutines run, while the connection is driven
+    nursery   the nursery of the coroutines, while the connection is driven
     """
 
     def __init__(
         self, wire: Wire, requests: IncomingCalls, service: Service, answered: Callable[[], None]
     ) -> None:
-        """`answered` is called when an answer waits to be sent that did not come where its call was read."""
+        """`answered` is called for an answer that waits to be sent and came after its call was read."""
         self._wire = wire
         self._requests = requests
         self._service = service
@@ -50,19 +50,19 @@ class ServedCalls:
         self.nursery: trio.Nursery | None = None
         self._is_over = False
         self._running: dict[int, RunningCall] = {}
-        #: Calls that were answered before it was known what to cancel.
+        #: Calls that were answered before their function of `begun` returned.
         self._ended_early: set[int] = set()
-        #: Who calls, once it has proved who it is.
+        #: The caller's identity, once it is proved.
         self._who: Identity | None = None
         for template in service.templates:
             requests.know(template)
 
     def opened(self, who: Identity) -> None:
-        """The other side has proved who it is."""
+        """Record the proved identity of the other side."""
         self._who = who
 
     def requested(self, event: e.CallArrival) -> None:
-        """A call has come."""
+        """Handle a call."""
         assert self._who is not None, "a call was read before the connection was open"
         request = IncomingCall(self._who, event.method, event.arguments, event.tensors)
         try:
@@ -85,17 +85,17 @@ class ServedCalls:
         self._answer(event.call, reply)
 
     def cancelled(self, call: int) -> None:
-        """The caller gives a call up. It is answered all the same."""
+        """Handle the cancellation of a call. It is answered all the same."""
         running = self._running.get(call)
         if running is not None:
             running.cancel()
 
     def let_go(self) -> None:
-        """Nobody drives the connection any more: forget who did."""
+        """Forget the functions of the driver, because the connection is not driven any more."""
         self._answered = bool
 
     def end(self) -> None:
-        """Nobody waits for an answer any more."""
+        """Cancel all running calls, because nobody waits for an answer any more."""
         self._is_over = True
         for running in list(self._running.values()):
             running.cancel()
@@ -109,7 +109,7 @@ class ServedCalls:
             self._running[call] = running
 
     def _begun_ended(self, call: int, result: Any, error: BaseException | None) -> None:
-        """Send the answer of a call that a handler had begun."""
+        """Send the answer of a call from a function of `begun`."""
         if self._running.pop(call, None) is None:
             self._ended_early.add(call)
         if self._is_over:

@@ -1,9 +1,9 @@
-"""Calls that are made again and again, by what is the same in each: see `wire.templates`.
+"""Templates of repeated calls, which hold the part that is the same in each: see `wire.templates`.
 
     STEP = CallTemplate("run_graph", lambda handle, step: [handle, step, False], numbers=2)
     calls.request_again(STEP, 7, 1001)
 
-Between one call and the next nothing changes but its own number and numbers among its arguments.
+Between two calls only the call's number and numbers among its arguments change.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from flowengine.transport.limits import HANDSHAKE_HEADER_BYTES_MAX
 from flowengine.transport.wire import messages as m
 from flowengine.transport.wire.templates import TAIL_BEGINS, FrameTemplate
 
-#: What a header says up to the number of a call, and of an answer without and with tensors.
+#: The part of a header before the number of a call, and of an answer without and with tensors.
 BEFORE_CALL: Final = bytes((0xDC, 0, 4, 0xCC, m.REQUEST, 0xCF))
 BEFORE_ANSWER: Final = bytes((0xDC, 0, 3, 0xCC, m.REPLY, 0xCF))
 BEFORE_TENSOR: Final = bytes((0xDC, 0, 4, 0xCC, m.REPLY, 0xCF))
 
-#: The answer that says nothing.
+#: The empty answer.
 NO_ANSWER: Final = FrameTemplate(BEFORE_ANSWER, b"\xc0")
 
 _NUMBER_MARK: Final = b"\xcf"
-#: What stands for a number while a template is made; msgpack writes it as the mark and itself.
+#: Stands for a number while a template is made; msgpack writes it as the mark and the number itself.
 _PLACE: Final = 0xFEED_FACE_CAFE_F00D
 _PLACE_BYTES: Final = _NUMBER_MARK + _PLACE.to_bytes(8, "big")
 
@@ -39,7 +39,7 @@ class CallTemplate:
     __slots__ = ("_between", "_make", "_parts", "_rest", "frame_template", "method", "rest_bytes")
 
     def __init__(self, method: str, make: Callable[..., Any], *, numbers: int = 0) -> None:
-        """`make(number, ...)` gives the arguments. InvalidArgumentError for such as cannot travel."""
+        """`make(number, ...)` returns the arguments. Raises InvalidArgumentError if they cannot be sent."""
         self.method = method
         self._make = make
         try:
@@ -51,7 +51,7 @@ class CallTemplate:
         if numbers:
             tail += _NUMBER_MARK
             between[:-1] = [each + _NUMBER_MARK for each in between[:-1]]
-        #: What lies behind each number, up to the next; and the same with places for the numbers.
+        #: The bytes behind each number, up to the next; and the same with gaps for the numbers.
         self._between = tuple(between)
         self._parts: list[Any] = [part for each in between for part in (0, each)]
         self._rest = struct.Struct(">" + "".join(f"Q{len(each)}s" for each in between))
@@ -60,15 +60,15 @@ class CallTemplate:
 
     @property
     def is_small(self) -> bool:
-        """Whether every side takes such a header."""
+        """Return whether every peer accepts such a header."""
         return TAIL_BEGINS + len(self.frame_template.tail) + self.rest_bytes <= HANDSHAKE_HEADER_BYTES_MAX
 
     def arguments(self, *numbers: int) -> Any:
-        """The arguments of a call with these numbers."""
+        """Return the arguments of a call with these numbers."""
         return self._make(*numbers)
 
     def frame(self, call: int, *numbers: int) -> bytes:
-        """A call. struct.error for numbers that do not fit into 64 bits."""
+        """Return the frame of a call. Raises struct.error for numbers that do not fit into 64 bits."""
         frame = self.frame_template.frame(call)
         if not numbers:
             return frame
@@ -77,18 +77,18 @@ class CallTemplate:
         return frame + self._rest.pack(*parts)
 
     def read(self, rest: memoryview) -> Any:
-        """The arguments by what follows the tail; None if they are others."""
+        """Return the arguments from the bytes behind the tail; None if they do not fit the template."""
         parts = self._rest.unpack(rest)
         return self._make(*parts[::2]) if parts[1::2] == self._between else None
 
 
 def fixed_call(method: str, arguments: Any) -> CallTemplate:
-    """A call that is the same each time. The arguments are not to be changed any more."""
+    """Return a template of a call that is the same each time. Its arguments must not change any more."""
     return CallTemplate(method, lambda: arguments)
 
 
 def known_answer(has_table: bool) -> bytes:
-    """How an answer of one tensor goes on behind its number: with None, or with an empty table."""
+    """Return the bytes of a one-tensor answer behind its number: with None, or with an empty table."""
     packed: bytes = msgpack.packb({} if has_table else None)
     return packed
 

@@ -1,10 +1,11 @@
 """The certificates that one side shows and trusts under TLS: the only maker of `ssl` contexts.
 
-Both sides show a certificate, and believe those that the cluster's own authority has signed, never those of
-the system's. The name or address that was dialled must stand in the listener's certificate. TLS 1.3 only.
+Both sides show a certificate, and trust those that the cluster's own authority has signed, never those of the
+system's authorities. The listener's certificate must contain the name or address that was dialled. TLS 1.3
+only.
 
-The files are read anew when they have changed, so a running task uses renewed certificates for the next
-connection; connections that are there go on.
+The files are read again when they have changed, so a running task uses renewed certificates for the next
+connection; open connections continue.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from flowengine.transport.streams.records import TlsRecords
 
 logger: Final = logging.getLogger("flowengine.transport")
 
-#: Before its end a certificate is warned of for so long, once a day.
+#: A certificate causes a warning, once a day, for this long before it expires.
 WARNED_SECONDS: Final = 30 * 86_400.0
 _DAY_SECONDS: Final = 86_400.0
-#: Who a certificate's files are: changed ones differ in time, size or place.
+#: The identity of a certificate's files: changed ones differ in time, size or place.
 _Stamp: TypeAlias = tuple[tuple[int, int, int], ...]
 
 
@@ -46,8 +47,8 @@ class Certificates:
     """One side's certificates, as PEM files.
 
     certificate     of this side, with the chain up to the authority
-    private_key     of that certificate; it may stand in the same file, and only its owner may read it
-    authority       what the other side's certificate must be signed by: the cluster's own, not the world's
+    private_key     the key of that certificate; it may be in the same file, and only its owner may read it
+    authority       the authority that must have signed the other side's certificate: the cluster's own
     """
 
     certificate: str | os.PathLike[str]
@@ -56,12 +57,15 @@ class Certificates:
     _contexts: _Contexts | None = field(default=None, init=False, repr=False)
 
     def connecting(self) -> ssl.SSLContext:
-        """For dialling. InvalidArgumentError for files that cannot be used, PermissionDeniedError for a key
-        that others can read; where they could be used before, that is warned of, and what they held stays."""
+        """Return the context for dialling.
+
+        Raises InvalidArgumentError for unusable files, PermissionDeniedError for a key that others can read.
+        If the files were usable before, it warns instead, and keeps the old contents.
+        """
         return self._current().connecting
 
     def listening(self) -> ssl.SSLContext:
-        """For listening; as `connecting`."""
+        """Return the context for listening; as `connecting`."""
         return self._current().listening
 
     def _current(self) -> _Contexts:
@@ -119,8 +123,8 @@ class Certificates:
         return _Contexts(connecting, listening, ends_at, stamp)
 
     def _context(self, protocol: int) -> ssl.SSLContext:
-        # Such a context believes nobody: no authority of the system's is loaded into it, and no file of
-        # secrets is written because of a variable in the environment.
+        # Such a context trusts no other authority: it loads none of the system's, and writes no file of
+        # secrets because of a variable in the environment.
         context = ssl.SSLContext(protocol)
         context.sslobject_class = TlsRecords
         context.minimum_version = ssl.TLSVersion.TLSv1_3
@@ -131,12 +135,12 @@ class Certificates:
 
 
 def _end_of_own(connecting: ssl.SSLContext, listening: ssl.SSLContext) -> float:
-    """When this side's certificate ends, in seconds since 1970, as whoever is dialled by it would find it.
+    """Return the end of this side's certificate, in seconds since 1970, as a dialler would find it.
 
-    The two contexts shake hands in memory. Raises SSLCertVerificationError where it does not hold.
+    The two contexts shake hands in memory. Raises SSLCertVerificationError if the certificate is invalid.
     """
     to_listener, to_dialler = ssl.MemoryBIO(), ssl.MemoryBIO()
-    # Whoever only dials shows a certificate that no listener may show.
+    # A client that only dials shows a certificate that no listener may show.
     connecting.check_hostname, connecting.verify_mode = False, ssl.CERT_NONE
     dialler = connecting.wrap_bio(to_dialler, to_listener)
     connecting.verify_mode, connecting.check_hostname = ssl.CERT_REQUIRED, True

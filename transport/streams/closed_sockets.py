@@ -1,10 +1,10 @@
-"""Sockets that have ended on this side, kept with memory that their other end may still read.
+"""Closed sockets, kept with memory that their other end may still read.
 
-A tensor that was lent to a socket (see `pages`) is read by the other side from the sender's own memory, in
-its own time. Where the connection ends before it has said that it has read it, closing the socket is no
-answer: what lies in the receiver's queue stays readable, and would show whatever the memory holds by then.
-So the memory is kept until the other side has closed its end too, which also happens when its process ends.
-A process that is stopped keeps it for as long as it is stopped.
+The other side reads a tensor that was lent to a socket (see `pages`) from the sender's own memory, in its own
+time. If the connection ends before the other side has reported the read, closing the socket is not enough:
+bytes in the receiver's queue stay readable, and would show whatever the memory holds by then. So the memory
+is kept until the other side has closed its end, too, which also happens when its process ends. A process that
+is stopped keeps it for as long as it is stopped.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Final
 
 import trio
 
-#: What is thrown away at a time of what the other side still says.
+#: The number of received bytes that are discarded at a time.
 _IGNORED_BYTES: Final = 64 * 1024
 
 
 class _HeldSocket:
-    """A socket with what its other end may read."""
+    """A socket with the memory that its other end may read."""
 
     __slots__ = ("_memory", "_socket")
 
@@ -30,7 +30,7 @@ class _HeldSocket:
         self._memory: Sequence[memoryview] = memory
 
     def is_released(self) -> bool:
-        """Whether the other end is gone; then nothing is kept any more."""
+        """Return whether the other end is gone; then the memory is released."""
         if self._socket.fileno() < 0:
             return True
         try:
@@ -39,13 +39,16 @@ class _HeldSocket:
         except BlockingIOError:
             return False
         except OSError:
-            pass  # reset: as good as ended
+            pass  # reset: the connection has ended
         self._socket.close()
         self._memory = ()
         return True
 
     async def wait_released(self) -> None:
-        """Keep it until the other end is gone. If the run ends before, whoever opens a stream looks again."""
+        """Keep it until the other end is gone.
+
+        If the run ends before, the next opened stream checks again.
+        """
         try:
             while not self.is_released():
                 await trio.lowlevel.wait_readable(self._socket)
@@ -54,7 +57,7 @@ class _HeldSocket:
                 _left.append(self)
 
 
-#: What is kept while no task waits for it.
+#: Sockets that are kept while no task waits for them.
 _left: Final[list[_HeldSocket]] = []
 
 
@@ -73,7 +76,7 @@ def keep_until_gone(connected: socket.socket, memory: Sequence[memoryview]) -> N
 
 
 def release_gone() -> None:
-    """Let go of what is kept for other ends that are gone."""
+    """Release the memory that is kept for other ends which are gone."""
     if _left:
         _left[:] = [kept for kept in _left if not kept.is_released()]
 

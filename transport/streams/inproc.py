@@ -1,7 +1,7 @@
 """Streams within one process: for tests, for simulation, and for a master beside its own worker.
 
 Two pipes of bounded size, one for each direction. Bytes are copied in and out: it is a stream of bytes like
-any other, and what works on it works on TCP.
+any other, and code that works on it works on TCP.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from flowengine.transport.wire.placing import place_pieces
 #: Bytes that a pipe holds before its writer waits.
 CAPACITY_BYTES: Final = 256 * 1024
 
-#: Streams that wait in a listener before dialling fails, as a socket's backlog.
+#: Streams that wait in a listener before dialling fails, as in a socket's backlog.
 _BACKLOG: Final = 1024
 
 
@@ -31,7 +31,7 @@ class _Pipe:
         self.pieces: deque[memoryview] = deque()
         self.size = 0
         self.capacity_bytes = capacity_bytes
-        #: No more will be written; what is here is still read.
+        #: Nothing more will be written; the bytes in the pipe can still be read.
         self.is_ended = False
         #: The reader is gone.
         self.is_broken = False

@@ -1,4 +1,4 @@
-"""One end of a pair of sockets, which a process was started with: no address, no listener, no stranger."""
+"""One end of a pair of sockets that a process inherits: no address, no listener, no stranger."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from flowengine.transport.streams.tcp import TcpStream
 class PairStream(TcpStream):
     """A connected socket of a pair.
 
-    lends   whether memory may be sent without copying it. The other end then reads it from this process for
-            as long as it likes: not where the other end is not trusted
+    lends   whether memory may be sent without a copy. The other end then reads it from this process for as
+            long as
+            it likes, so the other end must be trusted
     """
 
     is_authenticated = True

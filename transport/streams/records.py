@@ -1,12 +1,13 @@
-"""Reads of a TLS connection, in bytes that take as much memory as they are long.
+"""Reads of a TLS connection into bytes objects that take no more memory than their length.
 
-    context.sslobject_class = TlsRecords            # what OpenSSL has decrypted
-    trio.SSLStream(TcpRecords(stream), context)     # what the socket holds
+    context.sslobject_class = TlsRecords            # bytes that OpenSSL has decrypted
+    trio.SSLStream(TcpRecords(stream), context)     # bytes of the socket
 
-A socket and OpenSSL are asked for as much as a record holds, and mostly give less. Asked for bytes, Python
-makes room for all of it and cuts that down: a few bytes stay where 16 KiB were, and the next 16 KiB lie
-elsewhere. The memory of tasks that spoke for hours grew by such holes. Here both fill a buffer that stays,
-and what came is copied out of it; beside decrypting, that copy costs little.
+A read from a socket or OpenSSL asks for a whole record, and mostly returns less. For a bytes object, Python
+allocates the full size and shrinks it afterwards: a few bytes stay where 16 KiB were, and the next 16 KiB lie
+elsewhere. The memory of tasks that communicated for hours grew by such holes. Here both reads fill a
+permanent buffer, and the received bytes are copied out of it; compared with decrypting, that copy costs
+little.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from typing import Any, Final
 
 import trio
 
-#: What a record holds: no call gives more.
+#: The size of a record: no call returns more.
 RECORD_BYTES: Final = 16 * 1024
-#: What a socket is asked for at a time, which is several records of a large tensor.
+#: The number of bytes to ask a socket for at a time: several records of a large tensor.
 _SOCKET_BYTES: Final = 64 * 1024
 _CLOSED: Final = frozenset({errno.EBADF, errno.ENOTSOCK})
 
@@ -30,13 +31,13 @@ class TlsRecords(ssl.SSLObject):
     _room: memoryview | None = None
 
     def read(self, size: int = 1024, buffer: Any = None) -> Any:
-        """At most so many decrypted bytes; with a buffer of the caller's, their number, as the base does."""
+        """Return at most so many decrypted bytes; with a caller's buffer, their number, as the base does."""
         if buffer is not None:
             return super().read(size, buffer)
         room = self._room
         if room is None:
             room = self._room = memoryview(bytearray(RECORD_BYTES))
-        # The base's annotation says bytes; given a buffer, it says how many there are.
+        # The base's annotation says bytes; with a buffer, it returns their number.
         count: Any = super().read(min(size, RECORD_BYTES), room)
         return bytes(room[:count])
 
@@ -50,7 +51,7 @@ class TcpRecords(trio.abc.Stream):
         self.socket = stream.socket
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """Receive the bytes that are there, b"" at the end. Cancelled, it has taken nothing."""
+        """Receive the available bytes, b"" at the end. If cancelled, it has taken nothing."""
         size = _SOCKET_BYTES if max_bytes is None else min(max_bytes, _SOCKET_BYTES)
         try:
             count = await self.socket.recv_into(self._room, size)

@@ -1,11 +1,11 @@
-"""Streams of bytes as a connection needs them, and the kind of stream that an address asks for.
+"""Streams of bytes for connections, and the choice of a stream's kind by the scheme of an address.
 
     tcp://127.0.0.1:7000      TCP
     tls://worker1:7000        TLS over TCP, both sides with certificates
     inproc://master           a pair of queues within this process
 
-A new kind of stream is a file that offers `connect` and `listen` and registers its scheme;
-`flowengine.testing.check_byte_stream` says whether it keeps what is promised here.
+A new kind of stream is a file that defines `connect` and `listen` and registers its scheme;
+`flowengine.testing.check_byte_stream` checks whether it keeps the promises made here.
 """
 
 from __future__ import annotations
@@ -20,36 +20,37 @@ from flowengine.core.errors import InvalidArgumentError
 class ByteStream(Protocol):
     """A reliable stream of bytes in both directions, one reader and one writer at a time."""
 
-    #: How errors and statistics name the other end: "tcp://127.0.0.1:43210".
+    #: The name of the other end in errors and statistics: "tcp://127.0.0.1:43210".
     address: str
-    #: Whether the stream itself has proved who is at its other end.
+    #: Whether the stream itself has proved the identity of its other end.
     is_authenticated: bool
     #: Bytes that the stream copied within this process on their way to the receiver's buffers.
     bytes_copied: int
 
     async def receive_into(self, buffers: Sequence[memoryview]) -> int:
-        """Fill the buffers, in order, with what is there; at least a byte, or 0 at the end of the stream.
+        """Fill the buffers, in order, with the available bytes; return their number, or 0 at the end.
 
-        Waits only if nothing is there; it may return without a checkpoint. Cancelled, it has taken nothing.
+        Waits only if no byte is available; it may return without a checkpoint. If cancelled, it has taken
+        nothing.
         Raises ConnectionLostError if the link broke, FailedPreconditionError if this end is closed.
         """
 
     async def send_some(self, buffers: Sequence[memoryview | bytes]) -> int:
-        """Send at least one byte of the buffers, in order; how many were sent.
+        """Send at least one byte of the buffers, in order; return the number of bytes sent.
 
-        Waits only if nothing can be sent, or could when the call before had sent less than all. Cancelled, it
-        has sent nothing. Raises as `receive_into` does.
+        Waits only if nothing can be sent, or could when the call before had sent less than all. If cancelled,
+        it has sent nothing. Raises as `receive_into` does.
         """
 
     def send_nowait(self, buffers: Sequence[memoryview | bytes]) -> int:
-        """Send what can be sent at once, perhaps nothing. Never while `send_some` waits."""
+        """Send as many bytes as possible at once, perhaps none. Never while `send_some` waits."""
 
     def close(self) -> None:
-        """End the stream now. Whoever waits at this end gets FailedPreconditionError; may be repeated."""
+        """End the stream now. Waiting tasks at this end get FailedPreconditionError. May be repeated."""
 
 
 async def wait_spoken(stream: ByteStream) -> None:
-    """Wait until the other end has sent something, or is gone; not for streams that cannot tell."""
+    """Wait until the other end has sent something, or is lost; not for streams that cannot tell."""
     wait: Any = getattr(stream, "wait_spoken", None)
     if wait is not None:
         await wait()
@@ -61,43 +62,43 @@ def channel_binding(stream: ByteStream) -> Callable[[], bytes]:
 
 
 def is_within_machine(stream: ByteStream) -> bool:
-    """Whether nothing but one system's memory lies between the two ends; no, if the stream does not say."""
+    """Return whether both ends are in the memory of one system; False if the stream does not know."""
     return bool(getattr(stream, "is_within_machine", False))
 
 
 class LendingStream(ByteStream, Protocol):
-    """A stream that can send memory without copying it."""
+    """A stream that can send memory without a copy."""
 
     async def lend_some(self, buffers: Sequence[memoryview | bytes]) -> int:
-        """As `send_some`; the last buffer must not change before the other side has read it, or is gone."""
+        """Send as `send_some` does; the last buffer must not change until the other side has read it."""
 
     def lend_nowait(self, buffers: Sequence[memoryview | bytes]) -> int:
-        """As `send_nowait`, with what `lend_some` asks for."""
+        """Send as `send_nowait` does, under the condition of `lend_some`."""
 
     def close_after(self, memory: Sequence[memoryview]) -> None:
-        """As `close`, and keep this memory until the other side cannot read from it any more."""
+        """End the stream as `close` does, and keep this memory as long as the other side can read it."""
 
 
 def lends_memory(stream: ByteStream) -> TypeGuard[LendingStream]:
-    """Whether the stream can send memory without copying it."""
+    """Return whether the stream can send memory without a copy."""
     return bool(getattr(stream, "lends_memory", False))
 
 
 class Listener(Protocol):
     """A source of incoming streams."""
 
-    #: What to dial to get here, with the port that was chosen.
+    #: The address to dial, with the port that was chosen.
     address: str
 
     async def accept(self) -> ByteStream:
-        """The next stream. Raises UnavailableError for a fault that may pass (no descriptors left)."""
+        """Return the next stream. Raises UnavailableError for a fault that may pass (no descriptors left)."""
 
     def close(self) -> None:
-        """Take no more streams; whoever waits in `accept` gets FailedPreconditionError."""
+        """Accept no more streams; tasks that wait in `accept` get FailedPreconditionError."""
 
 
 class Scheme(NamedTuple):
-    """How to reach addresses of one scheme. Both are coroutines: (address, security) -> stream, listener."""
+    """A way to reach addresses of one scheme: coroutines (address, security) -> stream, and -> listener."""
 
     connect: Callable[[str, Any], Any]
     listen: Callable[[str, Any], Any]
@@ -105,7 +106,7 @@ class Scheme(NamedTuple):
 
 _schemes: Final[dict[str, Scheme]] = {}
 
-#: Scheme -> the module that registers it, imported when it is first asked for.
+#: Scheme -> the module that registers it, imported on first use.
 _MODULES: Final = {
     "tcp": "flowengine.transport.streams.tcp",
     "tls": "flowengine.transport.streams.tls",
@@ -114,7 +115,7 @@ _MODULES: Final = {
 
 
 def register_scheme(name: str, scheme: Scheme) -> None:
-    """Reach addresses `name://...` so; InvalidArgumentError if the scheme is taken."""
+    """Register a scheme for addresses `name://...`. Raises InvalidArgumentError if the scheme is taken."""
     if name in _schemes:
         raise InvalidArgumentError(f"the address scheme '{name}' is registered already")
     _schemes[name] = scheme
@@ -134,23 +135,26 @@ def _scheme_of(address: str) -> Scheme:
 
 
 async def connect_stream(address: str, security: Any = None) -> ByteStream:
-    """A stream to this address. `security` is the scheme's own: `Certificates` for tls://.
+    """Open a stream to this address. `security` depends on the scheme: `Certificates` for tls://.
 
-    Raises InvalidArgumentError for an address that cannot be read, UnavailableError if nobody answers,
-    UnauthenticatedError if certificates do not fit.
+    Raises InvalidArgumentError for an invalid address, UnavailableError if nobody answers,
+    UnauthenticatedError if a certificate is not accepted.
     """
     stream: ByteStream = await _scheme_of(address).connect(address, security)
     return stream
 
 
 async def listen_streams(address: str, security: Any = None) -> Listener:
-    """A listener at this address; port 0 lets the system choose. Raises UnavailableError if it is taken."""
+    """Listen at this address; port 0 lets the system choose. Raises UnavailableError if it is taken."""
     listener: Listener = await _scheme_of(address).listen(address, security)
     return listener
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """The two parts of `scheme://host:port`, IPv6 in brackets; InvalidArgumentError if it has others."""
+    """Return the two parts of `scheme://host:port`, IPv6 in brackets.
+
+    InvalidArgumentError for anything else.
+    """
     _, _, rest = address.partition("://")
     host, colon, port = rest.rpartition(":")
     if host.startswith("[") and host.endswith("]"):

@@ -3,14 +3,15 @@
 `recvmsg_into` fills the tensor and the next prefix at once, `sendmsg` sends header and tensor at once; no
 byte passes through a buffer of ours.
 
-Small messages share the stream with large ones, so what waits in the sender's system is bounded. The
-receiver's queue is left to the operating system: bounded to 2 MB, processes on one machine waited for each
-other, four tensors of 25 MB took a ninth more, and a small message beside a large one came no sooner.
+Small messages share the stream with large ones, so the sender's system may queue only a bounded number of
+bytes. The size of the receiver's queue is left to the operating system: bounded to 2 MB, processes on one
+machine waited for each other, four tensors of 25 MB took a ninth more, and a small message beside a large one
+arrived no sooner.
 
-Between processes of one machine the system's memory for what is on its way is bounded too. It hands the
-sender the pages that the receiver has just emptied: few of them stay in the caches, while those of megabytes
-are written to memory and read back, on both sides. Large tensors need none there: the receiver reads them
-from the sender's own pages (see `pages`).
+Between processes of one machine, the system's memory for bytes in flight is bounded, too. The system hands
+the sender the pages that the receiver has just emptied: a few of them stay in the caches, while those of
+megabytes are written to memory and read back, on both sides. Large tensors need no such pages: the receiver
+reads them from the sender's own pages (see `pages`).
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ from flowengine.transport.streams.schemes import Scheme, host_and_port, register
 from flowengine.transport.streams.zero_copy import can_send_pages, send_pages
 
 #: Unsent bytes that the system accepts before it calls the socket full: a chunk, so that one is on its way
-#: while the next is handed over. Less would cost a wake for every piece of one.
+#: while the next is handed over. With less, every piece of a chunk would cost a wake-up.
 _UNSENT_BYTES: Final = 512 * 1024
 
-#: Memory for what is on its way within one machine, of which the system takes twice as much and a part for
-#: itself: nearly a chunk. Half as much costs a wake for every piece of one; with 640 KiB the pages do not
-#: stay in the caches any more, and what took 30 ms takes 43.
+#: Memory for bytes in flight within one machine. The system takes twice as much and a part for itself: nearly
+#: a chunk. With half as much, every piece of a chunk costs a wake-up; with 640 KiB the pages no longer stay
+#: in the caches, and a transfer of 30 ms takes 43 ms.
 _ON_ITS_WAY_BYTES: Final = 448 * 1024
 
-#: What accept raises when the socket itself is no good any more. Anything else passes: descriptors or memory
-#: that are short, a network that is down, a connection that was gone before it was taken.
+#: Errors of accept if the socket itself is unusable. All others pass: too few descriptors or too little
+#: memory, a network that is down, a connection that was lost before it was accepted.
 _FATAL: Final = {errno.EBADF, errno.EINVAL, errno.ENOTSOCK, errno.EOPNOTSUPP}
 
 
@@ -61,21 +62,21 @@ class TcpStream:
         self.address = address
         #: The last call got less than it had room for: the next one would find nothing.
         self._is_drained = True
-        #: The last `send_some` sent less than it was given: tried again at once, it would send nothing.
+        #: The last `send_some` sent less than it was given: another try at once would send nothing.
         self._is_full = False
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.address}>"
 
     def _tune(self, connected: socket.socket) -> bool:
-        """Set what the kind of socket has; whether its other end is on this machine."""
+        """Set the socket options for its kind; return whether its other end is on this machine."""
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if hasattr(socket, "TCP_NOTSENT_LOWAT"):
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
         return _is_within_machine(connected)
 
     async def wait_spoken(self) -> None:
-        """Wait until there is something to read, or the link is gone."""
+        """Wait until there is something to read, or the link is lost."""
         try:
             await trio.lowlevel.wait_readable(self._socket)
         except (trio.ClosedResourceError, OSError, ValueError) as error:
@@ -120,7 +121,7 @@ class TcpStream:
             raise self._failed(error) from None
 
     async def lend_some(self, buffers: Sequence[memoryview | bytes]) -> int:
-        """As `send_some`, the last buffer without copying it: see `lend_nowait`."""
+        """Send as `send_some` does, the last buffer without a copy: see `lend_nowait`."""
         room = sum(map(len, buffers))
         while True:
             if self._is_full:
@@ -131,9 +132,9 @@ class TcpStream:
                 return count
 
     def lend_nowait(self, buffers: Sequence[memoryview | bytes]) -> int:
-        """As `send_nowait`, the last buffer without copying it.
+        """Send as `send_nowait` does, the last buffer without a copy.
 
-        Its memory must not change until the other side has read what was sent of it, or is gone.
+        Its memory must not change until the other side has read the bytes that were sent of it, or is gone.
         """
         *copied, lent = buffers
         assert isinstance(lent, memoryview), "what is lent is a view of a tensor"
@@ -166,7 +167,7 @@ class TcpStream:
             self._socket.close()
 
     def close_after(self, memory: Sequence[memoryview]) -> None:
-        """As `close`, and keep this memory until the other side cannot read from it any more."""
+        """End the stream as `close` does, and keep this memory as long as the other side can read it."""
         self._is_drained = False
         if self._socket.fileno() >= 0:
             trio.lowlevel.notify_closing(self._socket)
@@ -180,7 +181,7 @@ class TcpStream:
 
 
 def _is_within_machine(connected: socket.socket) -> bool:
-    """Whether both ends are on this machine, as far as their addresses tell."""
+    """Return whether both ends are on this machine, as far as their addresses tell."""
     try:
         near, far = connected.getsockname()[0], connected.getpeername()[0]
     except OSError:  # the other end is gone already
@@ -194,11 +195,11 @@ class TcpListener:
     def __init__(self, listeners: list[trio.SocketListener], address: str) -> None:
         self._listeners = listeners
         self.address = address
-        #: What came at several sockets at once, or went wrong there: taken one by one.
+        #: Connections and errors that came at several sockets at once: taken one by one.
         self._arrived: deque[trio.SocketStream | OSError | trio.ClosedResourceError] = deque()
 
     async def accept_stream(self) -> trio.SocketStream:
-        """The next socket, as trio wraps it. Cancelled, it has taken none."""
+        """Return the next socket, as trio wraps it. If cancelled, it has taken none."""
         if not self._listeners:
             raise FailedPreconditionError(f"{self.address} is closed")
         try:
@@ -216,8 +217,8 @@ class TcpListener:
         return unwrap(await self.accept_stream(), "tcp")
 
     async def _accept_any(self) -> trio.SocketStream:
-        # One task a socket; the first that has one ends the others. Of these too some may have accepted
-        # by then: trio's accept is cancelled before it has taken a connection, or not at all.
+        # One task for each socket; the first that has a connection ends the others. Some of these may have
+        # accepted by then, too: trio's accept is cancelled before it has taken a connection, or not at all.
         while not self._arrived:
             async with trio.open_nursery() as nursery:
                 for each in self._listeners:
@@ -244,7 +245,7 @@ class TcpListener:
 
 
 def unwrap(stream: trio.SocketStream, scheme: str) -> TcpStream:
-    """The socket beneath a trio stream, which is used up by it."""
+    """Return the socket below a trio stream, which must not be used afterwards."""
     try:
         name = stream.socket.getpeername()
         address = f"{scheme}://{_join(name[0], name[1])}"
@@ -258,7 +259,7 @@ def _join(host: str, port: int) -> str:
 
 
 async def open_socket(address: str) -> trio.SocketStream:
-    """A connected socket; UnavailableError if nobody answers there."""
+    """Return a connected socket. Raises UnavailableError if nobody answers there."""
     host, port = host_and_port(address)
     try:
         return await trio.open_tcp_stream(host, port)
@@ -270,7 +271,7 @@ async def open_socket(address: str) -> trio.SocketStream:
 
 
 async def open_listener(address: str, scheme: str) -> TcpListener:
-    """Listening sockets; UnavailableError if the port is taken or the name unknown."""
+    """Return listening sockets. Raises UnavailableError if the port is taken or the name unknown."""
     host, port = host_and_port(address)
     try:
         listeners = await trio.open_tcp_listeners(port, host=host)

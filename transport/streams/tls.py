@@ -1,7 +1,7 @@
 """TLS over TCP with certificates on both sides: for networks that others can listen on or speak on.
 
 Each side shows a certificate that the other checks against the cluster's own authority. The bytes pass
-through OpenSSL, so they are copied: about 1 GB/s a core is what that leaves.
+through OpenSSL, so they are copied: this leaves about 1 GB/s for each core.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from flowengine.transport.wire.prefix import TLS_HANDSHAKE, TLS_REFUSAL
 
 _SEND_BYTES: Final = 256 * 1024
 
-#: From the first byte of TLS to the last of its handshake.
+#: The time limit from the first byte of TLS to the last of its handshake.
 _HANDSHAKE_SECONDS: Final = 10.0
 
 
@@ -44,7 +44,7 @@ class TlsStream:
         self._socket = stream.transport_stream.socket
         self.address = address
         self.bytes_copied = 0
-        #: Decrypted and not yet placed.
+        #: Decrypted bytes that are not placed yet.
         self._rest = memoryview(b"")
         self._has_spoken = False
         self._is_closed = False
@@ -55,14 +55,14 @@ class TlsStream:
     async def wait_spoken(self) -> None:
         """Wait for the first byte of the TLS handshake, or the end of the link.
 
-        UnauthenticatedError for somebody who speaks without TLS, who is told so.
+        Raises UnauthenticatedError for a peer without TLS, and sends it a reply that says so.
         """
         try:
             await trio.lowlevel.wait_readable(self._socket)
             first = await self._socket.recv(1, socket.MSG_PEEK)
             if first not in (b"", TLS_HANDSHAKE):
                 await self._socket.send(TLS_REFUSAL)
-                # A socket that is closed with bytes unread takes its last words back.
+                # A socket that is closed with unread bytes discards the last bytes that it sent.
                 await self._socket.recv(HANDSHAKE_HEADER_BYTES_MAX)
                 raise UnauthenticatedError(
                     f"{self.address} speaks without TLS, and was told that this address is served under TLS"
@@ -73,9 +73,10 @@ class TlsStream:
     def channel_binding(self) -> bytes:
         """Return bytes that both ends of this very connection know.
 
-        A relay between two connections cannot bring them about.
+        A relay between two connections cannot produce them.
 
-        It is the dialler's last word of the handshake, a code over all of it under keys of this connection.
+        They are the dialler's last message of the handshake, a code over all of it under keys of this
+        connection.
         """
         binding: bytes | None = self._stream.get_channel_binding("tls-unique")
         assert binding, "asked for before the handshake was over"
@@ -92,7 +93,7 @@ class TlsStream:
             if not self._has_spoken:
                 self._first_bytes()
         count = place(buffers, self._rest)
-        # Bytes that have all been placed are not kept until others come.
+        # Bytes that have all been placed are not kept until others arrive.
         self._rest = self._rest[count:] if count < len(self._rest) else memoryview(b"")
         self.bytes_copied += count
         return count
@@ -100,21 +101,21 @@ class TlsStream:
     async def send_some(self, buffers: Sequence[memoryview | bytes]) -> int:
         data: Any = buffers[0]
         if len(data) < _SEND_BYTES and len(buffers) > 1:
-            # One record for a header and what follows it, instead of one each.
+            # One record for a header and its payload, instead of one each.
             data = b"".join(buffers[:64])
         data = memoryview(data)[:_SEND_BYTES]
         if self._is_closed:
             raise self._failed(None)
         try:
-            # TLS cannot take back half a record: a sending that is cancelled leaves the stream unusable.
+            # TLS cannot take back half a record: a cancelled send leaves the stream unusable.
             await self._stream.send_all(data)
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             raise self._failed(error) from None
         return len(data)
 
     def _first_bytes(self) -> None:
-        # In TLS 1.3 a dialler's handshake is over before the listener has seen its certificate; a listener
-        # that does not like it hangs up, and that is all that the dialler learns.
+        # In TLS 1.3 a dialler's handshake is over before the listener has seen its certificate. A listener
+        # that rejects it closes the connection, and the dialler learns no more.
         self._has_spoken = True
         if not self._rest and not self._stream.server_side:
             raise UnauthenticatedError(
@@ -198,8 +199,8 @@ class TlsListener:
         name = stream.socket.getpeername()
         context = self._certificates.listening()
         secured = trio.SSLStream(TcpRecords(stream), context, server_side=True, https_compatible=True)
-        # The handshake runs with the first bytes, in the task that reads them: a silent client
-        # holds up nobody else, and the connection's own time limit covers it.
+        # The handshake runs with the first bytes, in the task that reads them: a silent client blocks no
+        # other, and the connection's own time limit covers it.
         return TlsStream(secured, f"tls://{name[0]}:{name[1]}")
 
     def close(self) -> None:
@@ -220,7 +221,7 @@ async def connect(address: str, security: Any = None) -> TlsStream:
 
 async def listen(address: str, security: Any = None) -> TlsListener:
     certificates = _certificates(security, address)
-    certificates.listening()  # what is wrong with them is said now
+    certificates.listening()  # raises now if they are unusable
     return TlsListener(await open_listener(address, "tls"), certificates)
 
 

@@ -1,7 +1,7 @@
-"""Memory that a socket sends without copying it: Linux lends the pages to a pipe, and the pipe to the socket.
+"""Sends memory through a socket without a copy: Linux lends the pages to a pipe, and the pipe to the socket.
 
-What the socket takes so is read by the receiver from the very pages: they must not change before it has read
-them, which nothing in the system tells. `lent` keeps account of that.
+The receiver reads the bytes from the very pages, so the pages must not change before it has read them. The
+system reports no reads; `lent` keeps account of them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import numpy as np
 
 logger = logging.getLogger("flowengine.transport")
 
-#: An environment variable: 0 where all is to be copied.
+#: An environment variable: 0 means that everything is copied.
 SWITCH: Final = "FLOWENGINE_LEND_MEMORY"
-#: What the system says of huge pages: "always [madvise] never". To lend small pages takes longer than to copy
-#: them, twice as long on some machines.
+#: The file in which the system states its setting for huge pages: "always [madvise] never". To lend small
+#: pages takes longer than to copy them, twice as long on some machines.
 _HUGE_PAGES: Final = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
-#: What a pipe should hold, in bytes; the system may grant less. It counts pages, also those only touched.
+#: The wanted size of a pipe, in bytes; the system may grant less. It counts pages, also partly used ones.
 _PIPE_BYTES: Final = 1024 * 1024
 #: With less, the calls take longer than the copy.
 _PIPE_BYTES_MIN: Final = 256 * 1024
@@ -40,7 +40,7 @@ class PagePipe:
     """A pipe between memory and sockets, empty between two calls."""
 
     def __init__(self) -> None:
-        """Raises OSError if the system has no such pipes, or only small ones."""
+        """Create the pipe. Raises OSError if the system has no such pipes, or only small ones."""
         if not hasattr(os, "splice"):
             raise OSError("this system, or this Python, has no splice")
         import fcntl  # missing where splice is
@@ -59,9 +59,9 @@ class PagePipe:
         self._region = _MemoryRange()
 
     def send(self, descriptor: int, view: memoryview) -> int:
-        """Let a non-blocking socket take this memory, as much as it does at once; how many bytes it took.
+        """Let a non-blocking socket take as much of this memory as it does at once; return the byte count.
 
-        `view` is contiguous. Raises OSError as sending does, BlockingIOError excepted: that is 0.
+        `view` is contiguous. Raises OSError as sending does, except BlockingIOError, which means 0.
         """
         address = np.frombuffer(view, np.uint8).__array_interface__["data"][0]
         size, sent = len(view), 0
@@ -70,7 +70,7 @@ class PagePipe:
             self._region.address = address + sent
             self._region.size = min(size - sent, self.capacity - mmap.PAGESIZE)
             inside = self._vmsplice(self._in, ctypes.byref(self._region), 1, os.SPLICE_F_NONBLOCK)
-            if inside < 0:  # memory that no pipe takes, as a device's
+            if inside < 0:  # memory that no pipe takes, such as a device's
                 return sent + _copy(descriptor, view[sent:])
             more = os.SPLICE_F_MORE if sent + inside < size else 0
             try:
@@ -101,7 +101,7 @@ def _copy(descriptor: int, view: memoryview) -> int:
 
 @cache
 def _vmsplice() -> Any:
-    """The system call, which `os` does not offer. Raises OSError where the C library has none."""
+    """Return the system call, which `os` does not have. Raises OSError if the C library lacks it."""
     try:
         function = ctypes.CDLL(None).vmsplice
     except AttributeError as error:
@@ -111,12 +111,12 @@ def _vmsplice() -> Any:
     return function
 
 
-#: Pipes that nobody uses at the moment: as many as threads have sent at once.
+#: Pipes that are not in use: as many as threads have sent at once.
 _free: Final[list[PagePipe]] = []
 
 
 def send_pages(descriptor: int, view: memoryview) -> int:
-    """As `PagePipe.send`, through a pipe of this process; if there can be none, by copying."""
+    """Send as `PagePipe.send` does, through a pipe of this process; without a pipe, by copying."""
     try:
         pipe = _free.pop()
     except IndexError:
@@ -132,7 +132,7 @@ def send_pages(descriptor: int, view: memoryview) -> int:
 
 @cache
 def can_send_pages() -> bool:
-    """Whether memory is lent to sockets: not if the system cannot, has small pages only, or `SWITCH` is 0."""
+    """Return whether memory is lent to sockets: no without system support, huge pages, or with SWITCH=0."""
     try:
         if os.environ.get(SWITCH) == "0":
             raise OSError(f"{SWITCH} is 0")
@@ -146,7 +146,7 @@ def can_send_pages() -> bool:
     return True
 
 
-# A pipe that parent and child had in common would mix what they send.
+# A pipe that parent and child shared would mix their bytes.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_free.clear)
 

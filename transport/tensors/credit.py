@@ -1,6 +1,6 @@
-"""Credit for pushed tensors: how much one side may leave at the other before somebody takes it.
+"""Credit for pushed tensors: the bytes that one side may leave at the other before they are taken.
 
-A receiver lends its peer `credit_bytes`. What is pushed or announced is charged; what is taken or dropped is
+A receiver lends its peer `credit_bytes`. Pushed and announced tensors are charged; taken and dropped ones are
 granted back, in instalments of an eighth so that a small tensor does not cost a message of its own.
 
     sender      may_push -> charge ...... grown
@@ -19,14 +19,14 @@ def push_cost(size: int) -> int:
 
 
 class SenderCredit:
-    """The credit that the other side lends: how much may still be left there."""
+    """The credit that the other side lends: the bytes that may still be left there."""
 
     __slots__ = ("left", "reserve", "total")
 
     def __init__(self, total: int) -> None:
         self.total = total
         self.left = total
-        #: Kept free of pushes, so that what cannot be pushed can still be announced.
+        #: Kept free of pushes, so that a tensor that cannot be pushed can still be announced.
         self.reserve = total // 4
 
     def may_push(self, size: int) -> bool:
@@ -36,7 +36,7 @@ class SenderCredit:
         return self.left >= ENTRY_BYTES
 
     def check(self, cost: int) -> None:
-        """LocalProtocolError if the credit does not cover this."""
+        """Raise LocalProtocolError if the credit does not cover this."""
         if cost > self.left:
             raise LocalProtocolError(f"{cost} bytes of credit are needed and {self.left} are left")
 
@@ -44,7 +44,7 @@ class SenderCredit:
         self.left -= cost
 
     def grown(self, count: int) -> None:
-        """The other side gave credit back."""
+        """Record credit that the other side gave back."""
         self.left += count
         if self.left > self.total:
             raise RemoteProtocolError(
@@ -53,16 +53,16 @@ class SenderCredit:
 
 
 class ReceiverCredit:
-    """The credit that this side lends: how much the other may still leave here."""
+    """The credit that this side lends: the bytes that the other side may still leave here."""
 
     __slots__ = ("instalment", "left", "owed", "total")
 
     def __init__(self, total: int) -> None:
         self.total = total
         self.left = total
-        #: Given back here and not yet told to the other side, and when it is told.
+        #: Credit given back here but not reported to the other side, and the amount at which it is reported.
         self.owed = 0
-        #: What is granted at once.
+        #: The amount that is granted at once.
         self.instalment = max(total // 8, 1)
 
     def charge(self, cost: int) -> None:
@@ -73,7 +73,7 @@ class ReceiverCredit:
         self.left -= cost
 
     def give_back(self, cost: int) -> int:
-        """Count what was taken; how much to grant now, 0 for not yet."""
+        """Count a taken tensor; return the amount to grant now, 0 for none yet."""
         self.owed += cost
         if self.owed < self.instalment:
             return 0

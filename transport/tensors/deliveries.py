@@ -1,7 +1,7 @@
-"""Small tensors along edges that carry one step after step: the short way of a push. Sans-I/O.
+"""Small tensors along edges that carry one step after step: a push in its shortest form. Sans-I/O.
 
-A frame names its edge by a number that both sides know (see `routes`). But for the step and the bytes it is
-as all of its edge, type and shape are (see `wire.templates`).
+A frame names its edge by a number that both sides know (see `routes`). All frames of its edge, type and shape
+are equal but for the step and the bytes (see `wire.templates`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from flowengine.transport.wire.templates import (
 )
 from flowengine.transport.wire.wire import Wire
 
-#: What a header says before the number of its edge, and what follows that.
+#: The part of a header before the number of its edge, and the part behind it.
 _BEFORE_ROUTE: Final = bytes((0x95, m.DELIVER, 0xCD))
 _BEFORE_STEP: Final = b"\xcf"
 #: Whether the tensor is dead.
@@ -52,17 +52,17 @@ def _templates_of(route: int) -> TensorTemplates:
 
 
 class KnownDelivery(NamedTuple):
-    """The part that all frames share which carry such a tensor along an edge."""
+    """The part that all frames with such a tensor along an edge share."""
 
     route: Route
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    #: What one takes of the credit.
+    #: The credit that one of them uses.
     cost: int
 
 
 class Deliveries:
-    """Small tensors along numbered edges, out and in. Keeps `Carrier` for DELIVER."""
+    """Small tensors along numbered edges, out and in. Implements `Carrier` for DELIVER."""
 
     def __init__(self, wire: Wire, ledger: TensorLedger) -> None:
         self._wire = wire
@@ -71,14 +71,14 @@ class Deliveries:
         self._routes_in = RoutesIn()
 
     def clear(self) -> None:
-        """Forget all: the connection is closed."""
+        """Forget everything, because the connection is closed."""
         self._routes_in.clear()
 
     def deliver(self, route: Route, step: int, value: Value, is_dead: bool) -> bool:
-        """Send a small tensor of no loop on credit, along an edge; whether that is how it could be sent.
+        """Send a small tensor outside of loops on credit, along an edge; return whether that was possible.
 
-        False where nothing was sent: for a large one, one that is pulled, where the credit does not reach.
-        Raises InvalidArgumentError for a value that cannot travel.
+        Returns False, and sends nothing, for a large tensor, for one that is pulled, and if the credit does
+        not suffice. Raises InvalidArgumentError for a value that cannot be sent.
         """
         ledger, wire = self._ledger, self._wire
         if wire.state is not State.OPEN or ledger.pulls_in:
@@ -115,17 +115,17 @@ class Deliveries:
         wire.counters.tensors_pushed += 1
         return True
 
-    # What is heard.
+    # Messages that arrive.
 
     def route_came(self, route: int, source: str, incarnation: int, edge: str, target: str) -> None:
         """Handle ROUTE."""
         if route == 1:
-            # All numbers mean something else from now on.
+            # The meaning of all numbers changes from now on.
             self._wire.templates.forget()
         self._routes_in.define(route, (source, incarnation, edge, target))
 
     def started(self, incoming: IncomingMessage, payload_bytes: int) -> None:
-        """The header of DELIVER has come."""
+        """Handle the header of DELIVER."""
         route, step, is_dead = incoming.fields
         if payload_bytes > INLINE_BYTES_MAX:
             raise RemoteProtocolError(f"DELIVER came with {payload_bytes} bytes that follow")
@@ -138,7 +138,7 @@ class Deliveries:
         self._ledger.credit_in.charge(incoming.cost)
 
     def finished(self, incoming: IncomingMessage) -> None:
-        """All of DELIVER is here."""
+        """Handle a complete DELIVER."""
         tensor_came(self._wire, incoming, is_dead=incoming.fields[2])
 
     def abandoned(self, incoming: IncomingMessage) -> None:
@@ -146,7 +146,7 @@ class Deliveries:
         raise AssertionError("DELIVER came as a stream")
 
     def came_whole(self, incoming: IncomingMessage, header: memoryview, payload_bytes: int) -> None:
-        """DELIVER has been handled: know the next that says the same."""
+        """Recognize later frames of the same form, after DELIVER has been handled."""
         if not incoming.tensors or incoming.key is None or len(header) <= TAIL_BEGINS:
             return
         if bytes(header[:3]) != _BEFORE_ROUTE or bytes(header[5:BEFORE_BYTES]) != _BEFORE_STEP:
@@ -162,7 +162,7 @@ class Deliveries:
         route, dtype, shape, cost = known
         credit, wire = self._ledger.credit_in, self._wire
         if cost > credit.left:
-            credit.charge(cost)  # which says what is wrong
+            credit.charge(cost)  # which raises the right error
         credit.left -= cost
         counters = wire.counters
         counters.messages_received += 1

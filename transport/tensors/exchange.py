@@ -1,19 +1,20 @@
-"""The rendezvous that reaches other tasks: pushes under a credit, announcements and pulls above it.
+"""The rendezvous that reaches other tasks: it pushes under a credit, and announces and pulls beyond it.
 
     exchange = Exchange("/job:worker/task:0")
     peer = await connect(..., tensors=exchange)           and serve(..., tensors=exchange)
     rendezvous = exchange.begin_step(7)
-    rendezvous.send(key, value, False)                    to whichever task the key's target is on
+    rendezvous.send(key, value, False)                    to the task of the key's target
     value, is_dead = await rendezvous.wait_received(key)
     exchange.end_step(7)                                  when the step is over everywhere
 
-Send never waits. A tensor is pushed as soon as it exists if the credit reaches; if not, its key is announced
-and it is sent when somebody waits for it, so that nothing unawaited stands before what is awaited. Where even
-announcements find no credit the other side is told once, and asks for whatever it waits for from then on.
+Send never waits. If the credit suffices, a tensor is pushed as soon as it exists. If not, its key is
+announced and it is sent when somebody waits for it, so that tensors nobody waits for yet never delay awaited
+ones. If the credit does not even suffice for announcements, the other side is told once, and asks for every
+awaited tensor from then on.
 
-What arrives for a step that has not begun here is kept, for one that has ended dropped, and from or for
-another incarnation of a task than the step knows never delivered. A peer that is lost fails the steps that it
-takes part in, at the keys that come from it.
+Tensors for a step that has not begun here are kept, those for an ended step dropped, and those from or for
+another incarnation of a task than the step knows never delivered. A lost peer fails the steps that it takes
+part in, at the keys of tensors from it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from flowengine.transport.wire.payload import Payload
 
 
 class ExchangeStatistics(NamedTuple):
-    """Counts of what an exchange holds at one moment."""
+    """The number of objects that an exchange holds at one moment."""
 
     steps: int
     steps_not_begun: int
@@ -50,16 +51,16 @@ class ExchangeStatistics(NamedTuple):
 class Exchange:
     """The tensors of one task: its steps, and the peers that it shares them with.
 
-    What is sent is decided here, what comes is taken by `Receiver`.
+    This class sends; `Receiver` receives.
     """
 
     def __init__(self, task: str, *, task_of: Callable[[str], str] = task_of_device) -> None:
-        """`task` as `task_of` gives it for devices of this process."""
+        """`task` is the result of `task_of` for devices of this process."""
         self.task = task
         self._table = table = PeerTable(task, task_of)
         self._peers = table.peers
         self._overflowing_here = table.overflowing_here
-        #: The same as in the table; it is asked for every tensor.
+        #: The same as in the table, which is too slow to look up for every tensor.
         self._known_targets = table.targets
         self._receiver = receiver = Receiver(table, self.abort)
         self._steps = receiver.steps
@@ -68,17 +69,18 @@ class Exchange:
         self.pushed = receiver.pushed
 
     def begin_step(self, number: int, incarnations: Mapping[str, int] | None = None) -> StepRendezvous:
-        """The rendezvous of a step, with what has arrived for it.
+        """Return the rendezvous of a step, with the tensors that have arrived for it.
 
-        incarnations    {task: incarnation} of those who take part; without it every peer may
-        FailedPreconditionError if the step has ended or has begun.
+        incarnations    {task: incarnation} of the tasks that take part; without it, every peer may
+
+        Raises FailedPreconditionError if the step has ended or has begun.
         """
         return StepRendezvous(self, self._steps.begin(number, incarnations))
 
     def end_step(self, number: int, error: Exception | None = None) -> None:
-        """Drop all that is left of a step, and whatever comes for it later. May be repeated.
+        """Drop everything of a step, and tensors that arrive for it later. May be repeated.
 
-        For the end of the step as a whole: what is still on its way to another task is dropped too.
+        For the end of the step as a whole: tensors on their way to another task are dropped, too.
         """
         step = self._steps.end(number)
         if step is not None:
@@ -98,20 +100,20 @@ class Exchange:
                 peer.flush()
 
     def traffic(self, number: int) -> tuple[int, int] | None:
-        """(messages sent, received) of a step that has begun; None while some can be sent without its doing.
+        """Return (messages sent, received) of a begun step; None while some can be sent without its action.
 
         See `Step.sent`.
         """
         step = self._living.get(number)
         if step is None or not step.is_begun:
             return None
-        # Where announcements found no credit, more of it, or a pull by somebody who knew of none, sends.
+        # More credit sends those that found none for an announcement, and so does a pull by a peer.
         if any(peer in self._overflowing_here for peer, _, _ in step.held.values()):
             return None
         return step.sent, step.received
 
     def peer(self, task: str) -> Peer | None:
-        """The peer that is this task, if it is connected."""
+        """Return the peer that is this task, if it is connected."""
         return self._peers.get(task)
 
     def statistics(self) -> ExchangeStatistics:
@@ -125,17 +127,17 @@ class Exchange:
             ranges_ended=self._steps.ended.ranges,
         )
 
-    # What a step does.
+    # Actions of a step.
 
     def send(self, step: Step, key: RendezvousKey, value: Value, is_dead: bool) -> None:
-        """See `StepRendezvous.send`."""
+        """Leave a value: see `StepRendezvous.send`."""
         if key.path or not self.deliver(step, key[1:5], value, is_dead):
             self.send_any(step, key, value, is_dead)
 
     def deliver(self, step: Step, route: Route, value: Value, is_dead: bool) -> bool:
-        """Send a small tensor to a known target; whether that is what it was."""
+        """Send a small tensor to a known target; return whether that was possible."""
         known = self._known_targets.get(route[3])
-        # While something is held, `send_any` looks whether it is this key.
+        # While something is held, `send_any` checks whether it is this key.
         if known is None or step.table.error is not None or step.lost or step.held:
             return False
         peer, task, incarnation = known
@@ -150,7 +152,7 @@ class Exchange:
         return True
 
     def send_any(self, step: Step, key: RendezvousKey, value: Value, is_dead: bool) -> None:
-        """As `send`, for any tensor and whatever has become of its target."""
+        """Send as `send` does, for any tensor and any state of its target."""
         task = self._table.task_on(key.target_device)
         if task == self.task:
             step.table.send(key, value, is_dead)
@@ -179,7 +181,7 @@ class Exchange:
         peer.flush()
 
     def abort(self, step: Step, error: Exception) -> None:
-        """See `StepRendezvous.abort`."""
+        """Fail the step: see `StepRendezvous.abort`."""
         if step.table.error is not None:
             return
         step.table.abort(error)
@@ -189,7 +191,7 @@ class Exchange:
                 peer.connection.tensors.end_step(step.number, error, tell=True)
                 peer.flush()
 
-    # What peers do. Keeps `flowengine.transport.calls.service.TensorSink`.
+    # Actions of peers. Implements `flowengine.transport.calls.service.TensorSink`.
 
     def peer_opened(self, peer: Peer) -> None:
         self._table.opened(peer)
@@ -205,7 +207,7 @@ class Exchange:
             step.announced = {key: where for key, where in step.announced.items() if where[0] is not peer}
             step.held = {key: held for key, held in step.held.items() if held[0] is not peer}
             if not step.is_begun:
-                # What a step finds when it begins later is meant for the next life.
+                # Tensors that a step finds when it begins later are meant for the next incarnation.
                 step.table.drop(is_from_there)
             elif step.has_part(task):
                 step.lost[task] = error

@@ -1,9 +1,9 @@
-"""The book of tensors between two sides: credit, pulls that are owed, pushes under way. Sans-I/O.
+"""The accounts of tensors between two sides: credit, owed pulls and pushes under way. Sans-I/O.
 
-A tensor reaches the other side in one of two ways. *Pushed*: as soon as it exists, charged to the credit
-until somebody takes it. *Pulled*: where the credit does not reach, only its key is announced, and it goes out
-when the other side asks for it because somebody waits. Each pull is answered by its tensor or by the end of
-its step.
+A tensor reaches the other side in one of two ways. *Pushed*: it is sent as soon as it exists, and charged to
+the credit until it is taken. *Pulled*: if the credit does not suffice, only its key is announced, and it is
+sent when the other side asks for it because somebody waits. Each pull is answered by its tensor or by the end
+of its step.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ class TensorLedger:
     def __init__(self, limits: Limits) -> None:
         self._pulls_in_max = limits.pulls_max
         self._pulls_out_max = 0
-        #: Keys pulled here and there whose tensor has not come, or gone, yet.
+        #: Keys pulled here and there whose tensor has neither arrived nor been sent yet.
         self._pulls_out: set[RendezvousKey] = set()
         self.pulls_in: set[RendezvousKey] = set()
-        #: {step: tensors of it that go out as streams, with the credit each took}
+        #: {step: tensors of it that are sent as streams, with the credit of each}
         self.streams: dict[int, dict[LargeMessage, int]] = {}
         self.credit_out = SenderCredit(0)
         self.credit_in = ReceiverCredit(limits.credit_bytes)
 
     def opened(self, credit_bytes: int, pulls_max: int) -> None:
-        """The other side has said what it lends."""
+        """Record the credit that the other side lends."""
         self.credit_out = SenderCredit(credit_bytes)
         self._pulls_out_max = pulls_max
 
     @property
     def is_busy(self) -> bool:
-        """Whether tensors that the other side has pulled, or that go out as streams, are under way."""
+        """Return whether tensors are under way that the other side has pulled, or that are streams."""
         return bool(self.pulls_in or self.streams)
 
-    # Tensors that come.
+    # Tensors that arrive.
 
     def push_started(self, key: RendezvousKey, is_pulled: bool, payload_bytes: int) -> int:
-        """Check a tensor before there is room for it; what it takes of the credit."""
+        """Check a tensor before memory for it is allocated; return the credit that it uses."""
         if is_pulled:
             if key not in self._pulls_out:
                 raise RemoteProtocolError(f"a tensor came for a pull that was not made: {key.edge}")
@@ -56,7 +56,7 @@ class TensorLedger:
         return cost
 
     def may_pull(self, key: RendezvousKey, address: str) -> bool:
-        """Whether to ask for this key; False if it is asked for already."""
+        """Return whether to ask for this key; False if it was asked for already."""
         if key in self._pulls_out:
             return False
         if len(self._pulls_out) >= self._pulls_out_max:
@@ -71,10 +71,10 @@ class TensorLedger:
     def step_failed_there(self, step: int) -> None:
         self._pulls_out = _without(self._pulls_out, step)
 
-    # Tensors that go.
+    # Tensors to send.
 
     def pulled(self, key: RendezvousKey) -> None:
-        """The other side asks for this key."""
+        """Record that the other side asks for this key."""
         if key in self.pulls_in:
             raise RemoteProtocolError(f"{key.edge} was pulled twice")
         if len(self.pulls_in) >= self._pulls_in_max:
@@ -101,7 +101,7 @@ class TensorLedger:
             del self.streams[step]
 
     def end_step(self, step: int, abandon: Callable[[LargeMessage], bool]) -> bool:
-        """Drop what is under way for a step; whether the other side may wait for some of it in vain."""
+        """Drop tensors under way for a step; return whether the other side may wait in vain."""
         if not self.is_busy:
             return False
         owes = any(key.step == step for key in self.pulls_in)
@@ -113,7 +113,7 @@ class TensorLedger:
             if not cost:
                 owes = True
             elif not was_begun:
-                # The other side never hears of it, so nobody there gives the credit back.
+                # The other side never hears of it, so nobody there returns the credit.
                 self.credit_out.left += cost
         return owes
 

@@ -1,7 +1,7 @@
-"""The peers of one task: who is connected, what is known of them, and who sends what.
+"""The peers of one task: the connections, their facts, and the senders of tensors.
 
-Devices name the task that they are on; a peer is that task in one of its lives. What was found out of edges
-and devices is remembered while the same peers are there: tensors take the same edges again and again.
+Names of devices contain their task; a peer is one incarnation of that task. Facts about edges and devices are
+remembered while the same peers are connected: tensors take the same edges again and again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from flowengine.transport.peer import Peer
 from flowengine.transport.tensors.routes import Route
 from flowengine.transport.tensors.steps import Step
 
-#: Edges and devices that something is remembered of.
+#: The number of edges and devices whose facts are remembered.
 _KNOWN_MAX: Final = 16_384
 
 K = TypeVar("K")
@@ -26,7 +26,7 @@ V = TypeVar("V")
 
 
 def task_of_device(device: str) -> str:
-    """The task part of a device's name: "/job:worker/task:1"."""
+    """Return the task part of a device's name: "/job:worker/task:1"."""
     name = DeviceName.parse(device)
     return str(replace(name, replica=None, type=None, index=None))
 
@@ -36,10 +36,10 @@ class PeerTable:
 
     task                 the task itself
     peers                {task: the peer that is this task}
-    overflowing_here     peers that were told that announcements find no credit
-    overflowing_there    peers that have told us so: they are asked for whatever is waited for
-    sources              {the part of a key that stays: who sends it here, in the life that it names}
-    targets              {target device: (who has it, that task, its incarnation)}
+    overflowing_here     peers that were told that the credit does not suffice for announcements
+    overflowing_there    peers that have told us so: they are asked for every awaited tensor
+    sources              {the constant part of a key: its sender here, of the incarnation that it names}
+    targets              {target device: (its peer, that task, its incarnation)}
     """
 
     def __init__(self, task: str, task_of: Callable[[str], str]) -> None:
@@ -53,12 +53,12 @@ class PeerTable:
         self._tasks: dict[str, str] = {}
 
     def opened(self, peer: Peer) -> None:
-        """A peer is there, perhaps in the place of an older one."""
+        """Record a new peer, perhaps instead of an older one."""
         self._forget_known()
         self.peers[peer.identity.task] = peer
 
     def lost(self, peer: Peer) -> None:
-        """A peer is gone."""
+        """Record that a peer is lost."""
         task = peer.identity.task
         if self.peers.get(task) is peer:
             del self.peers[task]
@@ -71,7 +71,7 @@ class PeerTable:
         self.targets.clear()
 
     def task_on(self, device: str) -> str:
-        """The task that a device is on."""
+        """Return the task that a device is on."""
         task = self._tasks.get(device)
         if task is None:
             task = self._task_of(device)
@@ -79,9 +79,9 @@ class PeerTable:
         return task
 
     def target(self, step: Step, device: str, task: str) -> Peer:
-        """The task that has a device, in the life that the step has begun with.
+        """Return the peer of a device's task, in the incarnation that the step has begun with.
 
-        Raises ConnectionLostError, UnavailableError or AbortedError where nothing can be sent there.
+        Raises ConnectionLostError, UnavailableError or AbortedError if nothing can be sent there.
         """
         error = step.lost.get(task)
         if error is not None:
@@ -100,7 +100,7 @@ class PeerTable:
         return peer
 
     def is_for_us(self, peer: Peer, key: RendezvousKey) -> bool:
-        """Whether a key is from this peer in this life, to this task."""
+        """Return whether a key is from this peer in this incarnation, to this task."""
         who = peer.identity
         if not (
             self.task_on(key.target_device) == self.task
@@ -114,7 +114,7 @@ class PeerTable:
 
 
 def _keep(known: dict[K, V], key: K, value: V) -> None:
-    """Remember what was found out. Names come from peers too: what they make up must not pile up."""
+    """Remember a fact. Peers can make up names, so their number is bounded."""
     if len(known) >= _KNOWN_MAX:
         known.clear()
     known[key] = value

@@ -1,7 +1,8 @@
-"""Tensors and announcements that come for the steps of one task, and pulls for those that somebody waits for.
+"""The receiver of tensors, announcements and pulls for the steps of one task.
 
-A tensor that nobody waits for yet is kept at its step; an announced one is pulled when somebody does. What is
-from or for another life of a task, or for a step that has ended, is dropped, and its credit given back.
+A step keeps tensors that nobody waits for yet; an announced one is pulled when somebody waits for it. Tensors
+from or for another incarnation of a task, or for a step that has ended, are dropped, and their credit is
+returned.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Abort: TypeAlias = Callable[[Step, Exception], None]
 class Receiver:
     """The receiving half of an exchange.
 
-    values_dropped   how many came that nobody may have
+    values_dropped   the number of tensors that arrived for nobody
     """
 
     def __init__(self, peers: PeerTable, abort: Abort) -> None:
@@ -35,12 +36,12 @@ class Receiver:
         self.steps = StepTable(self._about_to_wait)
         self._living = self.steps.living
         self._peers = peers
-        #: The same as in the table; they are asked for every tensor.
+        #: The same as in the table, which is too slow to look up for every tensor.
         self._known_sources = peers.sources
         self._overflowing_there = peers.overflowing_there
         self._abort = abort
 
-    # What a step does.
+    # Actions of a step.
 
     def receive_all(
         self,
@@ -48,7 +49,7 @@ class Receiver:
         routes: Mapping[Route, Any],
         done: Callable[[Any, Value, bool, Exception | None], None],
     ) -> None:
-        """See `StepRendezvous.receive_all`."""
+        """Receive along edges: see `StepRendezvous.receive_all`."""
         step.table.expect(step.number, routes, done)
         if (
             not (step.lost or step.announced or self._overflowing_there)
@@ -63,7 +64,7 @@ class Receiver:
                     done(number, None, False, error)
 
     def _about_to_wait(self, step: Step, key: RendezvousKey) -> Exception | None:
-        """Pull a tensor where it has to be asked for; why it will never come, if that is known."""
+        """Pull a tensor if it has to be asked for; return the reason, if known, why it will never arrive."""
         if not (step.lost or step.announced or self._overflowing_there) and key[1:5] in self._known_sources:
             return None
         task = self._peers.task_on(key.source_device)
@@ -93,10 +94,10 @@ class Receiver:
             peer.flush()
         return None
 
-    # What peers do.
+    # Actions of peers.
 
     def pushed(self, peer: Peer, event: e.TensorArrival) -> None:
-        """A tensor has come."""
+        """Take a tensor."""
         connection, key, cost = peer.connection, event.key, event.cost
         living = self._living.get(key.step)
         if living is not None and not living.announced and living.table.error is None:
@@ -130,7 +131,7 @@ class Receiver:
             self._abort(step, error)
 
     def announced(self, peer: Peer, event: e.Announcement) -> None:
-        """A tensor exists, and waits at its sender."""
+        """Record a tensor that waits at its sender."""
         key = event.key
         if not self._is_meant_for_us(peer, key):
             peer.connection.tensors.give_back(event.cost)
@@ -149,7 +150,7 @@ class Receiver:
             step.announced[key] = (peer, event.cost)
 
     def overflowed(self, peer: Peer) -> None:
-        """The peer finds no credit for announcements: it is asked for whatever is waited for."""
+        """Ask the peer for every awaited tensor, because its credit does not suffice for announcements."""
         self._overflowing_there.add(peer)
         task = peer.identity.task
         for step in self._living.values():
@@ -158,7 +159,7 @@ class Receiver:
                     step.sent += peer.connection.tensors.pull(key)
 
     def _is_meant_for_us(self, peer: Peer, key: RendezvousKey) -> bool:
-        """Whether the key is of a living step, from this peer in this life, to this task."""
+        """Return whether the key is of a living step, from this peer in this incarnation, to this task."""
         if key.step not in self.steps.ended and self._peers.is_for_us(peer, key):
             return True
         self.values_dropped += 1

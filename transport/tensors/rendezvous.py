@@ -1,8 +1,8 @@
-"""A rendezvous within one process, where Send leaves a value and Recv finds it: one step's table.
+"""A rendezvous within one process, in which Send leaves a value and Recv finds it: one step's table.
 
 A producer never waits. A consumer may come before or after the value. A value is taken once; several
-consumers of one key are served in the order in which they came. `abort` reaches everybody, present and to
-come.
+consumers of one key are served in the order in which they came. `abort` reaches all consumers, present and
+future.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Waiter:
 
 
 class _ValueCall:
-    """A function that is to be called with a value."""
+    """A function to call with a value."""
 
     __slots__ = ("done",)
 
@@ -61,7 +61,7 @@ class _ValueCall:
 
 
 class _AwaitedEdges:
-    """Edges that somebody waits at as a whole: {edge: its number} of those along which nothing has come."""
+    """Edges that are awaited as a whole: {edge: its number} of those without a value so far."""
 
     __slots__ = ("done", "left", "step")
 
@@ -80,10 +80,10 @@ class _AwaitedEdges:
 
 
 class LocalRendezvous:
-    """One step's values in flight. Keeps `flowengine.core.rendezvous.Rendezvous`."""
+    """One step's values in flight. Implements `flowengine.core.rendezvous.Rendezvous`."""
 
     def __init__(self, on_wait: Callable[[RendezvousKey], Exception | None] | None = None) -> None:
-        """`on_wait(key)` is told when somebody is about to wait; an error that it returns is raised there."""
+        """`on_wait(key)` is called before a task waits; an error that it returns is raised there."""
         self._on_wait = on_wait
         self._held: dict[RendezvousKey, _HeldValue] = {}
         self._waiters: dict[RendezvousKey, deque[_Waiter | _ValueCall]] = {}
@@ -100,7 +100,7 @@ class LocalRendezvous:
     def deliver(
         self, key: RendezvousKey, value: Value, is_dead: bool, release: Callable[[], object] | None
     ) -> None:
-        """As `send`; `release()` is called once, when the value is taken or dropped."""
+        """Leave a value as `send` does; `release()` is called once, when the value is taken or dropped."""
         held = _HeldValue(value, is_dead, release)
         if self.error is not None or self.give(key, value, is_dead):
             _release(held)
@@ -111,7 +111,7 @@ class LocalRendezvous:
         self._held[key] = held
 
     def give(self, key: RendezvousKey, value: Value, is_dead: bool) -> bool:
-        """Hand a value to whoever waits for it; False if nobody does."""
+        """Hand a value to its waiter; False if there is none."""
         waiters = self._waiters.get(key)
         if waiters is None:
             return not key.path and self.give_along(key[1:5], value, is_dead)
@@ -122,7 +122,7 @@ class LocalRendezvous:
         return True
 
     def give_along(self, route: Route, value: Value, is_dead: bool) -> bool:
-        """As `give`, for one who expects it: see `expect`."""
+        """Hand a value, as `give` does, to a consumer that expects it: see `expect`."""
         expected = self._expected
         if expected is None:
             return False
@@ -138,10 +138,10 @@ class LocalRendezvous:
         routes: Mapping[Route, Any],
         done: Callable[[Any, Value, bool, Exception | None], None],
     ) -> None:
-        """Have `done` called with what comes along these edges, outside any loop, and the edge's number.
+        """Have `done` called with the values along these edges, outside any loop, and the edge's number.
 
-        Nobody else may wait for them, and `on_wait` is not told.
-        What is there already is given at once; after `abort`, the error.
+        Nobody else may wait for them, and `on_wait` is not called. Present values are given at once; after
+        `abort`, the error is.
         """
         self._expected = expected = _AwaitedEdges(step, routes, done)
         if self._held:
@@ -154,20 +154,20 @@ class LocalRendezvous:
             self.fail_waiters(lambda _: True, self.error)
 
     def take(self, key: RendezvousKey) -> tuple[Value, bool] | None:
-        """The value, if it is there. Raises the error of `abort`."""
+        """Return the value, if it is there. Raises the error of `abort`."""
         held = self._held.pop(key, None)
         if held is not None:
             _release(held)
             return held.value, held.is_dead
         if self.error is not None:
-            # One that many steps share would gather the tracebacks of all.
+            # An error that many steps share would gather the tracebacks of all.
             raise self.error if self.error is not _ENDED else CancelledError(_ENDED.message)
         return None
 
     async def wait_received(self, key: RendezvousKey) -> tuple[Value, bool]:
-        """Take the value and its dead bit, waiting for it.
+        """Wait for the value; take it and its dead bit.
 
-        A value that is there is returned without a checkpoint. Cancelled, it leaves the value there.
+        A present value is returned without a checkpoint. If cancelled, it leaves the value there.
         """
         found = self.take(key)
         if found is not None:
@@ -207,7 +207,7 @@ class LocalRendezvous:
             self._waiters.setdefault(key, deque()).append(_ValueCall(done))
 
     def abort(self, error: Exception) -> None:
-        """Fail every waiter, present and to come, with this error (the first one counts)."""
+        """Fail every waiter, present and future, with this error (the first one counts)."""
         if self.error is not None:
             return
         self.error = error
@@ -220,12 +220,12 @@ class LocalRendezvous:
         self._let_go()
 
     def _let_go(self) -> None:
-        # Who expected something may hold this table: a circle would be left to the collector, for each step.
+        # A consumer may hold this table: the cycle would be left to the collector, for each step.
         self._expected = None
         self._on_wait = None
 
     def end(self) -> bool:
-        """As `close`, where nobody waits and nothing is held; whether that is so."""
+        """Close as `close` does, if nobody waits and nothing is held; return whether that is so."""
         if self._held or self._waiters or (self._expected is not None and self._expected.left):
             return False
         if self.error is None:
@@ -234,31 +234,31 @@ class LocalRendezvous:
         return True
 
     def forget(self) -> None:
-        """See `Rendezvous.forget`."""
+        """Forget a key: see `Rendezvous.forget`."""
         self.error = _ENDED
 
     def close(self) -> None:
-        """The step is over."""
+        """End the step."""
         self.abort(CancelledError(_ENDED.message))
 
     def waiting_keys(self) -> list[RendezvousKey]:
-        """Keys that somebody waits for."""
+        """Return the awaited keys."""
         expected = self._expected
         return list(self._waiters) if expected is None else [*self._waiters, *expected.as_keys()]
 
     def holds(self, key: RendezvousKey) -> bool:
-        """Whether a value for this key is here."""
+        """Return whether a value for this key is here."""
         return key in self._held
 
     def is_awaited(self, key: RendezvousKey) -> bool:
-        """Whether somebody waits for this key."""
+        """Return whether somebody waits for this key."""
         expected = self._expected
         return key in self._waiters or (expected is not None and not key.path and key[1:5] in expected.left)
 
     def fail_waiters(self, concerned: Callable[[RendezvousKey], bool], error: Exception) -> None:
-        """Fail those who wait for the keys concerned."""
+        """Fail the waiters of the keys concerned."""
         for key in [key for key in self._waiters if concerned(key)]:
-            # One that fails may fail the others of its step before their turn has come.
+            # A waiter that fails may fail the others of its step before their turn has come.
             for waiter in self._waiters.pop(key, ()):
                 waiter.fail(error)
         expected = self._expected
@@ -277,14 +277,14 @@ class LocalRendezvous:
 
 
 def sent_twice(key: RendezvousKey) -> AlreadyExistsError:
-    """The error of a key that gets a value while it holds one."""
+    """Return the error of a key that gets a value while it holds one."""
     return AlreadyExistsError(
         f"{key.edge} was sent twice from {key.source_device} to {key.target_device} "
         f"in step {key.step}, path {key.path}"
     )
 
 
-#: The error of what has ended with nobody waiting; never raised itself.
+#: The error of a step that ended with nobody waiting; never raised itself.
 _ENDED: Final = CancelledError("the step has ended")
 
 

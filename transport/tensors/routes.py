@@ -1,12 +1,12 @@
 """Numbers for the edges that tensors take: a small tensor's header names its edge in a byte or two. Sans-I/O.
 
-Step after step the same edges carry a tensor, and what names one is longer than most headers. So each side
-numbers the edges that it sends along as it first uses them, and tells the other. Order within the connection
-is what makes a number mean the same at both ends; a message whose header waits for its turn, as those of
-large tensors do, names its edge in full.
+Step after step the same edges carry a tensor, and the name of an edge is longer than most headers. So each
+side numbers the edges when it first sends along them, and tells the other. The order within the connection
+ensures that a number means the same at both ends; a message whose header waits for its turn, such as that of
+a large tensor, names its edge in full.
 
-Both sides hold so many edges and characters at most. A sender whose table is full begins again at 1, by which
-both forget all the others.
+Both sides hold a bounded number of edges and characters. A sender whose table is full begins again at 1, by
+which both forget all the others.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ ROUTES_MAX: Final = 16_384
 ROUTES_TEXT_MAX: Final = 4 * 1024 * 1024
 ROUTE_TEXT_MAX: Final = 900
 
-#: (source device, source incarnation, edge, target device): `key[1:5]`, what is the same in every step
+#: (source device, source incarnation, edge, target device): `key[1:5]`, which is the same in every step
 Route: TypeAlias = tuple[str, int, str, str]
 
-#: What is kept for a route beside its number.
+#: The data that is kept for a route beside its number.
 K = TypeVar("K")
 
 
 class NumberedRoute(Generic[K]):
-    """A route that this side has numbered, and what it keeps for it."""
+    """A route that this side has numbered, and the data kept for it."""
 
     __slots__ = ("kept", "number")
 
@@ -49,11 +49,11 @@ class RoutesOut(Generic[K]):
         self._text = 0
 
     def find(self, route: Route) -> NumberedRoute[K] | None:
-        """The route with its number; None if it has none yet."""
+        """Return the route with its number; None if it has none yet."""
         return self._routes.get(route)
 
     def add(self, route: Route, keep: Callable[[int], K]) -> NumberedRoute[K]:
-        """Give a route a number, to be told before it is used. `keep(number)` makes what is kept for it."""
+        """Give a route a number, to be sent before it is used. `keep(number)` makes the data kept for it."""
         text = _text_of(route)
         if len(self._routes) >= ROUTES_MAX or self._text + text > ROUTES_TEXT_MAX:
             self._routes.clear()
@@ -74,7 +74,7 @@ class RoutesIn:
         self._text = 0
 
     def define(self, number: int, route: Route) -> None:
-        """The other side has said what a number means."""
+        """Record the meaning of a number, as sent by the other side."""
         if number == 1:
             self._routes.clear()
             self._text = 0
@@ -89,7 +89,7 @@ class RoutesIn:
         self._routes.append(route)
 
     def key(self, number: int, step: int) -> RendezvousKey:
-        """The key of a tensor that came along a route."""
+        """Return the key of a tensor that arrived along a route."""
         if number > len(self._routes):
             raise RemoteProtocolError(f"a tensor came along route {number}, which was not told")
         source, incarnation, edge, target = self._routes[number - 1]
@@ -102,7 +102,7 @@ class RoutesIn:
 
 
 def may_be_numbered(route: Route) -> bool:
-    """Whether a route's names fit the smallest header that a side may take."""
+    """Return whether a route's names fit the smallest header that a side may accept."""
     return _text_of(route) <= ROUTE_TEXT_MAX
 
 

@@ -1,4 +1,4 @@
-"""One step's rendezvous over all tasks: what its Sends and Recvs see of an exchange."""
+"""One step's rendezvous over all tasks: the view of an exchange that its Sends and Recvs have."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from flowengine.transport.tensors.steps import Step
 
 
 class StepExchange(Protocol):
-    """The exchange that carries the tensors of steps: see `Exchange`, whose methods these are."""
+    """The exchange that carries the tensors of steps: see `Exchange`, which has these methods."""
 
     def send(self, step: Step, key: RendezvousKey, value: Value, is_dead: bool) -> None:
-        """See `StepRendezvous.send`."""
+        """Leave a value: see `StepRendezvous.send`."""
 
     def deliver(self, step: Step, route: Route, value: Value, is_dead: bool) -> bool:
-        """Send a small tensor to a known target; whether that is what it was."""
+        """Send a small tensor to a known target; return whether that was possible."""
 
     def send_any(self, step: Step, key: RendezvousKey, value: Value, is_dead: bool) -> None:
-        """As `send`, for any tensor and whatever has become of its target."""
+        """Send as `send` does, for any tensor and any state of its target."""
 
     def receive_all(
         self,
@@ -29,16 +29,16 @@ class StepExchange(Protocol):
         routes: Mapping[Route, Any],
         done: Callable[[Any, Value, bool, Exception | None], None],
     ) -> None:
-        """See `StepRendezvous.receive_all`."""
+        """Receive along edges: see `StepRendezvous.receive_all`."""
 
     def abort(self, step: Step, error: Exception) -> None:
-        """See `StepRendezvous.abort`."""
+        """Fail the step: see `StepRendezvous.abort`."""
 
 
 class StepRendezvous:
-    """One step's rendezvous over all tasks. Keeps `flowengine.core.rendezvous.Rendezvous`.
+    """One step's rendezvous over all tasks. Implements `flowengine.core.rendezvous.Rendezvous`.
 
-    has_raised   whether the first error of the step was raised here, and only told of elsewhere
+    has_raised   whether the first error of the step was raised here, not merely reported here
     """
 
     __slots__ = ("_exchange", "_step", "has_raised")
@@ -51,26 +51,26 @@ class StepRendezvous:
     def send(self, key: RendezvousKey, value: Value, is_dead: bool) -> None:
         """Leave a value for its target; never waits.
 
-        Raises AlreadyExistsError if the key holds one here, UnavailableError if there is no connection to the
+        Raises AlreadyExistsError if the key holds one here, UnavailableError without a connection to the
         target's task, AbortedError if that task has restarted, InvalidArgumentError for a value that cannot
-        travel, ResourceExhaustedError for one larger than the target takes.
+        be sent, ResourceExhaustedError for one larger than the target accepts.
         """
         self._exchange.send(self._step, key, value, is_dead)
 
     @property
     def has_failed(self) -> bool:
-        """Whether the step was aborted, here or on another task."""
+        """Return whether the step was aborted, here or on another task."""
         return self._step.table.error is not None
 
     def take(self, key: RendezvousKey) -> tuple[Value, bool] | None:
-        """The value, if it is here already."""
+        """Return the value, if it is here already."""
         return self._step.table.take(key)
 
     async def wait_received(self, key: RendezvousKey) -> tuple[Value, bool]:
-        """Take the value and its dead bit, waiting for it; cancelled, it leaves the value there.
+        """Wait for the value; take it and its dead bit. If cancelled, it leaves the value there.
 
         Raises the error of `abort`, here or on another task, and ConnectionLostError or AbortedError if the
-        task that it comes from is gone.
+        task of the sender is lost.
         """
         return await self._step.table.wait_received(key)
 
@@ -79,21 +79,21 @@ class StepRendezvous:
         self._step.table.receive(key, done)
 
     def send_along(self, route: Route, value: Value) -> None:
-        """As `send`, of a live value along an edge, outside any loop."""
+        """Send a live value along an edge, outside any loop, as `send` does."""
         if not self._exchange.deliver(self._step, route, value, False):
             self._exchange.send_any(self._step, RendezvousKey(self._step.number, *route), value, False)
 
     def receive_all(
         self, routes: Mapping[Route, Any], done: Callable[[Any, Value, bool, Exception | None], None]
     ) -> None:
-        """Have `done` called once for each of these edges, with its number and what `receive` would give.
+        """Have `done` called once for each of these edges, with its number and the result of `receive`.
 
         Nobody else may wait there.
         """
         self._exchange.receive_all(self._step, routes, done)
 
     def abort(self, error: Exception) -> None:
-        """Fail every waiter of the step, present and to come, on this task and on all that take part."""
+        """Fail every waiter of the step, present and future, on this task and on all that take part."""
         if not self.has_failed:
             self.has_raised = True
         self._exchange.abort(self._step, error)

@@ -1,7 +1,7 @@
-"""The steps of one task: which run, which are only heard of yet, and which are over for ever.
+"""The steps of one task: those that run, those that are only heard of so far, and those that are over.
 
-A step's tensors may arrive before the step does: they are kept, within the credit that pays for them. What
-arrives for a step that has ended is dropped. Step ids never return, so "ended" is kept for good: as ranges,
+A step's tensors may arrive before the step begins: they are kept, within the credit that pays for them.
+Tensors for a step that has ended are dropped. Step ids never return, so "ended" is kept for good: as ranges,
 because ids are handed out in order and ranges of ended ones grow together.
 """
 
@@ -16,10 +16,11 @@ from flowengine.core.errors import FailedPreconditionError, OpError
 from flowengine.core.rendezvous import RendezvousKey
 from flowengine.transport.tensors.rendezvous import LocalRendezvous
 
-#: Ranges kept. Ids of one master leave one range; so many are only left by as many masters, or by steps that
-#: are still running. The two oldest are then made one: an id between them that nobody has begun is given up.
+#: The number of ranges kept. Ids of one master leave one range; so many come only from as many masters, or
+#: from steps that are still running. The two oldest are then joined: an id between them that has not begun
+#: counts as ended.
 RANGES_MAX: Final = 65_536
-#: Steps that failed elsewhere before they began here; more are forgotten, oldest first.
+#: Steps that failed elsewhere before they began here; beyond this number, the oldest are forgotten.
 _FAILURES_MAX: Final = 4096
 
 
@@ -64,12 +65,12 @@ class EndedSteps:
 
     @property
     def ranges(self) -> int:
-        """How many ranges are kept."""
+        """Return the number of ranges kept."""
         return len(self._firsts)
 
 
 class Step:
-    """One step at this task, from the first that is heard of it."""
+    """One step at this task, from the first message about it."""
 
     __slots__ = (
         "announced",
@@ -86,14 +87,14 @@ class Step:
     def __init__(self, number: int, on_wait: Callable[[Step, RendezvousKey], Exception | None]) -> None:
         self.number = number
         self.is_begun = False
-        #: Messages of the step to and from other tasks: pushes, announcements and pulls. When nobody does
-        #: anything any more, and as many were received as sent, nothing is on its way.
+        #: Messages of the step to and from other tasks: pushes, announcements and pulls. When all tasks are
+        #: at rest, and as many were received as sent, nothing is on its way.
         self.sent = 0
         self.received = 0
         self.table = LocalRendezvous(lambda key: on_wait(self, key))
-        #: {task: incarnation} of those who take part, where the master has said so.
+        #: {task: incarnation} of the tasks that take part, if the master has named them.
         self.incarnations: Mapping[str, int] | None = None
-        #: {task: why it is gone}
+        #: {task: the reason of its loss}
         self.lost: dict[str, OpError] = {}
         #: {key: (peer, credit)} of tensors that wait at their sender for our pull
         self.announced: dict[RendezvousKey, tuple[Any, int]] = {}
@@ -101,7 +102,7 @@ class Step:
         self.held: dict[RendezvousKey, tuple[Any, Any, bool]] = {}
 
     def has_part(self, task: str) -> bool:
-        """Whether this task may take part."""
+        """Return whether this task may take part."""
         return self.incarnations is None or task in self.incarnations
 
 
@@ -112,18 +113,18 @@ class StepTable:
         self.living: dict[int, Step] = {}
         self.ended = EndedSteps()
         self._on_wait = on_wait
-        #: Why steps failed elsewhere that have not begun here.
+        #: The errors of steps that failed elsewhere and have not begun here.
         self._failures: OrderedDict[int, OpError] = OrderedDict()
 
     def find(self, number: int) -> Step:
-        """A step that has not ended, as much as is known of it."""
+        """Return a step that has not ended, with the data known of it."""
         step = self.living.get(number)
         if step is None:
             step = self.living[number] = Step(number, self._on_wait)
         return step
 
     def begin(self, number: int, incarnations: Mapping[str, int] | None) -> Step:
-        """A step runs here from now on. FailedPreconditionError if it has ended or has begun."""
+        """Begin a step here. Raises FailedPreconditionError if it has ended or has begun."""
         if number in self.ended:
             raise FailedPreconditionError(f"step {number} has ended: step ids never return")
         step = self.living.get(number)
@@ -140,7 +141,7 @@ class StepTable:
         return step
 
     def fail(self, number: int, error: OpError) -> None:
-        """A step has failed elsewhere."""
+        """Record that a step has failed elsewhere."""
         if number in self.ended:
             return
         step = self.living.get(number)
@@ -153,7 +154,7 @@ class StepTable:
             self._failures.popitem(last=False)
 
     def end(self, number: int) -> Step | None:
-        """A step is over for ever; what is left of it."""
+        """End a step for good; return the rest of it."""
         self.ended.add(number)
         self._failures.pop(number, None)
         return self.living.pop(number, None)

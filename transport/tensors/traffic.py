@@ -1,6 +1,6 @@
 """Tensors of steps between two sides: pushed on credit, announced, pulled, dropped with their step. Sans-I/O.
 
-Small ones outside of loops take a shorter way: see `deliveries`.
+`deliveries` sends small ones outside of loops in a shorter form.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from flowengine.transport.wire.wire import Wire
 
 
 class TensorTraffic:
-    """Tensors by their keys, out and in: pushed, announced, pulled. Keeps `Carrier` for PUSH."""
+    """Tensors by their keys, out and in: pushed, announced, pulled. Implements `Carrier` for PUSH."""
 
     def __init__(self, wire: Wire, ledger: TensorLedger) -> None:
         self._wire = wire
@@ -29,27 +29,27 @@ class TensorTraffic:
 
     @property
     def credit_left(self) -> int:
-        """The bytes of credit that are left for pushes to the other side."""
+        """Return the bytes of credit that are left for pushes to the other side."""
         return self.ledger.credit_out.left
 
     @property
     def credit_given(self) -> int:
-        """The bytes of credit that the other side has left for pushes here."""
+        """Return the bytes of credit that the other side has left for pushes here."""
         return self.ledger.credit_in.left
 
     def may_push(self, payload: Payload) -> bool:
-        """Whether the credit covers pushing this, and leaves enough for announcements."""
+        """Return whether the credit covers pushing this, and leaves enough for announcements."""
         return self.ledger.credit_out.may_push(payload.size)
 
     def may_announce(self) -> bool:
-        """Whether the credit covers an announcement."""
+        """Return whether the credit covers an announcement."""
         return self.ledger.credit_out.may_announce()
 
     def is_pulled(self, key: RendezvousKey) -> bool:
-        """Whether the other side waits for this key and we owe it."""
+        """Return whether the other side waits for this key and we owe it."""
         return self.ledger.is_pulled(key)
 
-    # What is said.
+    # Messages to send.
 
     def push(self, key: RendezvousKey, payload: Payload, is_dead: bool) -> None:
         """Send a tensor (a payload of one, of none if dead) on credit."""
@@ -75,14 +75,14 @@ class TensorTraffic:
             self.ledger.stream_began(step, large, cost)
 
     def announce(self, key: RendezvousKey, size: int) -> None:
-        """Tell the other side that this tensor waits here for its pull."""
+        """Announce to the other side that this tensor waits here for its pull."""
         self.ledger.credit_out.check(ENTRY_BYTES)
         self._wire.send(m.ANNOUNCE, (m.key_to_wire(key), size))
         self.ledger.credit_out.charge(ENTRY_BYTES)
         self._wire.counters.tensors_announced += 1
 
     def pull(self, key: RendezvousKey) -> bool:
-        """Ask for a tensor; whether it was asked for. Asking again while it is owed says nothing."""
+        """Ask for a tensor; return whether a message was sent. None is, while the tensor is owed."""
         if not self.ledger.may_pull(key, self._wire.address):
             return False
         self._wire.send(m.PULL, (m.key_to_wire(key),))
@@ -90,7 +90,7 @@ class TensorTraffic:
         return True
 
     def give_back(self, cost: int) -> None:
-        """Give back the credit for tensors of this cost, which have been taken or dropped here."""
+        """Return the credit for tensors of this cost, which have been taken or dropped here."""
         credit = self.ledger.credit_in
         if credit.owed + cost < credit.instalment:
             credit.owed += cost
@@ -100,20 +100,20 @@ class TensorTraffic:
             self._wire.send(m.CREDIT, (grant,))
 
     def overflow(self) -> None:
-        """Tell the other side to pull whatever it waits for, announced or not."""
+        """Tell the other side to pull every awaited tensor, announced or not."""
         self._wire.send(m.OVERFLOW, ())
 
     def end_step(self, step: int, error: BaseException, *, tell: bool = False) -> None:
-        """Drop what is under way for a step. The other side is told if it may wait in vain, or if `tell`."""
+        """Drop tensors under way for a step. The other side is told if it may wait in vain, or if `tell`."""
         if self._wire.state is not State.OPEN:
             return
         if self.ledger.end_step(step, self._wire.outbox.abandon) or tell:
             self._wire.send_error(m.STEP_FAILED, step, error)
 
-    # What is heard.
+    # Messages that arrive.
 
     def started(self, incoming: IncomingMessage, payload_bytes: int) -> None:
-        """The header of PUSH has come."""
+        """Handle the header of PUSH."""
         key, is_dead, is_pulled = incoming.fields
         if len(incoming.tensors) != (not is_dead):
             raise RemoteProtocolError(f"PUSH carries {len(incoming.tensors)} tensors where dead is {is_dead}")
@@ -121,16 +121,16 @@ class TensorTraffic:
         incoming.cost = self.ledger.push_started(incoming.key, is_pulled, payload_bytes)
 
     def finished(self, incoming: IncomingMessage) -> None:
-        """All of PUSH is here."""
+        """Handle a complete PUSH."""
         tensor_came(self._wire, incoming, is_dead=incoming.fields[1])
 
     def abandoned(self, incoming: IncomingMessage) -> None:
-        """The rest of PUSH will not come."""
+        """Handle a PUSH whose rest will not arrive."""
         if incoming.cost:
             self.give_back(incoming.cost)
 
     def came_whole(self, incoming: IncomingMessage, header: memoryview, payload_bytes: int) -> None:
-        """PUSH came at once and has been handled."""
+        """Record that a PUSH that arrived complete was handled."""
 
     def announce_came(self, key: list[Any], size: int) -> None:
         """Handle ANNOUNCE."""
@@ -159,7 +159,7 @@ class TensorTraffic:
 
 
 def tensor_came(wire: Wire, incoming: IncomingMessage, *, is_dead: bool) -> None:
-    """Tell of a tensor that is here."""
+    """Report an event for a present tensor."""
     assert incoming.key is not None, "a tensor came for no key"
     value = None if is_dead else incoming.tensors[0].value()
     wire.counters.tensors_received += 1

@@ -1,4 +1,4 @@
-"""Counts of what a connection has done so far."""
+"""Counts of the work of a connection so far."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
     description     [dtype number, [dimensions]], for strings [7, [dimensions], bytes]
     bytes           C order, little-endian; strings: one 64-bit length for each element, then the elements
 
-A contiguous array is sent from where it lies and received where it will stay: no copy is made here. What
-cannot be sent so (strided or big-endian sources) is copied once, and counted.
+A contiguous array is sent from its own memory and received into its final memory: no copy is made here. Other
+arrays (strided or big-endian sources) are copied once, and counted.
 
     >>> described, buffers, size, copied = encode(np.arange(3, dtype=np.int16))
     >>> described, size, copied
@@ -29,13 +29,13 @@ _NUMBER_TYPES: Final = (np.generic, int, float, complex)
 _STRING: Final = dtypes.string.number
 _LENGTH: Final = np.dtype("<u8")
 
-#: NumPy dtype -> number on the wire. Quantised types are held as plain integers and travel as those.
+#: NumPy dtype -> number on the wire. Quantised types are held and sent as plain integers.
 _NUMBERS: Final[dict[Any, int]] = {
     each.as_numpy_dtype: each.number
     for each in reversed(dtypes.ALL)
     if not each.is_quantized and not each.as_numpy_dtype.hasobject
 }
-#: Number on the wire -> (the dtype as it lies on the wire, the type).
+#: Number on the wire -> (the dtype on the wire, the type).
 _BY_NUMBER: Final[dict[int, tuple[np.dtype[Any], DType]]] = {
     each.number: (each.as_numpy_dtype.newbyteorder("<"), each)
     for each in dtypes.ALL
@@ -43,14 +43,14 @@ _BY_NUMBER: Final[dict[int, tuple[np.dtype[Any], DType]]] = {
 }
 _BOOL: Final = dtypes.bool_.number
 
-#: Of these, what a scalar is read and written as without a look: numbers as this machine has them.
+#: Those of them that a scalar is read and written as directly: numbers in this machine's byte order.
 _SCALARS: Final[dict[int, np.dtype[Any]]] = {
     number: wire for number, (wire, _) in _BY_NUMBER.items() if wire.isnative and number != _BOOL
 }
 #: NumPy's own bound.
 RANK_MAX: Final = 64
 
-#: What an element of a string tensor costs in memory beside its bytes: its object and a pointer to it.
+#: The memory of an element of a string tensor beside its bytes: its object and a pointer to it.
 STRING_ELEMENT_BYTES: Final = 48
 
 
@@ -65,9 +65,9 @@ class EncodedTensor(NamedTuple):
 
 
 def encode(value: Value) -> EncodedTensor:
-    """A tensor value for the wire; its buffers stay views of the value, which must not change meanwhile.
+    """Encode a tensor value; its buffers stay views of the value, which must not change meanwhile.
 
-    Raises InvalidArgumentError for what is no tensor (a resource, objects that are not bytes).
+    Raises InvalidArgumentError for a value that is not a tensor (a resource, objects that are not bytes).
     """
     if isinstance(value, bytes):
         return _encode_strings([value], [])
@@ -135,7 +135,7 @@ def _encode_strings(elements: list[Any], shape: list[int]) -> EncodedTensor:
 
 
 class IncomingTensor:
-    """Room for one tensor that is on its way. `size` is known at once, `allocate` makes the room."""
+    """Memory for one arriving tensor. `size` is known at once, `allocate` allocates the memory."""
 
     __slots__ = ("_array", "_dtype", "_number", "_shape", "description", "memory", "size")
 
@@ -171,9 +171,9 @@ class IncomingTensor:
         self.memory: int = memory
 
     def allocate(self, memory: ReceivedMemory | None = None, now: float = 0.0) -> memoryview | None:
-        """Make the room and return it as bytes, or None if nothing will come.
+        """Allocate the memory and return it as bytes, or None if nothing will arrive.
 
-        memory   what the connection keeps for tensors of steps; None for room of its own
+        memory   the memory that the connection keeps for tensors of steps; None to allocate new memory
         """
         try:
             if self._dtype is None:
@@ -191,7 +191,7 @@ class IncomingTensor:
         return self._array.reshape(-1).view(np.uint8).data if self.size else None
 
     def adopt(self, buffer: bytearray, offset: int) -> int:
-        """Live in memory that holds the bytes already; where the next tensor's bytes begin."""
+        """Use memory that holds the bytes already; return the place where the next tensor's bytes begin."""
         if self._dtype is None:
             self._array = np.frombuffer(buffer, np.uint8, self.size, offset)
             return offset + self.size
@@ -208,7 +208,10 @@ class IncomingTensor:
         return offset + self.size
 
     def value(self) -> Value:
-        """The tensor, once its room is filled; RemoteProtocolError if the bytes make no such tensor."""
+        """Return the tensor, once its memory is filled.
+
+        RemoteProtocolError if the bytes make no such tensor.
+        """
         array = self._array
         assert array is not None, "the tensor was never allocated"
         if self._dtype is None:
@@ -239,7 +242,7 @@ class IncomingTensor:
 
 
 def read_scalar(descriptions: list[Any], inline: bytearray) -> Value | None:
-    """The one number that a payload is; None for anything else, right or wrong."""
+    """Return the one number that a payload is; None for anything else, right or wrong."""
     if len(descriptions) != 1:
         return None
     description = descriptions[0]
@@ -253,7 +256,7 @@ def read_scalar(descriptions: list[Any], inline: bytearray) -> Value | None:
 
 
 def read_small(payload: memoryview, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Value:
-    """A number, or an array in memory of its own, from exactly the bytes of this type and shape."""
+    """Return a number, or an array in memory of its own, from exactly the bytes of this type and shape."""
     if not shape:
         return np.frombuffer(payload, dtype)[0]
     array: Array = np.frombuffer(bytearray(payload), dtype)
@@ -261,13 +264,13 @@ def read_small(payload: memoryview, dtype: np.dtype[Any], shape: tuple[int, ...]
 
 
 def number_of(dtype: np.dtype[Any]) -> int | None:
-    """The number under which elements of a type travel as they lie in memory; None if they do not."""
+    """Return the number under which a type's elements are sent unchanged; None if they are not."""
     number = _NUMBERS.get(dtype)
     return number if number is not None and dtype == _BY_NUMBER[number][0] else None
 
 
 def type_of(number: int) -> np.dtype[Any] | None:
-    """The type of elements that lie in memory as they travel, whatever their bytes; None for others."""
+    """Return the type of elements that are sent unchanged, whatever their bytes; None for others."""
     return _SCALARS.get(number)
 
 

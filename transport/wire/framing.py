@@ -1,13 +1,13 @@
-"""Bytes to frames and back. Sans-I/O: it is told what arrived and says where the next bytes should go.
+"""Bytes to frames and back. Sans-I/O: its caller reports arrived bytes and gets the buffers for the next.
 
-A frame is a prefix of 20 bytes and what the prefix announces: see `prefix`. A payload of up to 64 KiB follows
-its header at once. A larger one follows as DATA frames of the stream that the message names, between which
-other frames may come; ABANDON ends a stream that will not be finished.
+A frame is a prefix of 20 bytes and the parts that the prefix announces: see `prefix`. A payload of up to 64
+KiB follows its header at once. A larger one follows as DATA frames of the stream that the message names,
+between which other frames may come; ABANDON ends a stream that will not be finished.
 
-Small messages are read as many at a time as have arrived, into a buffer that is used again, and a small
-payload is copied out of it once. The chunks of a stream are placed exactly: they land in memory of their own
-that becomes the tensors', with the next prefix in the same breath, so that a long stream costs one system
-call a chunk.
+Small messages are read as many at a time as have arrived, into a buffer that is reused, and a small payload
+is copied out of it once. The chunks of a stream are placed exactly: they go to memory of their own that
+becomes the tensors', together with the next prefix, so that a long stream costs one system call for each
+chunk.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from flowengine.transport.wire.templates import NUMBERED, NUMBERED_BYTES, Templa
 #: Buffers offered for one system call; the operating systems take 1024.
 VIEWS_MAX: Final = 512
 
-#: Where small frames are received: what a stranger gets, and what it grows to for a trusted side.
+#: The size of the buffer for small frames: for a stranger, and the largest one for a trusted side.
 _STAGING_BYTES: Final = 8 * 1024
 _STAGING_BYTES_MAX: Final = 128 * 1024
 
@@ -44,7 +44,7 @@ _IN_FRAMES, _IN_CHUNK, _BROKEN = range(3)
 class PendingMessage(Protocol):
     """A message whose header is known, and the room for its payload."""
 
-    #: Where the chunks of a stream go, in order; together exactly as long as the frame announced.
+    #: Memory for the chunks of a stream, in order; together exactly as long as the frame announced.
     views: list[memoryview]
 
 
@@ -55,19 +55,19 @@ class FrameOwner(Protocol[T]):
     """The reader of headers. Each method may raise RemoteProtocolError, which breaks the frame reader."""
 
     def message_whole(self, header: memoryview, inline: bytearray | None) -> None:
-        """A message has arrived, with its payload if it has one.
+        """Take a message that has arrived, with its payload if it has one.
 
-        The header's memory is used again, the payload's is the owner's.
+        The header's memory is reused, the payload's belongs to the owner.
         """
 
     def message_started(self, header: memoryview, payload_bytes: int) -> T:
-        """The header of a message has arrived whose payload will follow: make room for it."""
+        """Take the header of a message whose payload will follow: make room for it."""
 
     def message_finished(self, incoming: T) -> None:
-        """The payload has arrived too."""
+        """Take a message whose payload has arrived, too."""
 
     def message_abandoned(self, incoming: T) -> None:
-        """The rest of the payload will not come."""
+        """Forget a message whose rest will not arrive."""
 
 
 class _FrameStream(Generic[T]):
@@ -81,7 +81,7 @@ class _FrameStream(Generic[T]):
         self.moved_at = now
 
     def take(self, count: int) -> list[memoryview]:
-        """The next `count` bytes of room."""
+        """Return the memory for the next `count` bytes."""
         self.remaining -= count
         taken: list[memoryview] = []
         views = self.views
@@ -109,7 +109,7 @@ class FrameReader(Generic[T]):
         templates: TemplateTable | None = None,
     ) -> None:
         self._owner = owner
-        #: Raised by the owner once the other side is trusted; until then no payload is taken at all.
+        #: Raised by the owner once the other side is trusted; until then no payload is accepted at all.
         self.header_bytes_max = HANDSHAKE_HEADER_BYTES_MAX
         self.is_trusted = False
         self._message_bytes_max = message_bytes_max
@@ -117,12 +117,12 @@ class FrameReader(Generic[T]):
         self._streams_max = streams_max
         #: Frames that need not be read again.
         self._templates = templates if templates is not None else TemplateTable()
-        #: Frames as they arrive; from `_start` to `_end` lies what has not been looked at.
+        #: Frames as they arrive; the bytes from `_start` to `_end` have not been read.
         self._staging = memoryview(bytearray(_STAGING_BYTES))
         self._start = self._end = 0
-        #: What the next frame takes at least, once its prefix is known: it is asked for as a whole.
+        #: The smallest size of the next frame, once its prefix is known: the reader asks for it as a whole.
         self._needed = PREFIX_BYTES
-        #: Room for the rest of a chunk; behind it stands, in the staging, that for the next prefix.
+        #: Room for the rest of a chunk; behind it, in the staging buffer, is the room for the next prefix.
         self._views: list[memoryview] = []
         self._phase = _IN_FRAMES
         self._chunk_stream = 0
@@ -137,7 +137,7 @@ class FrameReader(Generic[T]):
         """Return the buffers for the next bytes, in order; never empty while the reader is whole."""
         if self._phase == _IN_FRAMES:
             if self._streams:
-                # No more than is known to be no chunk, which would have to be copied on.
+                # No more than is known not to be a chunk, which would have to be copied again.
                 return [self._staging[self._end : self._start + self._needed]]
             return [self._staging[self._end :]]
         if self._phase == _IN_CHUNK:
@@ -148,15 +148,15 @@ class FrameReader(Generic[T]):
         return []
 
     def bytes_received(self, count: int, now: float) -> bool:
-        """`count` bytes lie in the buffers last offered. Calls the owner for what is complete by that.
+        """Handle `count` bytes in the buffers last offered. Calls the owner for completed messages.
 
-        False if nothing is: less came than there was room for, and all of it in the middle of a chunk.
-        Raises RemoteProtocolError; the reader is then broken and offers no buffers any more.
+        Returns False if there are none: fewer bytes came than there was room for, and all in the middle of a
+        chunk. Raises RemoteProtocolError; the reader is then broken and offers no buffers any more.
         """
         self._now = now
         try:
             if self._phase == _IN_CHUNK:
-                # What is mostly there of a long stream: a part of what a chunk lacks.
+                # The usual case in a long stream: a part of the missing rest of a chunk.
                 views = self._views
                 head = views[0]
                 if count < len(head):
@@ -164,7 +164,7 @@ class FrameReader(Generic[T]):
                     return False
                 count = self._chunk_received(count)
             elif count > NUMBERED_BYTES and not self._end:
-                # What is nearly always there: one frame, and such a one as has come before.
+                # Nearly always: one frame, of a form that has come before.
                 staging = self._staging
                 head, number = NUMBERED.unpack_from(staging)
                 alike = self._templates.get(head)
@@ -182,7 +182,7 @@ class FrameReader(Generic[T]):
             raise
 
     def break_off(self) -> None:
-        """Drop all that is held; nothing is received any more."""
+        """Drop all memory; nothing is received any more."""
         self._phase = _BROKEN
         self._views = []
         self._streams.clear()
@@ -191,33 +191,33 @@ class FrameReader(Generic[T]):
         self.incoming_bytes = 0
 
     def drop_streams(self) -> None:
-        """Forget the streams that are open; a chunk of theirs is a fault from now on."""
+        """Forget the open streams; a chunk of theirs is a fault from now on."""
         self._streams.clear()
         self.incoming_bytes = 0
 
     @property
     def is_between_frames(self) -> bool:
-        """Whether the bytes so far end with a whole frame and no stream is open."""
+        """Return whether the bytes so far end with a whole frame and no stream is open."""
         return self._phase == _IN_FRAMES and not self._streams and self._start == self._end
 
     @property
     def unread(self) -> bytes:
-        """The beginning of a frame that is not there as a whole."""
+        """Return the beginning of an incomplete frame."""
         return bytes(self._staging[self._start : self._end])
 
     def oldest_progress(self) -> float | None:
-        """When the frame under way began or an open stream last moved, whichever is longest ago."""
+        """Return the time when the frame under way began or an open stream last moved, the earlier one."""
         moments = [stream.moved_at for stream in self._streams.values()]
         if self._frame_began_at is not None:
             moments.append(self._frame_began_at)
         return min(moments, default=None)
 
-    # Frames in the staging.
+    # Frames in the staging buffer.
 
     def _read_frames(self) -> None:
         """Take all frames that are whole.
 
-        A message may close the connection: what follows it is not looked at.
+        A message may close the connection: then the bytes behind it are not read.
         """
         start, end = self._start, self._end
         templates = self._templates
@@ -274,7 +274,7 @@ class FrameReader(Generic[T]):
         self._make_room()
 
     def _make_room(self) -> None:
-        """Have room for the whole of the frame that is under way, and for what may come with it."""
+        """Make room for the whole of the frame under way, and for bytes that may come with it."""
         staging, held = self._staging, self._end - self._start
         size = len(staging)
         if self._needed > size or (self.is_trusted and self._end == size < _STAGING_BYTES_MAX):
@@ -319,7 +319,7 @@ class FrameReader(Generic[T]):
             raise RemoteProtocolError(f"stream {stream} was opened for {payload_bytes} bytes")
 
     def _message(self, header: memoryview, begin: int, number: int, payload_bytes: int) -> None:
-        """A message whose header is here, and its payload too unless it is a stream."""
+        """Handle a message whose header has arrived, and its payload too unless it is a stream."""
         if number:
             incoming = self._owner.message_started(header, payload_bytes)
             if self._phase == _BROKEN:
@@ -331,7 +331,7 @@ class FrameReader(Generic[T]):
         inline = None
         if payload_bytes:
             end = begin + len(header)
-            # The staging is used again; what the payload becomes may live long.
+            # The staging buffer is reused; the object made of the payload may live long.
             inline = bytearray(self._staging[end : end + payload_bytes])
         self._owner.message_whole(header, inline)
 
@@ -348,7 +348,7 @@ class FrameReader(Generic[T]):
             )
 
     def _begin_chunk(self, number: int, payload_bytes: int, begin: int) -> int:
-        """Place what is here of a chunk, which begins there in the staging; how much that was."""
+        """Place the part of a chunk that begins there in the staging buffer; return its length."""
         here = min(payload_bytes, self._end - begin)
         views = self._streams[number].take(payload_bytes)
         self._chunk_stream = number
@@ -366,7 +366,7 @@ class FrameReader(Generic[T]):
         return here
 
     def _chunk_received(self, count: int) -> int:
-        """So many bytes have come while a chunk was under way; how many of them lie behind it."""
+        """Handle so many bytes that came while a chunk was under way; return the number behind it."""
         views = self._views
         done = 0
         for view in views:

@@ -1,4 +1,4 @@
-"""The first four messages of a connection: who is there, and do we speak the same. Sans-I/O.
+"""The first four messages of a connection: they prove identities and agree on a version. Sans-I/O.
 
     dialler  -> HELLO      lowest version, highest version, nonce
     listener -> CHALLENGE  nonce
@@ -6,12 +6,11 @@
     listener -> WELCOME    version, statement, HMAC("listener", nonces, versions, version, channel, statement)
              or REFUSED    reason, HMAC("listener", nonces, versions, 0, channel, "refused" reason)
 
-The channel is SHA-256 of what tells one connection of TLS from another (see `TlsStream.channel_binding`), and
-of nothing where the stream is plain.
+The channel is the SHA-256 of bytes that distinguish one connection of TLS from another (see
+`TlsStream.channel_binding`), and of nothing if the stream is plain.
 
-Nothing of a statement is read before its proof was found right. Whoever holds the key learns why it is
-refused (version, cluster, incarnation), in words that are proved too; whoever does not gets a REFUSED
-without a word.
+A statement is read only after its proof was found right. A side that holds the key learns why it is refused
+(version, cluster, incarnation), in words that are proved, too; any other gets a REFUSED without a reason.
 """
 
 from __future__ import annotations
@@ -42,12 +41,12 @@ from flowengine.transport.wire.states import Side
 
 _VERSIONS: Final = struct.Struct(">HHH")
 
-#: What the handshake wants to say: a message's number and its fields.
+#: A message of the handshake: its number and its fields.
 Answer = tuple[int, tuple[Any, ...]]
 
 
 class Refusal(Exception):
-    """This side refuses: `answer` is what the other is told, `error` what is said here."""
+    """A refusal by this side: `answer` goes to the other side, `error` is raised here."""
 
     def __init__(self, answer: Answer | None, error: OpError) -> None:
         super().__init__(error.message)
@@ -58,8 +57,9 @@ class Refusal(Exception):
 class Handshake:
     """One side of the handshake. `receive` takes a message and returns what to send.
 
-    channel_binding   what this connection's stream has that no other has, once a message has come over it;
-                      both sides put it under their proofs, so that no proof holds on another connection
+    channel_binding   bytes that only this connection's stream has, once a message has come over it; both
+                      sides put
+                      it under their proofs, so that no proof is valid on another connection
     """
 
     def __init__(
@@ -84,17 +84,17 @@ class Handshake:
         self._nonce = secrets.token_bytes(m.NONCE_BYTES)
         self._other_nonce = b""
         self._lowest, self._highest = versions
-        #: What the dialler offered; both sides put it under their proofs.
+        #: The versions that the dialler offered; both sides put them under their proofs.
         self._offered = versions
         self._address = address
         self._channel_binding = channel_binding
-        #: Who is there and what it allows, once proved.
+        #: The identity and the limits of the other side, once proved.
         self.peer: Statement | None = None
         #: The version that both speak, once agreed.
         self.version = 0
 
     def first(self) -> Answer:
-        """The dialler's opening."""
+        """Return the dialler's first message."""
         return m.HELLO, (self._lowest, self._highest, self._nonce)
 
     def receive(self, number: int, fields: list[Any]) -> Answer | None:
@@ -171,7 +171,7 @@ class Handshake:
         self.peer, self.version = peer, version
 
     def _refused(self, reason: str, proof: bytes) -> OpError:
-        # A reason counts only if it is proved: a stranger on the way cannot put words into our errors.
+        # A reason counts only if it is proved: an attacker on the way cannot put words into our errors.
         if reason and self._is_proved(Side.LISTENER, 0, _refusal(reason), proof):
             return FailedPreconditionError(f"{self._address} refused this side: {reason}")
         return UnauthenticatedError(

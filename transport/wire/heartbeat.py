@@ -1,6 +1,6 @@
-"""Whether the other side lives: signs of life, silence, output that does not move.
+"""Checks that the other side lives: signs of life, silence, and output that does not move.
 
-Sans-I/O: it is told what came and what time it is, and says what is wrong.
+Sans-I/O: its caller reports received bytes and the time, and gets the fault.
 """
 
 from __future__ import annotations
@@ -14,38 +14,38 @@ from flowengine.transport.wire.wire import Wire
 
 
 class Heartbeat:
-    """PING and PONG of one side, and what follows from them."""
+    """PING and PONG of one side, and their deadlines."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
-        #: When something last came.
+        #: The time when something last arrived.
         self.received_at = wire.now
         self.round_trip_seconds: float | None = None
-        #: The number of the last PING that came and is not answered yet: one answer to many.
+        #: The number of the last PING that arrived and is not answered yet: one answer to many.
         self.pong_due: int | None = None
         self._ping_number = 0
         #: The last that was answered.
         self._pong_number = 0
-        #: The sign of life that was asked for, and when; None while none is awaited.
+        #: The awaited sign of life, and the time when it was asked for; None while none is awaited.
         self._asked_number = 0
         self._asked_at: float | None = None
-        #: (bytes sent so far, when that was first seen): output that does not move is found by it.
+        #: (bytes sent so far, the time when that was first seen), which detects output that does not move.
         self._output_seen = (0, wire.now)
-        #: What the other side may still read from here; None where all is copied.
+        #: Memory that the other side may still read; None if everything is copied.
         self._lent: LentMemory | None = None
 
     def lend_memory(self) -> None:
-        """Let large tensors go out without being copied; a PONG says what has been read."""
+        """Let large tensors be sent without a copy; a PONG confirms that they were read."""
         self._lent = self._wire.outbox.lent = LentMemory(self.ping)
 
     def take_lent(self) -> list[memoryview]:
-        """The memory that the other side may still read from, once the connection is closed."""
+        """Return the memory that the other side may still read, once the connection is closed."""
         lent, self._lent = self._lent, None
         self._wire.outbox.lent = None
         return lent.take() if lent is not None else []
 
     def ping(self) -> int:
-        """Ask for a PONG; the number that it will have, or 0 where nothing can be asked."""
+        """Ask for a PONG; return its number, or 0 if no PING can be sent."""
         if self._wire.state is not State.OPEN:
             return 0
         self._ping_number += 1
@@ -59,7 +59,7 @@ class Heartbeat:
             self._wire.send(m.PONG, (number,))
 
     def ping_came(self, number: int) -> None:
-        """Handle PING: who asks faster than it reads gets the last number only."""
+        """Handle PING: a peer that asks faster than it reads gets the last number only."""
         self.pong_due = number
 
     def pong_came(self, number: int) -> None:
@@ -100,9 +100,9 @@ class Heartbeat:
         return None
 
     def _had_time_to_answer(self, now: float) -> bool:
-        """Whether the other side was asked for a sign of life long enough ago.
+        """Return whether the other side was asked for a sign of life long enough ago.
 
-        If not, it was this side that stood still meanwhile: its process was stopped, or had no time.
+        If not, this side stood still meanwhile: its process was stopped, or had no time.
         """
         if self._wire.state is not State.OPEN:
             return True

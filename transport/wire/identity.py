@@ -1,11 +1,11 @@
 """Identities of the two sides: role, cluster, task and incarnation, and the proof of them.
 
 Both sides hold the cluster's key. Each sends a fresh nonce and then an HMAC-SHA256 over both nonces and its
-own identity, under a label that differs between the sides, so that a proof can neither be played again
-nor sent back to where it came from. The dialler proves first: a listener tells nobody anything, not even
-the cluster's name, before it has seen a right proof.
+own identity, under a label that differs between the sides, so that a proof can neither be replayed nor sent
+back to its origin. The dialler proves first: a listener reveals nothing, not even the cluster's name, before
+it has seen a right proof.
 
-The key proves who a peer is. It neither hides nor protects what is said afterwards: that is TLS's part.
+The key proves the identity of a peer. It neither hides nor protects later messages: TLS does.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _LABEL: Final = b"flowengine handshake 1\0"
 
 
 def new_incarnation() -> int:
-    """A number for one life of one task: 63 random bits, so that two lives never share one."""
+    """Return a number for one incarnation of a task: 63 random bits, so that no two are equal."""
     return secrets.randbits(63) | 1
 
 
 def new_key() -> bytes:
-    """A key for a cluster."""
+    """Return a new random key for a cluster."""
     return secrets.token_bytes(32)
 
 
@@ -47,10 +47,10 @@ def new_key() -> bytes:
 class Identity:
     """The identity that a side claims.
 
-    role            "worker", "client", ...: what it takes part as
+    role            "worker", "client", ...: the role in which it takes part
     cluster         the cluster's name; sides of different clusters refuse each other
-    task            "/job:worker/task:1", or what a client calls itself
-    incarnation     one life of that task
+    task            "/job:worker/task:1", or the name that a client chose
+    incarnation     one incarnation of that task
     """
 
     role: str
@@ -74,7 +74,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """An identity with what goes beside it in the handshake."""
+    """An identity with the other data of the handshake."""
 
     identity: Identity
     limits: PeerLimits
@@ -97,7 +97,7 @@ class Statement:
 
     @classmethod
     def from_wire(cls, data: bytes) -> Statement:
-        """Read a statement; RemoteProtocolError if it is none."""
+        """Read a statement; RemoteProtocolError if it is not one."""
         try:
             parts: Any = msgpack.unpackb(data, raw=False, max_ext_len=0)
         except (ValueError, TypeError, RecursionError, msgpack.UnpackException):
@@ -117,7 +117,7 @@ class Statement:
 
 
 def check_key(key: bytes) -> bytes:
-    """The key, if it is long enough; InvalidArgumentError otherwise."""
+    """Return the key, if it is long enough; InvalidArgumentError otherwise."""
     if len(key) < KEY_BYTES_MIN:
         raise InvalidArgumentError(
             f"a cluster's key is at least {KEY_BYTES_MIN} random bytes: make one with "
@@ -127,7 +127,7 @@ def check_key(key: bytes) -> bytes:
 
 
 def prove(key: bytes, side: Side, transcript: bytes, text: bytes) -> bytes:
-    """The proof of this side for a text of its own. `transcript` is what both have said so far.
+    """Return the proof of this side for a text of its own. `transcript` is the data exchanged so far.
 
     Label, side and transcript have fixed lengths or a terminator, so no two inputs read the same.
     """
@@ -135,7 +135,7 @@ def prove(key: bytes, side: Side, transcript: bytes, text: bytes) -> bytes:
 
 
 def is_proof(expected: bytes, proof: bytes) -> bool:
-    """Whether two proofs are the same, in a time that does not tell where they differ."""
+    """Return whether two proofs are equal, in a time that does not reveal where they differ."""
     return hmac.compare_digest(expected, proof)
 
 

@@ -1,9 +1,9 @@
-"""Memory for large tensors that arrive: used again once nobody has the last one any more.
+"""Memory for large arriving tensors, which is reused when nobody holds the last tensor any more.
 
-Fresh memory costs half as much as what is received into it: the operating system maps and clears each page as
-it is first touched, and takes it back when it is freed. A step that gets the same large tensors as the one
-before is spared that. Each connection keeps what it has received into for a few seconds, and lends it again
-when the arrays that lived there are gone.
+Fresh memory costs half as much as receiving into it: the operating system maps and clears each page on first
+touch, and takes it back when it is freed. A step that gets the same large tensors as the one before saves
+that. Each connection keeps its receive memory for a few seconds, and lends it again when the arrays in it are
+gone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from flowengine.core.arrays import Array
 
 #: Smaller tensors come from the allocator, which keeps such sizes itself.
 POOLED_BYTES_MIN: Final = 1024 * 1024
-#: What a connection keeps for tensors to come, and for how long.
+#: The bytes that a connection keeps for future tensors, and for how long.
 KEPT_BYTES_MAX: Final = 128 * 1024 * 1024
 KEPT_SECONDS: Final = 5.0
 
@@ -47,7 +47,7 @@ class ReceivedMemory:
         self._rooms: list[_Room] = []
 
     def allocate(self, shape: list[int], dtype: np.dtype[Any], size: int, now: float) -> Array:
-        """An array with memory of its own, of undefined content; raises as `numpy.empty` does."""
+        """Return an array with memory of its own, of undefined content; raises as `numpy.empty` does."""
         if size < POOLED_BYTES_MIN:
             return np.empty(shape, dtype)
         room = self._find(size)
@@ -59,23 +59,26 @@ class ReceivedMemory:
         return room.array.view(dtype).reshape(shape)
 
     def trim(self, now: float) -> None:
-        """Give up what nothing was received into for a while. What is in use is its users' alone then."""
+        """Release memory that nothing was received into for a while.
+
+        Memory in use then belongs to its users alone.
+        """
         self._rooms = [room for room in self._rooms if now - room.used_at < KEPT_SECONDS]
 
     def clear(self) -> None:
-        """Give up everything."""
+        """Release all memory."""
         self._rooms.clear()
 
     @property
     def kept_bytes(self) -> int:
-        """The bytes that are kept for tensors to come."""
+        """Return the bytes that are kept for future tensors."""
         return sum(room.array.nbytes for room in self._rooms if room.is_free)
 
     def _find(self, size: int) -> _Room | None:
         return next((room for room in self._rooms if room.array.nbytes == size and room.is_free), None)
 
     def _drop_for(self, size: int) -> None:
-        """Let what is kept, and the tensor to come, stay within the bound: the longest unused goes first."""
+        """Keep the kept memory and the coming tensor within the bound: the longest unused goes first."""
         if size > KEPT_BYTES_MAX:
             self._rooms = [room for room in self._rooms if not room.is_free]
             return

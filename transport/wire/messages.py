@@ -1,8 +1,8 @@
-"""The messages of the protocol: their numbers, their fields, and what each field may be.
+"""The messages of the protocol: their numbers, their fields, and the allowed values of each field.
 
 A header is one msgpack array: [number, field, ..., tensors], where `tensors` describes the payload (see
-`tensors`) and is left out by messages that carry none. `read_header` is the only way in: what passes it
-has the right number of fields, each of the right type.
+`tensors`); messages without a payload leave it out. Every message enters through `read_header`, which checks
+the number of fields and the type of each.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ STEP_FAILED: Final = 29
 ROUTE: Final = 30
 DELIVER: Final = 31
 
-#: What is said before a connection is open.
+#: The messages before a connection is open.
 HANDSHAKE: Final = (HELLO, CHALLENGE, PROOF, WELCOME, REFUSED)
 
 #: Random bytes that each side contributes to the proofs, and the length of a proof.
@@ -134,14 +134,14 @@ Check = Callable[[Any], bool]
 
 
 class Shape(NamedTuple):
-    """One message type: its name, its fields with the check of each, whether tensors may follow."""
+    """One message type: its name, its fields with the check of each, and whether tensors may follow."""
 
     name: str
     fields: tuple[tuple[str, Check], ...]
     has_tensors: bool = False
 
 
-#: number -> what the message looks like
+#: number -> its message type
 SHAPES: Final[dict[int, Shape]] = {
     HELLO: Shape("HELLO", (("lowest version", _version), ("highest version", _version), ("nonce", _nonce))),
     CHALLENGE: Shape("CHALLENGE", (("nonce", _nonce),)),
@@ -186,13 +186,13 @@ _packer = msgpack.Packer(use_bin_type=True, autoreset=True)
 
 
 def write_header(*fields: Any) -> bytes:
-    """[number, field, ..., tensors] as msgpack. Raises TypeError or ValueError for what it cannot hold."""
+    """Write [number, field, ..., tensors] as msgpack. Raises TypeError or ValueError for other values."""
     packed: bytes = _packer.pack(fields)
     return packed
 
 
 def unpack_header(header: memoryview) -> list[Any]:
-    """[number, field, ...] of a header, nothing else of it checked; RemoteProtocolError if it is none."""
+    """Return [number, field, ...] of a header, otherwise unchecked; RemoteProtocolError if it is not one."""
     try:
         parts = msgpack.unpackb(header, raw=False, use_list=True, strict_map_key=True, max_ext_len=0)
     except (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException) as error:
@@ -205,12 +205,12 @@ def unpack_header(header: memoryview) -> list[Any]:
 
 
 def read_header(header: memoryview) -> tuple[int, list[Any], list[Any]]:
-    """(number, fields, descriptions of tensors) of a header; RemoteProtocolError if it is none."""
+    """Return (number, fields, descriptions of tensors) of a header; RemoteProtocolError if it is not one."""
     return check_header(unpack_header(header))
 
 
 def check_header(parts: list[Any]) -> tuple[int, list[Any], list[Any]]:
-    """As `read_header`, of what `unpack_header` gave."""
+    """Check the result of `unpack_header` as `read_header` does."""
     number = parts[0]
     shape = SHAPES.get(number)
     if shape is None:
@@ -234,7 +234,7 @@ def key_to_wire(key: RendezvousKey) -> list[Any]:
 
 
 def key_from_wire(fields: list[Any]) -> RendezvousKey:
-    """The key in a field that has passed its check."""
+    """Return the key in a field that has passed its check."""
     step, source, incarnation, edge, target, path = fields
     return RendezvousKey(step, source, incarnation, edge, target, tuple((f, i) for f, i in path))
 

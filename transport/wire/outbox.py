@@ -1,10 +1,10 @@
 """The order in which messages leave: small ones first, large ones in chunks between them. Sans-I/O.
 
-A payload of at most 64 KiB goes out whole with its header. A larger one becomes a stream: its header goes out
+A payload of at most 64 KiB is sent whole with its header. A larger one becomes a stream: its header is sent
 like a small message and its bytes follow in chunks, in turn with those of other streams. Between any two
-chunks every small message that waits gets out, so that none waits for more than one chunk of ours.
+chunks all waiting small messages are sent, so that none waits for more than one chunk of ours.
 
-Bytes are not joined, but for messages so small that gathering them costs more: a caller sends the buffers
+Bytes are not joined, except for messages so small that gathering them costs more: a caller sends the buffers
 that it is given, one after another.
 """
 
@@ -21,7 +21,7 @@ from flowengine.transport.wire.prefix import abandon_prefix, after_stream, data_
 
 #: Small messages taken together for one system call.
 _BATCH_BYTES: Final = 256 * 1024
-#: So few bytes are joined: to gather them costs the system more than the copy.
+#: So few bytes are joined: gathering them costs the system more than the copy.
 _JOINED_BYTES: Final = 2048
 
 
@@ -54,7 +54,7 @@ class LargeMessage:
         #: Its number once it has begun, 0 before.
         self.stream = 0
         self.is_abandoned = False
-        #: Whether its memory, one buffer, may go out without being copied.
+        #: Whether its memory, one buffer, may be sent without a copy.
         self.may_be_lent = False
 
 
@@ -67,16 +67,16 @@ class Outbox:
         self._streams: deque[LargeMessage] = deque()
         #: Buffers given out and not yet sent whole, in order.
         self._current: list[memoryview | bytes] = []
-        #: The last of those may be lent to the stream.
+        #: Whether the last of those may be lent to the stream.
         self._lends_last = False
-        #: Who keeps account of what is lent; None where the stream copies.
+        #: The accounts of lent memory; None if the stream copies.
         self.lent: LentMemory | None = None
         self._last_stream = 0
-        #: How much of a stream goes out before whatever else waits.
+        #: The bytes of a stream that are sent before any other message.
         self.chunk_bytes = CHUNK_BYTES
-        #: Bytes of open streams, counted whole: what the receiver has made room for.
+        #: Bytes of open streams, counted whole: the room that the receiver has made.
         self.open_bytes = 0
-        #: What the receiver allows; set when it has said so.
+        #: The limits of the receiver; set when it has sent them.
         self.incoming_bytes_max = 0
         self.streams_max = 0
         #: Everything queued and not yet sent, in bytes.
@@ -87,12 +87,12 @@ class Outbox:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether buffers were given out that are not sent whole yet."""
+        """Return whether buffers were given out that are not sent whole yet."""
         return bool(self._current)
 
     @property
     def lends_last(self) -> bool:
-        """Whether the last of the buffers given out may be lent: `lent` holds all of its tensor."""
+        """Return whether the last of the buffers given out may be lent: `lent` holds all of its tensor."""
         return self._lends_last and len(self._current) <= VIEWS_MAX
 
     @property
@@ -104,12 +104,12 @@ class Outbox:
         return len(self._waiting)
 
     def add_small(self, header: bytes, buffers: list[memoryview], payload_bytes: int) -> None:
-        """Queue a message whose payload goes out with its header."""
+        """Queue a message whose payload is sent with its header."""
         assert payload_bytes <= INLINE_BYTES_MAX, "a large message was queued as a small one"
         self.add_frame(message_prefix(len(header), 0, payload_bytes) + header, buffers, payload_bytes)
 
     def add_frame(self, head: bytes, buffers: Sequence[memoryview], payload_bytes: int) -> None:
-        """Queue a message, prefix and header joined, whose payload goes out with it."""
+        """Queue a message, prefix and header joined, whose payload is sent with it."""
         self._small.append(head)
         if buffers:
             self._small.extend(buffers)
@@ -133,7 +133,7 @@ class Outbox:
     def abandon(self, large: LargeMessage) -> bool:
         """Stop sending this message; False if all of it is on its way already.
 
-        Where its header has gone out, the receiver is told that the rest will not come.
+        If its header has been sent, the receiver is told that the rest will not come.
         """
         if large.is_abandoned or not large.remaining:
             return large.is_abandoned
@@ -154,7 +154,7 @@ class Outbox:
         return True
 
     def buffers(self) -> list[memoryview | bytes]:
-        """The buffers to send next, in order; empty if there is nothing."""
+        """Return the buffers to send next, in order; empty if there is nothing."""
         current = self._current
         if not current:
             small = self._small
@@ -165,9 +165,9 @@ class Outbox:
         return current if len(current) <= VIEWS_MAX else current[:VIEWS_MAX]
 
     def take_only(self) -> memoryview | bytes | None:
-        """The one buffer that there is to send, for the caller to send; empty if there is none, None if more.
+        """Take the one buffer that there is to send; empty if there is none, None if there are more.
 
-        What is not sent of it goes back: `put_back`.
+        The unsent rest of it goes back by `put_back`.
         """
         small = self._small
         if self._current or self._streams or len(small) > 1:
@@ -179,13 +179,13 @@ class Outbox:
         return buffer
 
     def put_back(self, rest: memoryview) -> None:
-        """The rest of what was taken, next to be sent."""
+        """Put back the rest of a taken buffer, to be sent next."""
         assert not self._current, "something else was given out meanwhile"
         self._current.append(rest)
         self.queued_bytes += len(rest)
 
     def bytes_sent(self, count: int) -> bool:
-        """The first `count` bytes of the buffers last given out are sent; whether there is more."""
+        """Record that the first `count` bytes of the last buffers are sent; return whether more remain."""
         self.queued_bytes -= count
         current = self._current
         if len(current) == 1:
@@ -218,7 +218,7 @@ class Outbox:
         self.open_bytes = 0
 
     def clear(self, *, keep_current: bool = False) -> None:
-        """Forget everything; with `keep_current`, but the frames under way, which are never cut."""
+        """Forget everything; with `keep_current`, except the frames under way, which are never cut."""
         self._small.clear()
         self._waiting.clear()
         self._streams.clear()

@@ -1,4 +1,4 @@
-"""The tensors of one message: ready to be sent, or on their way in."""
+"""The tensors of one message, outgoing or incoming."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Payload:
             self.copied += encoded.copied
 
 
-#: Of a message without tensors.
+#: The payload of a message without tensors.
 NO_TENSORS: Final = Payload()
 
 
@@ -43,7 +43,7 @@ class IncomingMessage:
         self.tensors = tensors
         self.views: list[memoryview] = []
         self.cost = 0
-        #: Of a tensor that came along a numbered edge.
+        #: The payload of a tensor that came along a numbered edge.
         self.key: RendezvousKey | None = None
 
 

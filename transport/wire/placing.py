@@ -1,4 +1,4 @@
-"""Moving bytes into buffers that lie one behind another."""
+"""Moves bytes into buffers that lie one behind another."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def behind(views: list[memoryview], count: int) -> list[memoryview]:
-    """The views without their first `count` bytes."""
+    """Return the views without their first `count` bytes."""
     for index, view in enumerate(views):
         if count < len(view):
             return [view[count:], *views[index + 1 :]]
@@ -16,7 +16,7 @@ def behind(views: list[memoryview], count: int) -> list[memoryview]:
 
 
 def place(views: Sequence[memoryview], data: bytes | memoryview) -> int:
-    """Copy as much of `data` into the views as they hold; how much that was. For streams that bring bytes."""
+    """Copy as much of `data` into the views as fits; return the number of bytes."""
     done = 0
     for view in views:
         size = min(len(view), len(data) - done)
@@ -28,7 +28,7 @@ def place(views: Sequence[memoryview], data: bytes | memoryview) -> int:
 
 
 def place_pieces(views: Sequence[memoryview], pieces: deque[memoryview]) -> int:
-    """Move bytes from the front of the pieces into the views, as many as there are or fit; how many."""
+    """Move bytes from the front of the pieces into the views, as many as exist or fit; return how many."""
     done = 0
     for buffer in views:
         view = buffer

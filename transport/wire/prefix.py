@@ -23,7 +23,7 @@ MESSAGE: Final = 1
 DATA: Final = 2
 ABANDON: Final = 3
 
-#: What the first record of TLS begins with; a record that refuses, for "no version in common".
+#: The first bytes of TLS; a record that refuses, for "no version in common".
 TLS_HANDSHAKE: Final = b"\x16"
 TLS_REFUSAL: Final = bytes((0x15, 3, 3, 0, 2, 2, 70))
 
@@ -32,27 +32,27 @@ STREAM_MAX: Final = 0xFFFF_FFFF
 
 
 def message_prefix(header_bytes: int, stream: int, payload_bytes: int) -> bytes:
-    """The prefix of a message."""
+    """Return the prefix of a message."""
     return PREFIX.pack(MAGIC, FORMAT, MESSAGE, header_bytes, stream, payload_bytes)
 
 
 def data_prefix(stream: int, payload_bytes: int) -> bytes:
-    """The prefix of a chunk of a stream."""
+    """Return the prefix of a chunk of a stream."""
     return PREFIX.pack(MAGIC, FORMAT, DATA, 0, stream, payload_bytes)
 
 
 def abandon_prefix(stream: int) -> bytes:
-    """The frame that says that the rest of a stream will not come."""
+    """Return the frame that says that the rest of a stream will not come."""
     return PREFIX.pack(MAGIC, FORMAT, ABANDON, 0, stream, 0)
 
 
 def after_stream(number: int) -> int:
-    """The number of the stream that follows this one."""
+    """Return the number of the stream that follows this one."""
     return 1 if number == STREAM_MAX else number + 1
 
 
 def what_speaks(prefix: bytes) -> str:
-    """Describe the other end by a prefix that is none of ours."""
+    """Describe the other end by a prefix that is not ours."""
     if prefix[:2] == MAGIC:
         return f"the other side frames its bytes in format {prefix[2]}, here it is {FORMAT}"
     if is_tls(prefix):
@@ -66,12 +66,12 @@ def what_speaks(prefix: bytes) -> str:
 
 
 def is_tls(beginning: bytes) -> bool:
-    """Whether a record of TLS begins so."""
+    """Return whether a record of TLS begins so."""
     return beginning[:2] in (b"\x15\x03", b"\x16\x03")
 
 
 def answer_to(prefix: bytes) -> bytes:
-    """Return the reply, in the peer's own protocol, that it has the wrong place; b"" for none."""
+    """Return the reply, in the peer's own protocol, that it dialled the wrong port; b"" for none."""
     return TLS_REFUSAL if prefix[:1] == TLS_HANDSHAKE else b""
 
 

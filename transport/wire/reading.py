@@ -1,4 +1,4 @@
-"""From frames to messages: each is checked, given room, and handed to whoever takes its number. Sans-I/O."""
+"""From frames to messages: each is checked, given room, and handed to the taker of its number. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ class Carrier(Protocol):
     """The taker of messages of one number, which may carry tensors."""
 
     def started(self, incoming: IncomingMessage, payload_bytes: int) -> None:
-        """Check a message whose header has come, before there is room for its tensors."""
+        """Check a message whose header has arrived, before room for its tensors is made."""
 
     def finished(self, incoming: IncomingMessage) -> None:
-        """Take a message all of which is here."""
+        """Take a complete message."""
 
     def abandoned(self, incoming: IncomingMessage) -> None:
         """Forget a message that will not be finished."""
 
     def came_whole(self, incoming: IncomingMessage, header: memoryview, payload_bytes: int) -> None:
-        """A message that came at once has been taken; its header is still here."""
+        """Handle the end of a message that arrived complete; its header is still here."""
 
 
 class MessageReader:
-    """Keeps `FrameOwner`.
+    """The reader of messages. Implements `FrameOwner`.
 
-    carriers   {number: who takes its messages}, of those that may carry tensors
-    quick      {number: who takes the parts of a header, the payload and the header, or leaves them to the
-               longer way} of what nearly all messages are, while the connection is open
-    handlers   {number: who takes its fields} of messages that carry no tensors
+    carriers   {number: the taker of its messages}, of those that may carry tensors
+    quick      {number: the function for the usual form of its messages}, while the connection is open. It
+               takes the
+               parts of a header, the payload and the header, or leaves them to the longer path
+    handlers   {number: the function for its fields}, of messages that carry no tensors
     """
 
     def __init__(
@@ -51,11 +52,11 @@ class MessageReader:
         self._carriers = carriers
         self._quick = quick
         self._handlers = handlers
-        #: Where tensors of steps are received.
+        #: The memory for tensors of steps.
         self.memory = ReceivedMemory()
 
     def close(self) -> None:
-        """Take nothing more: whoever would take it knows this reader."""
+        """Take nothing more: the takers refer to this reader."""
         self._carriers, self._quick, self._handlers = {}, {}, {}
 
     def message_whole(self, header: memoryview, inline: bytearray | None) -> None:
@@ -96,7 +97,7 @@ class MessageReader:
         incoming = IncomingMessage(number, fields, tensors)
         carrier = self._carriers.get(number)
         if carrier is not None:
-            # Everything that bounds memory is checked here, before there is any.
+            # All bounds on memory are checked here, before any is allocated.
             carrier.started(incoming, payload_bytes)
         if inline is not None:
             offset = 0

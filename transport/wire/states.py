@@ -1,8 +1,8 @@
 """The life of a connection, as a table.
 
-Two sides: the one that dialled and the one that listened. `STATES` says which messages each may receive
-and send in which state and what state follows; a message that the table does not name there is an error of
-whoever sent it. Before a connection is OPEN nothing is handled but the handshake.
+Two sides: the one that dialled and the one that listened. `STATES` says which messages each may receive and
+send in which state and which state follows; a message that the table lacks there is an error of its sender.
+Before a connection is OPEN nothing is handled but the handshake.
 
               dialler                                      listener
     HELLO ──────────────►   versions, nonce            AWAIT_HELLO
@@ -37,14 +37,14 @@ class State(Enum):
     #: The proof was found right; the answer is being decided.
     DECIDING = "deciding"
     OPEN = "open"
-    #: This side said goodbye; what the other still sends is read.
+    #: This side said goodbye; messages of the other side are still read.
     LEAVING = "leaving"
     #: The other side said goodbye.
     LEFT = "left"
     CLOSED = "closed"
 
 
-#: What may be sent and received while a connection is open.
+#: The messages that may be sent and received while a connection is open.
 OPEN_MESSAGES: Final = (
     m.PING,
     m.PONG,
@@ -62,7 +62,7 @@ OPEN_MESSAGES: Final = (
     m.DELIVER,
 )
 
-#: The same, for the shortest way through the table: nearly every message is one of these in OPEN.
+#: The same, as the shortest way through the table: nearly every message is one of these in OPEN.
 _OPEN: Final = frozenset(OPEN_MESSAGES)
 
 Table = dict[tuple[State, int], State]
@@ -112,12 +112,12 @@ SENDING: Final[dict[Side, Table]] = {
 
 FIRST: Final = {Side.DIALLER: State.START, Side.LISTENER: State.AWAIT_HELLO}
 
-#: States in which the other side has proved who it is.
+#: States in which the other side has proved its identity.
 TRUSTED: Final = frozenset({State.OPEN, State.LEAVING, State.LEFT})
 
 
 def after_receiving(side: Side, state: State, number: int) -> State:
-    """The state that follows this message from the other side; RemoteProtocolError if none does."""
+    """Return the state that follows this message from the other side; RemoteProtocolError if none does."""
     if state is State.OPEN and number in _OPEN:
         return state
     following = RECEIVING[side].get((state, number))
@@ -129,7 +129,7 @@ def after_receiving(side: Side, state: State, number: int) -> State:
 
 
 def after_sending(side: Side, state: State, number: int) -> State:
-    """The state that follows this message of ours; LocalProtocolError if none does."""
+    """Return the state that follows this message of ours; LocalProtocolError if none does."""
     if state is State.OPEN and number in _OPEN:
         return state
     following = SENDING[side].get((state, number))

@@ -1,22 +1,22 @@
-"""Frame templates: messages that are said again and again with another number. Sans-I/O.
+"""Frame templates: messages that are repeated with another number. Sans-I/O.
 
-Step after step the same edges carry a tensor, the same calls are made and answered. Of such a frame one
-number is new, the step's or the call's, and what lies at its end: the bytes of a tensor, or the numbers among
-a call's arguments. All else is the same each time. So a sender packs it once and joins it from then on, and a
-receiver that has read such a frame once knows the next by what is the same: nobody packs or unpacks.
+Step after step the same edges carry a tensor, the same calls are made and answered. Such a frame has one new
+number, that of the step or the call, and new bytes at its end: those of a tensor, or the numbers among a
+call's arguments. All else is the same each time. So a sender packs it once and joins it from then on, and a
+receiver that has read such a frame once recognizes the next by the constant part: nobody packs or unpacks.
 
-For that the number is written in 64 bits whatever it is, at the same place in all of them; msgpack leaves the
-width to the writer:
+For that, the number always has 64 bits, at the same place in all of them; msgpack leaves the width to the
+writer:
 
     bytes   0-19     20-25                26-33    34 ...     ...
             prefix   before the number    number   tail       rest
 
     a tensor along an edge        95 1f cd route cf     step   c2 [description]         the tensor's bytes
     a call                        dc 00 04 cc 10 cf     call   method, arguments        the arguments' numbers
-    an answer that says nothing   dc 00 03 cc 11 cf     call   c0
+    an empty answer              dc 00 03 cc 11 cf     call   c0
     an answer of one tensor       dc 00 04 cc 11 cf     call   c0 or 80 [description]   the tensor's bytes
 
-Here is what they have in common; `tensors.deliveries` and `calls` say the rest.
+This module has their common part; `tensors.deliveries` and `calls` have the rest.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ from flowengine.transport.wire.prefix import PREFIX_BYTES, message_prefix
 #: Prefix and header of a frame up to the number, and the number.
 NUMBERED: Final = struct.Struct(">26sQ")
 NUMBERED_BYTES: Final = NUMBERED.size
-#: Where a header's tail begins, and how much of it lies before the number.
+#: The place where a header's tail begins, and the length of its part before the number.
 TAIL_BEGINS: Final = NUMBERED_BYTES - PREFIX_BYTES
 BEFORE_BYTES: Final = TAIL_BEGINS - 8
 
-#: Templates that are remembered on one connection, or for sending; the longest tail of one that was heard.
+#: The number of templates that a connection, or a sender, remembers; the longest tail of a received one.
 _TEMPLATES_MAX: Final = 4096
 _TAIL_BYTES_MAX: Final = 256
 
-#: What takes a frame by its number and its rest, whose memory is used again. False where the frame is to be
-#: read as any other after all.
+#: A function that takes a frame by its number and its rest, whose memory is reused. It returns False if the
+#: frame has to be read like any other after all.
 Taker: TypeAlias = Callable[[int, memoryview], bool]
 
 
 class FrameTemplate:
-    """The part that frames share which differ in their number and their rest.
+    """The common part of frames that differ in their number and their rest.
 
-    before          what the header says up to the number
-    tail            what it says behind it
-    rest_bytes      of the header, behind the tail
-    payload_bytes   behind the header
+    before          the header before the number
+    tail            the header behind it
+    rest_bytes      the length of the rest of the header, behind the tail
+    payload_bytes   the length of the payload behind the header
     """
 
     __slots__ = ("head", "payload_bytes", "tail")
@@ -68,26 +68,26 @@ class FrameTemplate:
         self.payload_bytes = payload_bytes
 
     def frame(self, number: int) -> bytes:
-        """A frame up to its rest."""
+        """Return a frame up to its rest."""
         return self.head + number.to_bytes(8, "big") + self.tail
 
 
 class FrameFamily:
-    """Frames that begin with the same bytes: their length, where their rest begins, and who takes them."""
+    """Frames that begin with the same bytes: their length, the place of their rest, and their takers."""
 
     __slots__ = ("rest", "size", "takers")
 
     def __init__(self, size: int, rest: int) -> None:
         self.size = size
         self.rest = rest
-        #: {tail: who takes the frame}
+        #: {tail: the taker of the frame}
         self.takers: dict[bytes, Taker] = {}
 
 
 class TemplateTable(dict[bytes, FrameFamily]):
-    """{what frames begin with: those frames} of the frames that one connection knows while it is open.
+    """The frames that one connection recognizes while it is open: {their first bytes: those frames}.
 
-    Names, types and shapes come from outside, so what is remembered is bounded.
+    Names, types and shapes come from outside, so their number is bounded.
     """
 
     def __init__(self) -> None:
@@ -97,31 +97,31 @@ class TemplateTable(dict[bytes, FrameFamily]):
         self._heard = 0
 
     def give(self, template: FrameTemplate, rest_bytes: int, taker: Taker) -> None:
-        """Know a template from the start."""
+        """Remember a template from the start."""
         self._given.append((template, rest_bytes, taker))
         if self._is_open:
             self._add(template.head, template.tail, rest_bytes, taker)
 
     def open(self) -> None:
-        """Know frames from now on."""
+        """Recognize frames from now on."""
         self._is_open = True
         self.forget()
 
     def close(self) -> None:
-        """Know nothing any more."""
+        """Forget all templates."""
         self._is_open = False
         self._given.clear()
         self.clear()
 
     def forget(self) -> None:
-        """Know only what was known from the start."""
+        """Forget all templates except those of the start."""
         self.clear()
         self._heard = 0
         for template, rest_bytes, taker in self._given:
             self._add(template.head, template.tail, rest_bytes, taker)
 
     def learn(self, header: memoryview, payload_bytes: int, taker: Taker) -> None:
-        """Know a frame that has passed every check by all but its number and its payload."""
+        """Remember a frame that has passed every check, by all but its number and its payload."""
         if not self._is_open or not TAIL_BEGINS < len(header) <= TAIL_BEGINS + _TAIL_BYTES_MAX:
             return
         tail = bytes(header[TAIL_BEGINS:])
@@ -142,7 +142,7 @@ class TemplateTable(dict[bytes, FrameFamily]):
 
 
 class SmallTensor:
-    """A type and shape of small tensors whose bytes travel as they lie: packed description, and size."""
+    """A type and shape of small tensors whose bytes are sent unchanged: packed description, and size."""
 
     __slots__ = ("description", "size")
 
@@ -180,7 +180,7 @@ def small_tensor(value: Value) -> SmallTensor | None:
 
 
 class TensorTemplates(dict[SmallTensor, FrameTemplate]):
-    """{type and shape: the template} of frames that carry a small tensor and differ in nothing else."""
+    """The templates of frames that carry a small tensor and differ in nothing else, by type and shape."""
 
     def __init__(self, before: bytes, tail: bytes) -> None:
         """`before` and `tail` as in `FrameTemplate`; the tensor's description follows the tail."""

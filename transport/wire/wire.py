@@ -1,6 +1,6 @@
 """The ground that a connection's parts share: its state, its events, its output. Sans-I/O.
 
-`calls` and `tensors` speak through it; `connection` puts them together with what is received.
+`calls` and `tensors` send through it; `connection` joins them with the receiving half.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from flowengine.transport.wire.payload import Payload
 from flowengine.transport.wire.states import FIRST, Side, State, after_sending
 from flowengine.transport.wire.templates import TemplateTable
 
-#: A tensor of so few bytes is copied behind its header: a buffer more costs more than that.
+#: A tensor of so few bytes is copied behind its header: another buffer costs more than that.
 _JOINED_BYTES: Final = 2048
 
 
 class Wire:
-    """The state of one side of a connection, and its way out."""
+    """The state of one side of a connection, and its output."""
 
     def __init__(self, side: Side, *, limits: Limits, address: str, now: float) -> None:
         self.side = side
         self.limits = limits
         self.address = address
         self.state = FIRST[side]
-        #: What the other side takes, once it has said so.
+        #: The limits of the other side, once it has sent them.
         self.peer_limits: PeerLimits | None = None
         self.counters = Counters()
-        #: What happened, in order, until somebody takes it.
+        #: Events, in order, until they are taken.
         self.events: list[Event] = []
         self.outbox = Outbox()
-        #: Frames that are known by what they begin with.
+        #: Frames that are recognized by their first bytes.
         self.templates = TemplateTable()
-        #: When something was last received or time was looked at.
+        #: The time when something was last received or the clock was read.
         self.now = now
 
     def check_open(self, number: int) -> None:
-        """LocalProtocolError where this message, one of an open connection, cannot be sent."""
+        """Raise LocalProtocolError if this message, one of an open connection, cannot be sent."""
         if self.state is not State.OPEN:
             after_sending(self.side, self.state, number)
 
@@ -57,12 +57,12 @@ class Wire:
         payload: Payload | None = None,
         on_sent: Callable[[LargeMessage], object] | None = None,
     ) -> LargeMessage | None:
-        """Queue a message; what it is as a stream, if it is large.
+        """Queue a message; return its stream, if it is large.
 
-        on_sent   called when all of a large one has gone out
+        on_sent   called when all of a large one has been sent
 
-        Raises LocalProtocolError where it cannot be said, InvalidArgumentError for fields that cannot travel,
-        ResourceExhaustedError for more than the other side takes.
+        Raises LocalProtocolError if the state does not allow it, InvalidArgumentError for fields that cannot
+        be sent, ResourceExhaustedError for more than the other side accepts.
         """
         following = after_sending(self.side, self.state, number)
         header = self.header(number, fields, payload)
@@ -74,17 +74,17 @@ class Wire:
         return self.queue_large(lambda: header, payload, on_sent)
 
     def send_error(self, number: int, subject: int, error: BaseException) -> None:
-        """Queue a message that tells of an error."""
+        """Queue a message that reports an error."""
         try:
             self.send(number, (subject, *error_to_wire(error)))
         except ResourceExhaustedError:
-            # The other side takes small headers only; the class and the message matter most.
+            # The other side accepts small headers only; the class and the message matter most.
             self.send(number, (subject, *error_to_wire(error, brief=True)))
 
-    # The parts of sending, for whoever knows that some are not needed.
+    # The parts of sending, for callers that know that some are not needed.
 
     def header(self, number: int, fields: Sequence[object], payload: Payload | None) -> bytes:
-        """A message's header; InvalidArgumentError for fields that cannot travel."""
+        """Return a message's header. Raises InvalidArgumentError for fields that cannot be sent."""
         try:
             if payload is None or not payload.descriptions:
                 return m.write_header(number, *fields)
@@ -96,7 +96,7 @@ class Wire:
             ) from None
 
     def check(self, header: bytes, payload: Payload | None) -> None:
-        """ResourceExhaustedError for a message that the other side does not take."""
+        """Raise ResourceExhaustedError for a message that the other side does not accept."""
         limits = self.peer_limits
         if limits is None:
             return
@@ -130,18 +130,18 @@ class Wire:
         payload: Payload,
         on_sent: Callable[[LargeMessage], object] | None = None,
     ) -> LargeMessage:
-        """Queue a large message, whose header is asked for when its turn has come."""
+        """Queue a large message; `header` is called when its turn has come."""
         self.counters.messages_sent += 1
         self.counters.bytes_copied_to_send += payload.copied
         return self.outbox.add_large(header, payload.buffers, payload.size, on_sent)
 
     def queue_frame(self, frame: bytes) -> None:
-        """Queue a frame that was made of a template, without a payload."""
+        """Queue a frame made from a template, without a payload."""
         self.counters.messages_sent += 1
         self.outbox.add_frame(frame, (), 0)
 
     def queue_tensor(self, frame: bytes, value: Value, size: int) -> None:
-        """Queue a frame that was made of a template, and behind it the bytes of a small tensor."""
+        """Queue a frame made from a template, and behind it the bytes of a small tensor."""
         self.counters.messages_sent += 1
         if size <= _JOINED_BYTES:
             self.outbox.add_frame(frame + value.tobytes(), (), 0)
