@@ -60,13 +60,14 @@ ALLOWED = {
     "PIL": ("flowengine.cli.", "flowengine.kernels."),
     "simplejpeg": ("flowengine.kernels.image.jpeg",),
     "re2": ("flowengine.kernels.strings.patterns",),
+    "pyarrow": ("flowengine.cli.tables.reading", "flowengine.cli.tables.writing"),
     "cramjam": ("flowengine.resources.data.saved.snappy",),
     "scipy": ("flowengine.kernels.",),
 }
 EVERYWHERE = {"numpy", "ml_dtypes", "flowengine"}
 
 #: Imported inside the function that needs them: they are slow to import or may be missing.
-LAZY = {"cryptography", "scipy", "PIL", "cramjam", "cupy", "re2", "rich", "simplejpeg"}
+LAZY = {"cryptography", "scipy", "PIL", "cramjam", "cupy", "pyarrow", "re2", "rich", "simplejpeg"}
 
 
 def modules() -> Iterator[tuple[str, Path]]:

@@ -45,7 +45,7 @@ def describe(error: BaseException) -> tuple[str, int]:
     return printable(f"{type(error).__name__}: {error} (this is a bug; --debug shows where)"), STEP_ERROR
 
 
-def _was_not_fed(error: OpError) -> bool:
+def was_not_fed(error: OpError) -> bool:
     """Whether a placeholder failed: one that runs has not been fed."""
     if error.op_type is None or not isinstance(error, InvalidArgumentError):
         return False
@@ -56,7 +56,7 @@ def _was_not_fed(error: OpError) -> bool:
 
 
 def _op_error_text(error: OpError) -> str:
-    if _was_not_fed(error):
+    if was_not_fed(error):
         return (
             f"nothing was fed to '{error.node_name}': add --feed {error.node_name}=SOURCE ({error.message})"
         )
@@ -68,6 +68,6 @@ def _op_error_code(error: OpError) -> int:
         return MISSING_OP
     if isinstance(error, DeadlineExceededError):
         return TIMEOUT
-    if _was_not_fed(error):
+    if was_not_fed(error):
         return BAD_FEED
     return STEP_ERROR

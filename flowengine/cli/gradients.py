@@ -13,11 +13,10 @@ from flowengine.cli.results import check_new_file
 from flowengine.cli.shell.names import complete_node
 
 HELP: Final = """\
-Write GRAPH with additional nodes that compute derivatives of tensors.
+Extend GRAPH by the derivatives of tensors by others, and write it.
 
 GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory, or - for standard input.
-The command prints the name of the gradient for each --by. It differentiates conditionals, loops and
-functions.
+For each --by a line says which tensor has its gradient. Conditionals, loops and functions are gone through.
 """
 
 
@@ -29,7 +28,7 @@ functions.
     multiple=True,
     required=True,
     metavar="NAME",
-    help="Differentiate this tensor.",
+    help="The tensor to differentiate.",
     shell_complete=complete_node,
 )
 @click.option(
@@ -41,10 +40,8 @@ functions.
     help="Differentiate with respect to this tensor.",
     shell_complete=complete_node,
 )
-@click.option(
-    "-o", "--output", required=True, type=click.Path(), metavar="FILE", help="Write the graph to this file."
-)
-@click.option("--force", is_flag=True, help="Overwrite the file of --output if it exists.")
+@click.option("-o", "--output", required=True, type=click.Path(), metavar="FILE", help="The graph to write.")
+@click.option("--force", is_flag=True, help="Overwrite the file of --output, if it exists.")
 @import_option
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def command(

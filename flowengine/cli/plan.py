@@ -30,13 +30,12 @@ if TYPE_CHECKING:
     from flowengine.ir.stripping import UnknownAttr
 
 HELP: Final = """\
-Print the step of GRAPH that would run: the nodes that remain after the passes, and the nodes that the passes
-removed and changed.
+Show what a step of GRAPH would run: the nodes left after the passes, and what the passes did.
 
 GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory, or - for standard input.
-Nothing runs, so --feed only names a tensor. Without --feed, every placeholder is fed; without --fetch and
---target, the likely outputs are fetched. For a SavedModel, the command plans a call of its default signature,
-or of --signature, and accepts the names of the signature's inputs and outputs.
+Nothing runs, so --feed only names a tensor. Without --feed every placeholder is fed; without --fetch and
+--target the likely outputs are fetched. A SavedModel is planned as its default signature calls it, or as
+--signature does; the names of the signature's inputs and outputs are understood.
 """
 
 
@@ -49,7 +48,7 @@ or of --signature, and accepts the names of the signature's inputs and outputs.
     "feeds",
     multiple=True,
     metavar="NAME",
-    help="Feed this tensor.",
+    help="A tensor that the step is fed.",
     shell_complete=complete_feed,
 )
 @click.option(
@@ -58,7 +57,7 @@ or of --signature, and accepts the names of the signature's inputs and outputs.
     "fetches",
     multiple=True,
     metavar="NAME",
-    help="Fetch this tensor.",
+    help="A tensor that the step fetches.",
     shell_complete=complete_fetch,
 )
 @click.option(
@@ -67,7 +66,7 @@ or of --signature, and accepts the names of the signature's inputs and outputs.
     "targets",
     multiple=True,
     metavar="NODE",
-    help="Run this node.",
+    help="A node that the step runs.",
     shell_complete=complete_node,
 )
 @click.option(

@@ -7,7 +7,7 @@ import json
 import math
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -64,7 +64,12 @@ def as_json(value: Any) -> dict[str, Any] | None:
     if value is None:
         return None
     array = to_array(value)
-    return {"dtype": dtype_name(array), "shape": list(array.shape), "value": _plain(widened(array).tolist())}
+    return {"dtype": dtype_name(array), "shape": list(array.shape), "value": plain_json(array)}
+
+
+def plain_json(array: Any) -> Any:
+    """The elements of an array in nested lists, as `as_json` has them."""
+    return _plain(widened(array).tolist())
 
 
 def _plain(item: Any) -> Any:
@@ -106,17 +111,26 @@ def check_new_file(path: str, *, force: bool, option: str = "--output") -> None:
 def write(path: str, values: Mapping[str, Any], document: Mapping[str, Any]) -> None:
     """Write the values, or for .json the document, beside `path` and rename: it is whole or not there."""
     suffix = os.path.splitext(path)[1].lower()
+    with replacing(path) as temporary, open(temporary, "wb") as file:
+        if suffix == ".json":
+            file.write(dumps(document).encode())
+        elif suffix == ".npy":
+            (value,) = values.values()
+            np.save(file, storable(value, path), allow_pickle=False)
+        else:
+            write_archive(file, {key: storable(value, path) for key, value in values.items()})
+
+
+@contextlib.contextmanager
+def replacing(path: str) -> Iterator[str]:
+    """Give the path of a file beside `path`, which gets its name when the block ends without an error.
+
+    Raises CommandError for an OSError in the block.
+    """
     folder, name = os.path.split(os.path.abspath(path))
     temporary = os.path.join(folder, f".{name}.{os.getpid()}.part")
     try:
-        with open(temporary, "wb") as file:
-            if suffix == ".json":
-                file.write(dumps(document).encode())
-            elif suffix == ".npy":
-                (value,) = values.values()
-                np.save(file, storable(value, path), allow_pickle=False)
-            else:
-                _write_archive(file, {key: storable(value, path) for key, value in values.items()})
+        yield temporary
         os.replace(temporary, path)
     except OSError as error:
         raise CommandError(f"--output {path}: {error.strerror or error}", STEP_ERROR) from error
@@ -125,7 +139,8 @@ def write(path: str, values: Mapping[str, Any], document: Mapping[str, Any]) -> 
             os.unlink(temporary)  # gone already if all went well
 
 
-def _write_archive(file: Any, arrays: Mapping[str, Any]) -> None:
+def write_archive(file: Any, arrays: Mapping[str, Any]) -> None:
+    """Write arrays as an `.npz` file under their keys."""
     # Keys may be any text, so they cannot go as keyword arguments of numpy.savez.
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for key, array in arrays.items():

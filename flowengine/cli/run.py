@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from flowengine.cli import results
 from flowengine.cli.failure import USAGE, CommandError, printable
@@ -29,6 +31,9 @@ from flowengine.cli.running.options import HELP, SECTIONS, run_options
 from flowengine.cli.running.steps import percentiles, run_job
 from flowengine.cli.running.training import MetaFacts, RunCheckpoints, facts_of
 from flowengine.cli.shell.commands import SectionedCommand
+from flowengine.cli.tables.planning import table_feed
+from flowengine.cli.tables.request import TableOptions, check_rows_output
+from flowengine.cli.tables.writing import STDOUT
 from flowengine.cli.tasks.clusterfile import target_at
 from flowengine.core.errors import FailedPreconditionError
 
@@ -52,6 +57,9 @@ def command(
     every: int | None,
     repeat: int | None,
     output: str | None,
+    batch_size: int | None,
+    keep_inputs: bool,
+    keep_going: bool,
     force: bool,
     timeout: float | None,
     signature: str | None,
@@ -80,7 +88,10 @@ def command(
     graph = _named_graph(graph, meta)
     _check_checkpoints(checkpoint, restore, asks=bool(save_every or resume or recover))
     _check_standard_input(graph, feeds)
-    if output is not None:
+    over_table = TableOptions(batch_size, keep_inputs, keep_going)
+    if over_table.check(feeds, _not_over_tables(ctx)):
+        check_rows_output(output, force=force)
+    elif output is not None:
         results.check_output(output, len(finals or fetches), force=force)
     chosen = read_labels(labels_file, top)
     source = load_graph(graph, tags)
@@ -101,15 +112,17 @@ def command(
         return
     images = ImageOptions(image_size, image_scale, image_offset)
     names = fetches or (tuple(call.outputs) if call.facts else ())
-    fed = read_feeds(loaded, feeds, images, call)
-    call.complete(fed)
+    alone, table = table_feed(loaded, feeds, call)
+    fed = read_feeds(loaded, alone, images, call)
+    rows = () if table is None else tuple(table.tensors)
+    call.complete(fed, rows)
     asked, shown = _ports(loaded, names, call, "--fetch")
     after, after_shown = _ports(loaded, finals, call, "--final")
     nodes, inits = _nodes(loaded, targets, "--target"), tuple(_nodes(loaded, inits, "--init"))
     may_look = not (inits or targets or at)
     restoration = None if training else restoration_of(source, graph, restore, may_look=may_look)
     wanted = [*(port.node for port in (*asked, *after)), *nodes]
-    starters = starting(loaded, wanted, inits, fed, facts_of(source.meta, loaded).tables)
+    starters = starting(loaded, wanted, inits, [*fed, *rows], facts_of(source.meta, loaded).tables)
     if training is not None:
         training.facts = replace(training.facts, local=[*training.facts.local, *starters])
     elif restoration is not None:
@@ -135,7 +148,12 @@ def command(
         at=target_at(at or ""),
         keeps=output is not None,
     )
-    report = _reported(job, source, graph, output, ctx.obj["interrupt"])
+    interrupt: Interrupt = ctx.obj["interrupt"]
+    if table is not None:
+        with _remedied(job, source, graph):
+            over_table.run(job, table, output or STDOUT, interrupt)
+        return
+    report = _reported(job, source, graph, output, interrupt)
     _show(report, job, output, as_json, chosen, stats=stats)
 
 
@@ -163,16 +181,46 @@ def _reported(
     """Run it; what was fetched before an interruption is kept."""
     report = RunReport()
     try:
-        run_job(job, report, interrupt)
+        with _remedied(job, source, path):
+            run_job(job, report, interrupt)
     except KeyboardInterrupt:
         if output is not None:
             interrupt.waits()
             _keep(report, job, output)
         raise
+    return report
+
+
+@contextmanager
+def _remedied(job: Invocation, source: GraphSource, path: str) -> Iterator[None]:
+    """Add to the error of a variable without a value how it gets one."""
+    try:
+        yield
     except FailedPreconditionError as error:
         trains = job.training is not None
         raise remedied(error, source, path, restoration=job.restoration, trains=trains) from error
-    return report
+
+
+def _not_over_tables(ctx: click.Context) -> list[str]:
+    """The options of this command line that mean nothing over a table."""
+    names = (
+        "targets",
+        "finals",
+        "checkpoint",
+        "steps",
+        "every",
+        "repeat",
+        "labels_file",
+        "top",
+        "as_json",
+        "stats",
+    )
+    given = [
+        each
+        for each in ctx.command.params
+        if each.name in names and ctx.get_parameter_source(each.name) is ParameterSource.COMMANDLINE
+    ]
+    return [max(each.opts, key=len) for each in given]
 
 
 def _check_standard_input(graph: str, feeds: Sequence[str]) -> None:

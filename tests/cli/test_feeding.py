@@ -161,9 +161,8 @@ def test_lines_that_do_not_fit(text: str, told: str, path: str, tmp_path: Path, 
 @pytest.mark.parametrize(
     ("name", "dtype", "told"),
     [
-        ("iris.csv", float32, "for a float32 write its numbers as .npy first: python -c"),
         ("iris.dat", float32, "a float32 is fed from .npy, .npz, .json and .jsonl files, and images"),
-        ("iris.csv", string, "for its bytes, or --feed"),
+        ("iris.dat", string, "for its bytes, or --feed"),
     ],
 )
 def test_the_hint_for_a_file_fits_the_placeholder(
@@ -174,4 +173,4 @@ def test_the_hint_for_a_file_fits_the_placeholder(
     with pytest.raises(CommandError) as caught:
         fed(name, dtype, [None, 2] if dtype is float32 else [None])
     assert told in str(caught.value)
-    assert ("@iris.csv" in str(caught.value)) == (dtype is string)
+    assert ("@iris.dat" in str(caught.value)) == (dtype is string)

@@ -25,11 +25,11 @@ def read_feeds(
     for text in feeds:
         name, equals, source = text.partition("=")
         if equals:
-            wanted = _wanted(graph, call, name)
+            wanted = wanted_target(graph, call, name)
             pairs = [(wanted, read_source(source, wanted, images))]
         elif text.lower().endswith((".npz", ".json", *LINES_SUFFIXES)):
             pairs = [
-                (wanted := _wanted(graph, call, key), check_shape(cast(value, wanted), wanted))
+                (wanted := wanted_target(graph, call, key), check_shape(cast(value, wanted), wanted))
                 for key, value in _of_all(text).items()
             ]
         else:
@@ -55,7 +55,8 @@ def _of_all(path: str) -> dict[str, Any]:
         raise CommandError(f"--feed {path}: cannot read it: {error}", BAD_FEED) from error
 
 
-def _wanted(graph: Graph, call: CalledSignature, name: str) -> ValueTarget:
+def wanted_target(graph: Graph, call: CalledSignature, name: str) -> ValueTarget:
+    """Return the tensor that a name after `--feed` means; CommandError (a bad feed) if there is none."""
     port = find_port(graph, call.input(name, graph), BAD_FEED, "--feed", is_fed=True)
     label = name if name in call.inputs else ""
     return ValueTarget(str(port), dtype_of(graph, port), shape_of(graph, port), label)

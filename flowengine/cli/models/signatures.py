@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -48,12 +48,15 @@ class CalledSignature:
         """The input that a tensor is; without a signature, the tensor's own name."""
         return next((name for name, each in self.inputs.items() if each == tensor), tensor)
 
-    def complete(self, fed: dict[str, Any]) -> None:
-        """Add the defaults of inputs that are not fed; CommandError (a bad feed) naming what is missing."""
+    def complete(self, fed: dict[str, Any], later: Collection[str] = ()) -> None:
+        """Add the defaults of inputs that are not fed; CommandError (a bad feed) naming what is missing.
+
+        later   tensors that will be fed, too
+        """
         if self.facts is None:
             return
         for name, each in self.facts.inputs.items():
-            if any(tensor in fed for tensor in each.tensors):
+            if any(tensor in fed or tensor in later for tensor in each.tensors):
                 continue
             if each.default is None:
                 raise CommandError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flowengine.cli.interrupt import Interrupt
@@ -21,13 +22,18 @@ def run_job(job: Invocation, report: RunReport, interrupt: Interrupt) -> None:
 
     The report has what came of it until then.
     """
+    run_interruptible(partial(_run_steps, job, report, interrupt), interrupt)
+
+
+def run_interruptible(work: Callable[[], Awaitable[None]], interrupt: Interrupt) -> None:
+    """Run a task in a trio run of its own; Ctrl-C cancels it, and raises KeyboardInterrupt here."""
     import trio
 
     async def steps() -> None:
         with trio.CancelScope() as scope:
             interrupt.cancels(scope, trio.lowlevel.current_trio_token())
             try:
-                await _run_steps(job, report, interrupt)
+                await work()
             finally:
                 interrupt.cancels(None, None)
         if scope.cancelled_caught:
@@ -52,17 +58,10 @@ async def _run_steps(job: Invocation, report: RunReport, interrupt: Interrupt) -
         await run_recovering(job, report, finish)
         return
     async with Session(job.graph, config=job.config, target=job.at) as session:
-
-        async def initialize(nodes: Iterable[str]) -> None:
-            for node in nodes:
-                await session.run((), job.feeds, targets=[node], options=options)
-
+        initialize = partial(_initialize, session, job, options)
         try:
             if job.training is None:
-                if job.restoration is None:
-                    await initialize((*job.inits, *job.starters))
-                else:
-                    await job.restoration.restore(session, initialize, job.inits)
+                await set_up(session, job, options)
                 await _train(session, job, report, options)
             else:
                 async with job.training.around(session, job.inits, initialize) as after_step:
@@ -75,6 +74,20 @@ async def _run_steps(job: Invocation, report: RunReport, interrupt: Interrupt) -
                     interrupt.cancels(scope, trio.lowlevel.current_trio_token())
                     await _fetch_finals(session, job, report, options)
             raise
+
+
+async def _initialize(session: Session, job: Invocation, options: RunOptions, nodes: Iterable[str]) -> None:
+    for node in nodes:
+        await session.run((), job.feeds, targets=[node], options=options)
+
+
+async def set_up(session: Session, job: Invocation, options: RunOptions) -> None:
+    """Initialize and restore what the steps of a run without training need."""
+    initialize = partial(_initialize, session, job, options)
+    if job.restoration is None:
+        await initialize((*job.inits, *job.starters))
+    else:
+        await job.restoration.restore(session, initialize, job.inits)
 
 
 async def _train(

@@ -1,0 +1,81 @@
+"""`flowengine run` over a table: its options, what goes together with them, and the run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from flowengine.cli.failure import STEP_ERROR, USAGE, CommandError
+from flowengine.cli.tables.planning import TableFeed, table_in
+from flowengine.cli.tables.running import TableRun
+from flowengine.cli.tables.writing import STDOUT, check_can_write, check_table_output, opened_sink
+
+if TYPE_CHECKING:
+    from flowengine.cli.interrupt import Interrupt
+    from flowengine.cli.running.job import Invocation
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """The options of a run over a table."""
+
+    batch_size: int | None
+    keeps_inputs: bool
+    keeps_going: bool
+
+    def check(self, feeds: Sequence[str], others: Collection[str]) -> bool:
+        """Return whether a feed is a table.
+
+        others   options that were given and mean nothing over a table
+
+        Raises CommandError (usage) for those, and for options of tables without one.
+        """
+        table = table_in(feeds)
+        if table is not None and others:
+            raise CommandError(
+                f"--feed {table}: {', '.join(others)} cannot go with a table, whose rows are steps", USAGE
+            )
+        if table is None and (self.batch_size or self.keeps_inputs or self.keeps_going):
+            raise CommandError(
+                "--batch-size, --keep-inputs and --keep-going need a table: --feed rows.csv", USAGE
+            )
+        return table is not None
+
+    def run(self, job: Invocation, feed: TableFeed, output: str, interrupt: Interrupt) -> None:
+        """Run all rows of a table and write theirs into `output`.
+
+        Raises CommandError for a row that fails, or at the end where rows were left out. An interrupted run
+        keeps the rows that are done, and raises KeyboardInterrupt.
+        """
+        if feed.unused:
+            named = ", ".join(feed.unused[:12]) + (", ..." if len(feed.unused) > 12 else "")
+            print(f"columns that feed nothing: {named}", file=sys.stderr)
+        interrupted: KeyboardInterrupt | None = None
+        with feed.table, opened_sink(output) as sink:
+            work = TableRun(
+                job, feed, sink, self.batch_size, keeps_inputs=self.keeps_inputs, keeps_going=self.keeps_going
+            )
+            try:
+                work.run(interrupt)
+            except KeyboardInterrupt as error:
+                interrupt.waits()
+                interrupted = error
+        place = "" if output == STDOUT else f" in {output}"
+        rate = work.done / max(work.seconds, 1e-9)
+        print(f"{work.done} rows{place}, {rate:.3g} rows/s", file=sys.stderr)
+        if interrupted is not None:
+            raise interrupted
+        if work.failed:
+            raise CommandError(f"{work.failed} of {work.done + work.failed} rows failed", STEP_ERROR)
+
+
+def check_rows_output(output: str | None, *, force: bool) -> None:
+    """CommandError (usage) if rows cannot go there."""
+    if output is not None:
+        check_table_output(output, force=force)
+        check_can_write(output)
+
+
+__all__ = ["TableOptions", "check_rows_output"]
