@@ -21,7 +21,7 @@ from flowengine.cli.labels import document as best_document
 from flowengine.cli.labels import texts as best_texts
 from flowengine.cli.models.feeds import read_feeds
 from flowengine.cli.models.proposals import how_to_go_on, refuse_to_run_nothing
-from flowengine.cli.models.restoring import remedied, restoration_of
+from flowengine.cli.models.restoring import Restoration, remedied, restoration_of
 from flowengine.cli.models.signatures import CalledSignature, called_signature
 from flowengine.cli.models.starting import starting
 from flowengine.cli.overview import shape_of
@@ -31,7 +31,7 @@ from flowengine.cli.running.options import HELP, SECTIONS, run_options
 from flowengine.cli.running.steps import percentiles, run_job
 from flowengine.cli.running.training import MetaFacts, RunCheckpoints, facts_of
 from flowengine.cli.shell.commands import SectionedCommand
-from flowengine.cli.tables.planning import table_feed
+from flowengine.cli.tables.planning import TableFeed, table_feed, table_in
 from flowengine.cli.tables.request import TableOptions, check_rows_output
 from flowengine.cli.tables.writing import STDOUT
 from flowengine.cli.tasks.clusterfile import target_at
@@ -89,10 +89,8 @@ def command(
     _check_checkpoints(checkpoint, restore, asks=bool(save_every or resume or recover))
     _check_standard_input(graph, feeds)
     over_table = TableOptions(batch_size, keep_inputs, keep_going)
-    if over_table.check(feeds, _not_over_tables(ctx)):
-        check_rows_output(output, force=force)
-    elif output is not None:
-        results.check_output(output, len(finals or fetches), force=force)
+    over_table.check(feeds, _not_over_tables(ctx))
+    _check_output(output, len(finals or fetches), feeds, force=force)
     chosen = read_labels(labels_file, top)
     source = load_graph(graph, tags)
     loaded = source.graph
@@ -112,10 +110,7 @@ def command(
         return
     images = ImageOptions(image_size, image_scale, image_offset)
     names = fetches or (tuple(call.outputs) if call.facts else ())
-    alone, table = table_feed(loaded, feeds, call)
-    fed = read_feeds(loaded, alone, images, call)
-    rows = () if table is None else tuple(table.tensors)
-    call.complete(fed, rows)
+    fed, rows, table = _fed(loaded, feeds, images, call)
     asked, shown = _ports(loaded, names, call, "--fetch")
     after, after_shown = _ports(loaded, finals, call, "--final")
     nodes, inits = _nodes(loaded, targets, "--target"), tuple(_nodes(loaded, inits, "--init"))
@@ -123,10 +118,7 @@ def command(
     restoration = None if training else restoration_of(source, graph, restore, may_look=may_look)
     wanted = [*(port.node for port in (*asked, *after)), *nodes]
     starters = starting(loaded, wanted, inits, [*fed, *rows], facts_of(source.meta, loaded).tables)
-    if training is not None:
-        training.facts = replace(training.facts, local=[*training.facts.local, *starters])
-    elif restoration is not None:
-        restoration = replace(restoration, starters=tuple(starters))
+    restoration = _with_starters(training, restoration, starters)
     _check_labels(chosen, loaded, (*shown, *after_shown), (*asked, *after))
     job = Invocation(
         graph=loaded,
@@ -148,13 +140,40 @@ def command(
         at=target_at(at or ""),
         keeps=output is not None,
     )
-    interrupt: Interrupt = ctx.obj["interrupt"]
     if table is not None:
         with _remedied(job, source, graph):
-            over_table.run(job, table, output or STDOUT, interrupt)
+            over_table.run(job, table, output or STDOUT, ctx.obj["interrupt"])
         return
-    report = _reported(job, source, graph, output, interrupt)
+    report = _reported(job, source, graph, output, ctx.obj["interrupt"])
     _show(report, job, output, as_json, chosen, stats=stats)
+
+
+def _fed(
+    graph: Graph, feeds: Sequence[str], images: ImageOptions, call: CalledSignature
+) -> tuple[dict[str, Any], list[str], TableFeed | None]:
+    """The values that are fed, the tensors that a table feeds, and that table."""
+    alone, table = table_feed(graph, feeds, call)
+    fed = read_feeds(graph, alone, images, call)
+    rows = [] if table is None else table.tensors
+    call.complete(fed, rows)
+    return fed, rows, table
+
+
+def _check_output(output: str | None, count: int, feeds: Sequence[str], *, force: bool) -> None:
+    """CommandError (usage) if so many values, or rows of a table, cannot go into the file of `--output`."""
+    if table_in(feeds):
+        check_rows_output(output, force=force)
+    elif output is not None:
+        results.check_output(output, count, force=force)
+
+
+def _with_starters(
+    training: RunCheckpoints | None, restoration: Restoration | None, starters: Sequence[str]
+) -> Restoration | None:
+    """Let what makes the variables ready run the starters, too; the restoration that does."""
+    if training is not None:
+        training.facts = replace(training.facts, local=[*training.facts.local, *starters])
+    return None if restoration is None else replace(restoration, starters=tuple(starters))
 
 
 def _named_graph(graph: str | None, meta: str | None) -> str:

@@ -268,3 +268,22 @@ def test_a_cast_to_integers_keeps_the_values_or_is_refused(target: dtypes.DType,
 def test_a_tensor_of_unknown_dtype_takes_the_value_as_it_is() -> None:
     assert cast([1.5], wanted(None)).dtype == np.float64
     assert check_shape(np.zeros((2, 3)), wanted(None)).shape == (2, 3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "uint8", "bool", "bfloat16", "complex64"])
+@pytest.mark.parametrize("word", ["zeros", "ones", "random"])
+def test_values_are_made_up(word: str, dtype: str) -> None:
+    kind = dtypes.as_dtype(dtype)
+    value = read(word, kind, [None, 3, None])
+    assert value.shape == (1, 3, 1)
+    assert value.dtype == kind.as_numpy_dtype
+    numbers = np.real(value.astype(np.complex128))
+    assert ((numbers >= 0) & (numbers <= 1)).all()
+    if word != "random":
+        assert (numbers == (word == "ones")).all()
+    np.testing.assert_array_equal(read(word, kind, [None, 3, None]), value)
+
+
+def test_values_of_an_unknown_shape_are_not_made_up() -> None:
+    assert "the shape is unknown, so that there are no zeros" in refused("zeros")
+    assert read("zeros", dtypes.string, []) == b"zeros"

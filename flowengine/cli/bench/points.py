@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from flowengine.cli.failure import BAD_FEED, USAGE, CommandError
+from flowengine.cli.feeding.made_up import made_up_value
 from flowengine.cli.overview import dtype_of, placeholders, shape_of
 from flowengine.core import dtypes
 from flowengine.core.names import parse_tensor_name
@@ -17,9 +18,6 @@ from flowengine.ir.graph import OutputPort
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
-
-#: Feeds that are made up are the same in each run.
-_SEED: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +69,7 @@ def random_value(graph: Graph, name: str) -> Any:
     if shape.dims is None or dtype is None or dtype is dtypes.string or dtype.as_numpy_dtype.hasobject:
         feed = name.removesuffix(":0")
         raise CommandError(f"no value can be made up for {name} ({what}): add --feed {feed}=SOURCE", BAD_FEED)
-    dims = [1 if size is None else size for size in shape.dims]
-    generator = np.random.default_rng(_SEED)
-    if dtype.is_floating or dtype.is_complex:
-        return generator.random(dims, np.float32).astype(dtype.as_numpy_dtype)
-    return generator.integers(0, 2, dims).astype(dtype.as_numpy_dtype)
+    return made_up_value("random", dtype, shape)
 
 
 def batched(graph: Graph, feeds: Mapping[str, Any], size: int | None) -> dict[str, Any]:

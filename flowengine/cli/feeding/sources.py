@@ -7,6 +7,7 @@
 | `a.jsonl` | one such value on each line: the rows of a batch |
 | `a.tfrecord` | the records of the file, for a string tensor of rank 1; `a.tfrecord.gz` with gzip |
 | `a.png`, `.jpg`, ... | an image: see `images`; for a string tensor, the bytes of the file |
+| `zeros`, `ones`, `random` | made-up values, for a tensor that holds no strings: see `made_up` |
 | `-` | standard input, told apart by content: any of the above |
 | `@FILE` | the bytes of the file, for a string tensor, or a batch of one; `@@x` is the text `@x` |
 | anything else | a literal: `3`, `[[1, 2], [3, 4]]`, `true`, `nan`, `some text`, `"3"` |
@@ -41,6 +42,7 @@ from flowengine.cli.feeding.batches import (
     read_records,
 )
 from flowengine.cli.feeding.images import IMAGE_SUFFIXES, ImageOptions, is_image, read_image
+from flowengine.cli.feeding.made_up import MADE_UP, made_up_value
 from flowengine.cli.feeding.object_arrays import read_array
 from flowengine.core import dtypes
 from flowengine.core.arrays import is_same_number
@@ -101,6 +103,8 @@ def read_archive(source: str) -> dict[str, Any]:
 
 
 def _read(source: str, wanted: ValueTarget, images: ImageOptions) -> Any:
+    if source in MADE_UP and wanted.dtype is not dtypes.string:
+        return made_up_value(source, wanted.dtype, wanted.shape)
     if source == "-":
         return _from_bytes(sys.stdin.buffer.read(), wanted, images)
     if source.startswith("@@"):

@@ -47,6 +47,7 @@ SOURCE, after --feed NAME=, is one of
   3, [[1, 2]], text     a literal; "text" in quotes too, as JSON has it
   @FILE                 the bytes of a file, for a string tensor, or for one of rank 1 as a batch of one;
                         @@text is a text that begins with @
+  zeros, ones, random   made-up values, in a batch of one, to try a model; the text for a string tensor
   -                     standard input, in any of these forms
   a.csv, .tsv, .parquet a table, a row for each: its columns of the input's name (x, or x.0, x.1, ...), or all
                         of them in order, or as the features of tf.Examples

@@ -19,7 +19,7 @@ from flowengine.cli.feeding.sources import ValueTarget
 from flowengine.cli.models.feeds import wanted_target
 from flowengine.cli.overview import placeholders
 from flowengine.cli.tables.columns import CellFault, converted
-from flowengine.cli.tables.reading import Cells, Rows, Table, is_table, open_table
+from flowengine.cli.tables.reading import Cells, TableFile, TableRows, is_table, open_table
 from flowengine.core import dtypes
 from flowengine.core.arrays import Array
 from flowengine.saved_model.example_inputs import ExampleFeature, features_of, serialized
@@ -38,7 +38,7 @@ class TableInput(Protocol):
     @property
     def columns(self) -> Sequence[str]: ...
 
-    def value(self, rows: Rows) -> Array:
+    def value(self, rows: TableRows) -> Array:
         """Return the values of rows, one along the first axis for each; CellFault for a row without one."""
         ...
 
@@ -50,7 +50,7 @@ class ColumnsInput:
     target: ValueTarget
     columns: Sequence[str]
 
-    def value(self, rows: Rows) -> Array:
+    def value(self, rows: TableRows) -> Array:
         dtype = self.target.dtype
         parts: list[Array] = [converted(name, rows.columns[name], dtype) for name in self.columns]
         # A row of one number is a vector for an input that wants vectors; a list in a cell is one already.
@@ -70,7 +70,7 @@ class ExamplesInput:
     columns: Sequence[str]
     features: dict[str, ExampleFeature]
 
-    def value(self, rows: Rows) -> Array:
+    def value(self, rows: TableRows) -> Array:
         made = {name: self._feature(name, rows.columns[name]) for name in self.columns}
         examples: Array = serialized(self.features, made, len(rows))
         return examples
@@ -97,7 +97,7 @@ class ExamplesInput:
 class TableFeed:
     """A table and the inputs that it feeds. `unused` are its other columns."""
 
-    table: Table
+    table: TableFile
     inputs: Sequence[TableInput]
     unused: Sequence[str]
 
@@ -145,7 +145,7 @@ def _is_literal(feed: str) -> bool:
     return feed.partition("=")[2].startswith(("@", '"', "["))
 
 
-def _by_name(graph: Graph, call: CalledSignature, table: Table, fed: set[str]) -> list[TableInput]:
+def _by_name(graph: Graph, call: CalledSignature, table: TableFile, fed: set[str]) -> list[TableInput]:
     """The inputs that have columns; else the only one that there is, of all columns."""
     names = list(call.inputs) or [each.name.removesuffix(":0") for each in placeholders(graph)]
     targets = [wanted_target(graph, call, name) for name in names if name not in fed]
@@ -166,7 +166,7 @@ def _by_name(graph: Graph, call: CalledSignature, table: Table, fed: set[str]) -
     )
 
 
-def _input(graph: Graph, target: ValueTarget, table: Table) -> TableInput:
+def _input(graph: Graph, target: ValueTarget, table: TableFile) -> TableInput:
     """An input of a table that is for it alone."""
     own = _columns_of(target, table.names)
     if own:
@@ -189,7 +189,7 @@ def _input(graph: Graph, target: ValueTarget, table: Table) -> TableInput:
     return ColumnsInput(target, list(table.names))
 
 
-def _examples(target: ValueTarget, features: dict[str, ExampleFeature], table: Table) -> TableInput:
+def _examples(target: ValueTarget, features: dict[str, ExampleFeature], table: TableFile) -> TableInput:
     columns = [name for name in table.names if name in features]
     missing = [key for key, each in features.items() if each.required and key not in columns]
     if missing or not columns:

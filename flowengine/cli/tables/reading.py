@@ -49,7 +49,7 @@ class RowFault:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class TableRows:
     """Rows that were read together.
 
     numbers   of each row, counted from 1
@@ -64,31 +64,31 @@ class Rows:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def without(self, index: int) -> Rows:
+    def without(self, index: int) -> TableRows:
         """Return all rows but the one at an index."""
         kept = [each for each in range(len(self)) if each != index]
         columns = {name: _taken(cells, kept) for name, cells in self.columns.items()}
-        return Rows([self.numbers[each] for each in kept], columns)
+        return TableRows([self.numbers[each] for each in kept], columns)
 
 
 def _taken(cells: Cells, kept: Sequence[int]) -> Cells:
     return [cells[each] for each in kept] if isinstance(cells, list) else cells[kept]
 
 
-class Table(Protocol):
+class TableFile(Protocol):
     """A table file, open for reading; a context manager."""
 
     path: str
     #: The columns, in order.
     names: list[str]
 
-    def __enter__(self) -> Table: ...
+    def __enter__(self) -> TableFile: ...
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def batches(self, size: int) -> Iterator[Rows]:
+    def batches(self, size: int) -> Iterator[TableRows]:
         """Yield all rows, so many at a time; once."""
         ...
 
@@ -102,7 +102,7 @@ def is_table(path: str) -> bool:
     return path.lower().endswith(_SUFFIXES)
 
 
-def open_table(path: str) -> Table:
+def open_table(path: str) -> TableFile:
     """Open a table.
 
     Raises CommandError (a bad feed) for one that cannot be read, or that calls two columns the same.
@@ -119,7 +119,7 @@ def open_table(path: str) -> Table:
     return table
 
 
-def _opened(path: str, suffix: str) -> Table:
+def _opened(path: str, suffix: str) -> TableFile:
     return _ParquetTable(path) if suffix == _PARQUET else _TextTable(path, _DELIMITERS[suffix])
 
 
@@ -165,7 +165,7 @@ class _TextTable:
     ) -> None:
         self._file.close()
 
-    def batches(self, size: int) -> Iterator[Rows]:
+    def batches(self, size: int) -> Iterator[TableRows]:
         first = 1
         while True:
             try:
@@ -178,7 +178,7 @@ class _TextTable:
             yield self._rows(first, lines)
             first += len(lines)
 
-    def _rows(self, first: int, lines: list[list[str]]) -> Rows:
+    def _rows(self, first: int, lines: list[list[str]]) -> TableRows:
         width = len(self.names)
         numbers: Sequence[int] = range(first, first + len(lines))
         faults = []
@@ -191,7 +191,7 @@ class _TextTable:
             numbers = [number for number, line in zip(numbers, lines, strict=True) if len(line) == width]
             lines = [line for line in lines if len(line) == width]
         columns = map(TextCells, zip(*lines, strict=True)) if lines else (TextCells() for _ in self.names)
-        return Rows(numbers, dict(zip(self.names, columns, strict=True)), faults)
+        return TableRows(numbers, dict(zip(self.names, columns, strict=True)), faults)
 
     def count(self) -> int:
         """Return how many lines there are: more than rows where a cell has several."""
@@ -232,7 +232,7 @@ class _ParquetTable:
     ) -> None:
         self._file.close()
 
-    def batches(self, size: int) -> Iterator[Rows]:
+    def batches(self, size: int) -> Iterator[TableRows]:
         from pyarrow import ArrowException
 
         number = 0
@@ -241,7 +241,7 @@ class _ParquetTable:
                 columns = {
                     name: _cells(column) for name, column in zip(self.names, batch.columns, strict=True)
                 }
-                yield Rows(range(number + 1, number + 1 + batch.num_rows), columns)
+                yield TableRows(range(number + 1, number + 1 + batch.num_rows), columns)
                 number += batch.num_rows
         except (OSError, ArrowException) as error:
             raise unreadable(self.path, error) from error
@@ -271,4 +271,4 @@ def _parquet(option: str) -> Any:
     return parquet
 
 
-__all__ = ["Cells", "RowFault", "Rows", "Table", "TextCells", "is_table", "open_table", "unreadable"]
+__all__ = ["Cells", "RowFault", "TableFile", "TableRows", "TextCells", "is_table", "open_table", "unreadable"]

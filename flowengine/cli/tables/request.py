@@ -25,12 +25,10 @@ class TableOptions:
     keeps_inputs: bool
     keeps_going: bool
 
-    def check(self, feeds: Sequence[str], others: Collection[str]) -> bool:
-        """Return whether a feed is a table.
+    def check(self, feeds: Sequence[str], others: Collection[str]) -> None:
+        """Raise CommandError (usage) for options of tables without one, and for others beside a table.
 
         others   options that were given and mean nothing over a table
-
-        Raises CommandError (usage) for those, and for options of tables without one.
         """
         table = table_in(feeds)
         if table is not None and others:
@@ -41,7 +39,6 @@ class TableOptions:
             raise CommandError(
                 "--batch-size, --keep-inputs and --keep-going need a table: --feed rows.csv", USAGE
             )
-        return table is not None
 
     def run(self, job: Invocation, feed: TableFeed, output: str, interrupt: Interrupt) -> None:
         """Run all rows of a table and write theirs into `output`.
@@ -64,7 +61,7 @@ class TableOptions:
                 interrupted = error
         place = "" if output == STDOUT else f" in {output}"
         rate = work.done / max(work.seconds, 1e-9)
-        print(f"{work.done} rows{place}, {rate:.3g} rows/s", file=sys.stderr)
+        print(f"{work.done} rows{place}, {rate:,.0f} rows/s", file=sys.stderr)
         if interrupted is not None:
             raise interrupted
         if work.failed:

@@ -22,7 +22,7 @@ from flowengine.cli.running.job import Invocation
 from flowengine.cli.running.steps import run_interruptible, set_up
 from flowengine.cli.tables.columns import CellFault
 from flowengine.cli.tables.planning import TableFeed
-from flowengine.cli.tables.reading import Rows
+from flowengine.cli.tables.reading import TableRows
 from flowengine.cli.tables.writing import RowSink
 from flowengine.core.arrays import Array, to_array
 from flowengine.core.errors import DataLossError, InvalidArgumentError, OutOfRangeError
@@ -96,7 +96,7 @@ class TableRun:
         async with Session(self.job.graph, config=self.job.config, target=self.job.at) as session:
             await set_up(session, self.job, options)
             call = partial(session.run, self.job.fetches, options=options)
-            step = _Step(call, self.job.feeds, fixed, one)
+            step = BatchStep(call, self.job.feeds, fixed, one)
             started = time.perf_counter()
             with progress:
                 progress.begin(0, table.count() if sys.stderr.isatty() else None)
@@ -105,7 +105,7 @@ class TableRun:
                     for fault in read.faults:
                         self._fail(fault.row, fault.reason)
                     rows, feeds = self._converted(read)
-                    made = _Made(rows)
+                    made = FinishedRows(rows)
                     try:
                         await self._make(made, step, feeds, size)
                     finally:
@@ -136,7 +136,7 @@ class TableRun:
         elif self.failed == _TOLD_MAX + 1:
             print("further rows that fail are only counted", file=sys.stderr)
 
-    def _converted(self, rows: Rows) -> tuple[Rows, dict[str, Array]]:
+    def _converted(self, rows: TableRows) -> tuple[TableRows, dict[str, Array]]:
         """Rows that can be fed, and what they feed."""
         while len(rows):
             try:
@@ -146,7 +146,7 @@ class TableRun:
                 rows = rows.without(fault.index)
         return rows, {}
 
-    async def _make(self, made: _Made, step: _Step, feeds: Mapping[str, Array], size: int) -> None:
+    async def _make(self, made: FinishedRows, step: BatchStep, feeds: Mapping[str, Array], size: int) -> None:
         """Run rows in batches, those that fail left out."""
         rows = made.rows
         if not len(rows):
@@ -170,7 +170,7 @@ class TableRun:
             made.values.append(self._checked(values, end - begin))
             made.spans.append((begin, end))
 
-    def _check_shapes(self, step: _Step, feeds: Mapping[str, Array], size: int) -> None:
+    def _check_shapes(self, step: BatchStep, feeds: Mapping[str, Array], size: int) -> None:
         """CommandError (a bad feed) where the rows' shape fits no input: then none does."""
         for each in self.feed.inputs:
             check_shape(step.padded(feeds[each.target.name][:size]), each.target)
@@ -188,7 +188,7 @@ class TableRun:
             found.append(array)
         return found
 
-    def _write(self, made: _Made) -> None:
+    def _write(self, made: FinishedRows) -> None:
         if made.spans:
             columns = made.columns() if self.keeps_inputs else {}
             arrays = [np.concatenate(parts) for parts in zip(*made.values, strict=True)]
@@ -197,14 +197,14 @@ class TableRun:
 
 
 @dataclass(slots=True)
-class _Made:
+class FinishedRows:
     """Rows with the values of those that are done.
 
     spans    of the rows that are done, from a first one to before a last one
     values   of each span, an array for each output
     """
 
-    rows: Rows
+    rows: TableRows
     spans: list[tuple[int, int]] = field(default_factory=list)
     values: list[list[Array]] = field(default_factory=list)
 
@@ -217,7 +217,7 @@ class _Made:
         return found
 
 
-class _Step:
+class BatchStep:
     """A step over a few rows.
 
     size   rows of a batch where it is fixed: fewer are made as many, by the last one

@@ -85,6 +85,7 @@ class _TextRows:
     """CSV, or the same with another delimiter."""
 
     def __init__(self, file: IO[str], delimiter: str) -> None:
+        self._file = file
         self._writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         self._has_header = False
 
@@ -98,7 +99,7 @@ class _TextRows:
         self._writer.writerows(zip(*columns.values(), strict=True))
 
     def finish(self) -> None:
-        """Nothing is left."""
+        self._file.flush()  # before anything is said about them
 
 
 def _columns(name: str, array: Array) -> dict[str, list[Any]]:
