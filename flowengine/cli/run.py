@@ -108,9 +108,8 @@ def command(
         refuse_to_run_nothing(loaded, feeds, inits, output)
         click.echo(how_to_go_on(source, graph), nl=False)
         return
-    images = ImageOptions(image_size, image_scale, image_offset)
     names = fetches or (tuple(call.outputs) if call.facts else ())
-    fed, rows, table = _fed(loaded, feeds, images, call)
+    fed, rows, table = _fed(loaded, feeds, ImageOptions(image_size, image_scale, image_offset), call)
     asked, shown = _ports(loaded, names, call, "--fetch")
     after, after_shown = _ports(loaded, finals, call, "--final")
     nodes, inits = _nodes(loaded, targets, "--target"), tuple(_nodes(loaded, inits, "--init"))
