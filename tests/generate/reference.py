@@ -8,8 +8,11 @@ page has goes to `more.md` by itself, until somebody gives it a place.
 
 from __future__ import annotations
 
+import inspect
 import json
+import pydoc
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -209,7 +212,16 @@ def page_text(page: str, names: list[str]) -> str:
     if not names:
         return f"# {about.title}\n\nThe other pages of the reference have them all.\n"
     head = [f"# {about.title}", f"{about.about} Guide: {about.guide}."]
-    return "\n\n".join([*head, *(f"::: {name}" for name in names)]) + "\n"
+    return "\n\n".join([*head, *examples(about, names), *(f"::: {name}" for name in names)]) + "\n"
+
+
+def examples(page: Page, names: list[str]) -> Iterator[str]:
+    """Yield the examples in the docstrings of a page's modules, and of those that define its names."""
+    objects = [pydoc.locate(name) for name in (*page.modules, *names)]
+    defining = [getattr(each, "__module__", "") for each in objects[len(page.modules) :]]
+    modules = [*objects[: len(page.modules)], *(sys.modules.get(each) for each in dict.fromkeys(defining))]
+    for docstring in dict.fromkeys(inspect.getdoc(each) or "" for each in modules):
+        yield from (f"```pycon\n{each}\n```" for each in docstring.split("\n\n") if each.startswith(">>> "))
 
 
 def index_text() -> str:
