@@ -202,7 +202,18 @@ def _check_may_wait(op: str) -> None:
 
 
 class KernelRegistry:
-    """Kernels of ops, in the order of preference in which they are tried; see the module."""
+    """Kernels of ops, in the order of preference in which they are tried; see the module.
+
+    >>> from flowengine.kernels.load import load_all
+    >>> ops, kernels = fe.OpRegistry(parent=fe.Graph().registry), fe.KernelRegistry(parent=load_all())
+    >>> swish = ops.register(fe.OpDef.parse("Swish(x: T) -> y: T", "T: {float, double}"))
+    >>> @kernels.kernel("Swish")
+    ... def compute(xp, x):
+    ...     return x / (1 + xp.exp(-x))
+    >>> y = fe.Graph(registry=ops).ops.Swish(np.float32([0.0, 1.0]), name="y")
+    >>> print(np.round(fe.testing.evaluate(y.graph, ["y:0"], kernels=kernels)[0], 2))
+    [0.   0.73]
+    """
 
     #: How many kernels were registered anywhere: what was looked up before is looked up again after.
     _registered: ClassVar[int] = 0

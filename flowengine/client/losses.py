@@ -9,6 +9,8 @@ of the predictions, and labels are taken in it. A weight of 0 takes a loss out o
 Errors: InvalidArgumentError where shapes or weights do not fit, when the graph is built if it tells, else
 when it runs.
 
+`losses` is a tensor of losses; `regularization` adds the penalties of variables.
+
 >>> losses, graph = fe.losses, fe.Graph()
 >>> labels, predictions = graph.constant([[1.0, 0.0]]), graph.constant([[0.5, 0.25]])
 >>> found = [losses.absolute_difference(labels, predictions), losses.mean_squared_error(labels, predictions)]

@@ -9,6 +9,10 @@ that are drawn, `num_sampled` = S, each once if `unique`, below `range_max`; exp
 the same shapes. Inputs (N, D), weights (classes, D), biases (classes,) and losses (N,) are floats of one
 type. Raises InvalidArgumentError for other shapes and types.
 
+`sampled_values` are candidates that were drawn already, `remove_accidental_hits` leaves out drawn classes
+that are true, `partition_strategy` is that of `embedding.lookup`, `seed` of random numbers; `vocab_file`,
+`unigrams`, `distortion`, `num_reserved_ids`, `num_shards` and `shard` describe a distribution.
+
 >>> sampled, graph = fe.sampled, fe.Graph()
 >>> weights, biases = fe.ones([100, 4], graph=graph), fe.zeros([100], graph=graph)
 >>> labels, inputs = graph.constant([[3], [7]], "int64"), fe.ones([2, 4], graph=graph)

@@ -4,6 +4,9 @@
 `alpha`, `beta` and `power` are numbers or tensors; the result is a () tensor of the rate's type, float32 for
 a number. `staircase` decays in whole steps; `seed` is that of random numbers.
 
+`num_periods` counts periods of a cosine; `initial_variance` and `variance_decay` are those of the noise;
+`first_decay_steps` is the length of the first decay.
+
 >>> schedules, graph = fe.schedules, fe.Graph()
 >>> step = graph.variable(100, name="global_step", dtype="int64", trainable=False)
 >>> rates = [schedules.exponential_decay(0.1, step, decay_steps=100, decay_rate=0.5)]

@@ -79,6 +79,12 @@ class OpDef:
     declared      what its definition says that it is
     traits        the same by class, with the duties that the signature shows; see `ir.traits`
     conditional   what it is where an attribute has a value
+
+    Raises InvalidArgumentError for a text that cannot be read, and traits that contradict it.
+
+    >>> swish = fe.OpDef.parse("Swish(x: T) -> y: T", "T: {float, double}")
+    >>> swish.name, [each.name for each in swish.inputs], swish.attr("T").type
+    ('Swish', ['x'], 'type')
     """
 
     name: str
@@ -197,7 +203,18 @@ def _read_all(texts: Iterable[str]) -> tuple[tuple[AttrDef, ...], dict[str, bool
 
 
 class OpRegistry:
-    """The ops that a graph may use, by name. A registry is an object: tests and users make their own."""
+    """The ops that a graph may use, by name. A registry is an object: tests and users make their own.
+
+    parent   a registry that is asked for ops that this one does not have
+
+    Raises InvalidArgumentError for a name that is taken, NotFoundError for one that is unknown.
+
+    >>> from flowengine.ops.load import registry
+    >>> ops = fe.OpRegistry(parent=registry())
+    >>> swish = ops.register(fe.OpDef.parse("Swish(x: T) -> y: T", "T: {float, double}"))
+    >>> ops.get("Swish") is swish, ops.find("Swosh"), "MatMul" in ops
+    (True, None, True)
+    """
 
     def __init__(self, parent: OpRegistry | None = None) -> None:
         self._defs: dict[str, OpDef] = {}

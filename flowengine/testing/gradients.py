@@ -1,6 +1,8 @@
 """`check_gradient`: a graph's derivatives against differences of its values.
 
 error = check_gradient(y, x, feeds={x: np.ones(3)})
+
+`seed` is that of the random projection and directions.
 """
 
 from __future__ import annotations

@@ -50,6 +50,8 @@ def check_kernel(
     unknown input shapes claims nothing that is not so. Raises AssertionError saying what does not hold, which
     includes an error of Python's or NumPy's that the kernel raises, and errors of `flowengine.errors` for an
     unknown op, kernel or attribute, or as the kernel raises them for inputs that it refuses.
+
+    Floats are compared within `rtol` of the expected value and `atol`.
     """
     arrays = [_arrays(value) for value in inputs]
     node, shapes = _node(op, arrays, attrs, ops, known=True)

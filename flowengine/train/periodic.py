@@ -25,7 +25,11 @@ from flowengine.train.snapshot import Snapshot
 class PeriodicSaves:
     """A periodic saver, which `save_every` returns: told of each step, it saves when it is time.
 
-    latest   the prefix of the newest checkpoint that is complete; None before the first
+    saver, session, path, global_step   as for `flowengine.train.Saver.save`
+    steps, seconds   how often it saves
+    first_step       how many steps were made before
+    nursery          runs the saves
+    latest           the prefix of the newest checkpoint that is complete; None before the first
     """
 
     def __init__(
@@ -126,6 +130,8 @@ async def save_every(
 
     Raises InvalidArgumentError without steps and seconds, where they are not positive, and if the saver finds
     nothing to save in the session's graph.
+
+    `saver`, `session`, `path` and `global_step` are those of `flowengine.train.Saver.save`.
 
     >>> graph = fe.Graph()
     >>> w = graph.variable(0.0, name="w")

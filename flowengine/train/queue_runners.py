@@ -66,9 +66,10 @@ class QueueRunner:
 
     @classmethod
     def from_proto(cls, definition: Any, *, import_scope: str = "") -> QueueRunner:
-        """Return the runner of a QueueRunnerDef, message or bytes; `import_scope` is put before its names.
+        """Return the runner of a QueueRunnerDef, message or bytes: `definition`.
 
-        Raises InvalidArgumentError where it names no queue or no enqueue op, or an unknown code.
+        `import_scope` is put before its names. Raises InvalidArgumentError if it names no queue or no enqueue
+        op, or an unknown code.
         """
         from flowengine.ir.proto import QueueRunnerDef
 

@@ -1,4 +1,8 @@
-"""The values of variables at one moment, shared with them until one is written: by a step or to a file."""
+"""The values of variables at one moment, shared with them until one is written: by a step or to a file.
+
+`saveables` are variables with their names, `variables` hold the values, `bring` fetches those of devices,
+`path` or `prefix` is that of a checkpoint; `make`, `files`, `sync` and `check` are those of the saver.
+"""
 
 from __future__ import annotations
 

@@ -10,6 +10,10 @@ A layer's scope is its `name`, or that of its kind made unique; with `reuse=True
 are used again. Variables take the settings of the variable scope around them (initializer, partitioner, ...).
 Errors: InvalidArgumentError where shapes or words do not fit.
 
+`axis` counts the channels or features, `momentum` is the share of a moving average that an update keeps;
+`vocabulary` is the number of rows of a table and `dtype` their type; `dropout_rate` and `seed` are those of
+`dropout`.
+
 >>> layers, graph = fe.layers, fe.Graph()
 >>> images = graph.placeholder("float32", [None, 28, 28, 3], name="images")
 >>> hidden = layers.conv2d(images, 32, 3, padding="same", activation="relu")

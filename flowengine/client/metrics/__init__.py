@@ -5,6 +5,9 @@ one step it may be read before or after. `labels` and `predictions` (or `predict
 `class_id` and `num_classes` integers, `thresholds` between 0 and 1. Weights are a scalar or of the rank of
 what is counted, each dimension 1 or its own. Errors: InvalidArgumentError where shapes do not fit.
 
+`curve` is "ROC" or "PR"; `num_thresholds` counts the thresholds that it is approximated at; `sensitivity` and
+`specificity` are rates from 0 to 1.
+
 >>> metrics, graph = fe.metrics, fe.Graph()
 >>> labels, predictions = graph.placeholder("int32", [None]), graph.placeholder("int32", [None])
 >>> accuracy = metrics.accuracy(labels, predictions)

@@ -1,12 +1,20 @@
 """Recurrent nets: cells, loops that run them over sequences, attention, and decoders.
 
 `units` is the size of an output, `activation` a function of a Tensor, `forget_bias` is added to the forget
-gate; `inputs` are (N, T, I), or (T, N, I) if `time_major`, `sequence_length` (N,) int32. `memory` (N, S, M)
-is attended to, `memory_sequence_length` (N,) of it. `table` (V, D) has embeddings, `start_tokens` are (N,)
-int32 and `end_token` is a number; `output_units`, `use_bias` and `projection_name` describe a projection of
-outputs to logits. `parallel_iterations` and `swap_memory` are those of `flowengine.Graph.while_loop`. Names
-of variables are TensorFlow 1's: `rnn/multi_rnn_cell/cell_0/lstm_cell/kernel`. Raises InvalidArgumentError for
-shapes and types that do not fit.
+gate; `kernel_initializer`, `bias_initializer` and `initializer` are those of `flowengine.Graph.variable`,
+`default_name` is the scope of a cell without a name. `inputs` are (N, T, I), or (T, N, I) if `time_major`,
+`sequence_length` (N,) int32; `initial_state` and `state` have the structure of a cell's `state_size`.
+`memory` (N, S, M) is attended to, `memory_sequence_length` (N,) of it, by a `query` (N, D) of a `mechanism`.
+`table` (V, D) has embeddings, `start_tokens` are (N,) int32 and `end_token` is a number; `output_units`,
+`use_bias` and `projection_name` describe a projection of outputs to logits. `temperature` divides logits,
+`seed` is that of random numbers. `parallel_iterations` and `swap_memory` are those of
+`flowengine.Graph.while_loop`. Names of variables are TensorFlow 1's:
+`rnn/multi_rnn_cell/cell_0/lstm_cell/kernel`. Raises InvalidArgumentError for shapes and types that do not
+fit.
+
+`cell_forward` and `cell_backward`, with `initial_state_forward` and `initial_state_backward`, run in both
+directions; `multiplier` repeats examples; keep probabilities are above 0 and at most 1, and
+`variational_recurrent` draws once for all steps; `norm_gain` and `norm_shift` start the normalisation.
 
 >>> rnn, graph = fe.rnn, fe.Graph()
 >>> words, lengths = graph.placeholder("float32", [8, 20, 16]), graph.placeholder("int32", [8])
@@ -29,18 +37,30 @@ TensorShape([8, 20, 16])
 ...     found, last, found_lengths = rnn.dynamic_decode(decoder)
 >>> found.logits.shape, last.attention.shape
 (TensorShape([8, None, 100]), TensorShape([8, 32]))
+>>> additive = rnn.BahdanauAttention(32, outputs, lengths)
+>>> additive.units
+32
 >>> table, starts = fe.ones([100, 16], graph=graph), fe.zeros([8], "int32", graph=graph)
->>> with graph.variable_scope("greedy"):
-...     greedy = rnn.GreedyEmbeddingHelper(table, starts, end_token=1)
-...     plain = rnn.GRUCell(32)
-...     decoder = rnn.BasicDecoder(plain, greedy, plain.zero_state(graph, 8), output_units=100)
-...     rnn.dynamic_decode(decoder, maximum_iterations=10)[0].sample_ids.shape
+>>> plain = rnn.GRUCell(32)
+>>> for helper in (rnn.GreedyEmbeddingHelper(table, starts, 1), rnn.SampleEmbeddingHelper(table, starts, 1)):
+...     with graph.variable_scope("words", reuse="auto"):
+...         decoder = rnn.BasicDecoder(plain, helper, plain.zero_state(graph, 8), output_units=100)
+...         rnn.dynamic_decode(decoder, maximum_iterations=10)[0].sample_ids.shape
+TensorShape([8, None])
 TensorShape([8, None])
 >>> with graph.variable_scope("beam"):
 ...     start = rnn.tile_batch(plain.zero_state(graph, 8), 4)
 ...     beam = rnn.BeamSearchDecoder(plain, table, starts, 1, start, beam_width=4, output_units=100)
 ...     rnn.dynamic_decode(beam, maximum_iterations=10)[0].predicted_ids.shape
 TensorShape([8, None, 4])
+>>> def loop_fn(time, output, state, loop_state):
+...     first = state is None
+...     state = rnn.GRUCell(16).zero_state(graph, 8) if first else state
+...     return rnn.RawStep(time >= fe.identity(lengths), words[:, 0], state, output, None)
+>>> with graph.variable_scope("raw"):
+...     array, final, nothing = rnn.raw_rnn(rnn.GRUCell(16), loop_fn, graph=graph)
+>>> final.shape
+TensorShape([8, 16])
 """
 
 from __future__ import annotations

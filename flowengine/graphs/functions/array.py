@@ -5,6 +5,10 @@ becomes a constant. Elements are of any type, which the result has too, unless a
 takes a `dtype` or `out_type`. Shapes, `axis`, `block_size` and other sizes are int32 or int64. `graph` is
 needed where no argument is a tensor.
 
+`begin`, `end`, `strides` and `size` have a number for each axis, `shift` for each of `axis`; `num` says how
+many parts there are if the graph does not tell; `data_format` is "NHWC" or "NCHW". The bits of `begin_mask`,
+`end_mask`, `ellipsis_mask`, `new_axis_mask` and `shrink_axis_mask` are places.
+
 >>> graph = fe.Graph()
 >>> def show(*tensors):
 ...     for value in fe.testing.evaluate(graph, [each.name for each in tensors]):
