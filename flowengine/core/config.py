@@ -224,7 +224,11 @@ class Config:
         return f"Config({', '.join(f'{name}={value!r}' for name, value in given if value is not None)})"
 
     def resolved(self) -> Settings:
-        """Every field filled in."""
+        """Every field filled in.
+
+        >>> fe.Config(max_steps=4).resolved().max_steps, fe.Config().resolved().file_access.access
+        (4, 'all')
+        """
         access = self.file_access if self.file_access is not None else text_of("FILE_ACCESS", "all")
         check_file_access(setting_name(self.file_access, "FILE_ACCESS"), access)
         most_steps = bound(self.max_steps, "MAX_STEPS")

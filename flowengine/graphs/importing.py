@@ -314,6 +314,14 @@ class GraphReader:
         branch or loop the nodes run where that does, and what `input_map` gives is brought in. Raises
         InvalidArgumentError (a ValueError) with all faults of the graph, or where a name is taken, and then
         adds nothing.
+
+        >>> inner = fe.Graph()
+        >>> y = fe.square(inner.placeholder("float32", [], name="x"), name="y")
+        >>> graph = fe.Graph()
+        >>> x = graph.constant(3.0)
+        >>> found, = graph.import_graph_def(inner, input_map={"x:0": x}, return_elements=["y:0"])
+        >>> found.name, fe.testing.evaluate(graph, [found.name])[0].tolist()
+        ('import/y:0', 9.0)
         """
         origin = cast("Graph", data) if isinstance(data, GraphReader) else None
         return import_graph_def(cast("Graph", self), data, prefix, input_map, return_elements, origin=origin)
@@ -330,6 +338,13 @@ class GraphReader:
         """Copy what some outputs depend on into another graph, up to what `input_map` gives instead.
 
         Returns the outputs there. Arguments and errors otherwise as for `import_graph_def`.
+
+        >>> graph, part = fe.Graph(), fe.Graph()
+        >>> x = graph.constant(2.0)
+        >>> unused, y = fe.exp(x), fe.square(x)
+        >>> y, = graph.copy_into(part, [y], prefix="part")
+        >>> y.graph is part, [each.name for each in part.operations()]
+        (True, ['part/Const', 'part/Square'])
         """
         return copy_nodes(cast("Graph", self), target, outputs, prefix, input_map or {})
 

@@ -46,6 +46,12 @@ def bucket(
     bucket_capacities   examples in each bucket, if not `capacity`
     The others are as for `batch`. Raises InvalidArgumentError for lists of the wrong length and for shapes
     that are neither known nor given.
+
+    >>> graph = fe.Graph()
+    >>> row, = fe.train.range_input_producer(graph, 10).dequeue()
+    >>> which, (numbers,) = fe.train.bucket([row], fe.mod(row, 2), 4, num_buckets=2)
+    >>> numbers.shape
+    TensorShape([None])
     """
     sizes = _each(batch_size, num_buckets, "batch_size")
     capacities = _each(

@@ -53,6 +53,9 @@ def limit_epochs(tensor: Tensor, num_epochs: int | None, name: str = "limit_epoc
     """Return the tensor, `num_epochs` times; then OutOfRangeError. None: for ever.
 
     The count is a local variable: `QueueRunners` sets it before it starts.
+
+    >>> graph = fe.Graph()
+    >>> twice = fe.train.limit_epochs(graph.constant("a.txt"), 2)
     """
     if num_epochs is None:
         return tensor
@@ -72,7 +75,12 @@ def limit_epochs(tensor: Tensor, num_epochs: int | None, name: str = "limit_epoc
 
 
 def match_filenames_once(graph: Graph, pattern: Any, name: str = "matching_filenames") -> Tensor:
-    """Return the names of the files that match, looked for when the local variables are set (string [n])."""
+    """Return the names of the files that match, looked for when the local variables are set (string [n]).
+
+    >>> graph = fe.Graph()
+    >>> names = fe.train.match_filenames_once(graph, "data/*.tfrecord")
+    >>> files = fe.train.string_input_producer(graph, names)
+    """
     need_graph(graph, "fe.train.match_filenames_once(graph, pattern)")
     with graph.name_scope(name):
         found = graph.ops.MatchingFiles(as_tensor(graph, pattern, "string", "pattern"))
@@ -101,6 +109,11 @@ def input_producer(
     element_shape   of a row, where the graph does not tell
     num_epochs      how often each row comes; None: for ever
     Raises InvalidArgumentError where the shape of a row is not known completely.
+
+    >>> graph = fe.Graph()
+    >>> row, = fe.train.input_producer(graph, [[1, 2], [3, 4]], shuffle=False).dequeue()
+    >>> row.shape
+    TensorShape([2])
     """
     need_graph(graph, "fe.train.input_producer(graph, rows)")
     with graph.name_scope(name):

@@ -46,6 +46,13 @@ class QueueRunner:
     close_op                       run when the last of these tasks has come to the end of its input
     cancel_op                      run when everything is to stop: it lets nobody wait at the queue
     queue_closed_exception_types   which errors of an enqueue mean the end of its input
+
+    >>> graph = fe.Graph()
+    >>> queue = fe.train.GraphQueue.fifo(graph, 10, ["int32"], [[]])
+    >>> runner = fe.train.QueueRunner(queue.handle, [queue.enqueue([graph.constant(7)])], queue.close())
+    >>> fe.train.add_queue_runner(graph, runner)
+    >>> len(fe.train.queue_runners_of(graph)), fe.train.QueueRunner.from_proto(runner.to_proto()).name
+    (1, 'fifo_queue')
     """
 
     def __init__(

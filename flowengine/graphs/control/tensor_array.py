@@ -30,11 +30,14 @@ class GraphTensorArray:
     of the step.
 
     >>> graph = fe.Graph()
-    >>> array = graph.tensor_array("float32", 3, element_shape=[2])
-    >>> array = array.unstack([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
-    >>> shown = fe.testing.evaluate(graph, [array.read(1).name, array.gather([2, 0]).name, array.size().name])
-    >>> [each.tolist() for each in shown]
+    >>> array = graph.tensor_array("float32", 3).unstack([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    >>> shown = [array.read(1), array.gather([2, 0]), array.size()]
+    >>> [value.tolist() for value in fe.testing.evaluate(graph, [each.name for each in shown])]
     [[3.0, 4.0], [[5.0, 6.0], [1.0, 2.0]], 3]
+    >>> written = graph.tensor_array("int32", 4).write(0, 7).write(1, 8).scatter([2, 3], [9, 10])
+    >>> cut = graph.tensor_array("int32", 2, infer_shape=False).split([1, 2, 3], [2, 1])
+    >>> [value.tolist() for value in fe.testing.evaluate(graph, [written.stack().name, cut.concat().name])]
+    [[7, 8, 9, 10], [1, 2, 3]]
     """
 
     def __init__(

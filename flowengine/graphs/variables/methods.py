@@ -83,18 +83,36 @@ class GraphVariables:
             read_collections(graph, unread or {})
 
     def collection(self, name: Hashable) -> list[Any]:
-        """Return the values listed under a name, in order, in a list that the caller may change."""
+        """Return the values listed under a name, in order, in a list that the caller may change.
+
+        >>> graph = fe.Graph()
+        >>> w = graph.variable(1.0, name="w")
+        >>> graph.collection("trainable_variables")
+        [<GraphVariable 'w:0' shape=[] dtype=float32>]
+        """
         if self._collections is None and self._unread_collections is None:
             return []
         return self.collections.of(name)
 
     def add_to_collection(self, name: Hashable, value: Any) -> None:
-        """List `value` under `name`: see `flowengine.graphs.variables.keys` for TensorFlow's names."""
+        """List `value` under `name`: see `flowengine.graphs.variables.keys` for TensorFlow's names.
+
+        >>> graph = fe.Graph()
+        >>> graph.add_to_collection("mine", graph.constant(1.0))
+        >>> graph.collection("mine")
+        [<Tensor 'Const:0' shape=[] dtype=float32>]
+        """
         self.collections.add(name, value)
 
     @builds
     def to_meta_graph(self) -> Any:
-        """This graph with its collections, as a MetaGraphDef message that TensorFlow can import."""
+        """This graph with its collections, as a MetaGraphDef message that TensorFlow can import.
+
+        >>> graph = fe.Graph()
+        >>> w = graph.variable(1.0, name="w")
+        >>> sorted(graph.to_meta_graph().collection_def)
+        ['trainable_variables', 'variables']
+        """
         from flowengine.graphs.meta_graph import to_meta_graph
 
         return to_meta_graph(cast("Graph", self), self.collections)
@@ -306,6 +324,10 @@ class GraphVariables:
         `caching_device`, `validate_shape` and `use_resource`, are those of `variable`. Raises
         InvalidArgumentError if the variable exists and should not, or the reverse, or has another shape or
         type.
+
+        >>> graph = fe.Graph()
+        >>> graph.get_variable("w", [784, 10], initializer="he_normal").name
+        'w:0'
         """
         return self.variable_store.get(
             name,
