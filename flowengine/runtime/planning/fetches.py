@@ -46,12 +46,21 @@ def unpack(fetches: Any) -> tuple[tuple[Any, ...], Packer]:
     if kind in _LEAVES:
         return (fetches,), _only
     if kind is list:
+        if len(fetches) == 1:
+            return _unpack_only(fetches[0], _same, _in_list)
         if _LEAVES.issuperset(map(type, fetches)):
             return tuple(fetches), _same
     elif kind is tuple:
+        if len(fetches) == 1:
+            return _unpack_only(fetches[0], tuple, _in_tuple)
         if _LEAVES.issuperset(map(type, fetches)):
             return fetches, tuple
     elif kind is dict:
+        if len(fetches) == 1:
+            ((key, member),) = fetches.items()
+            return _unpack_only(
+                member, lambda values: {key: values[0]}, lambda pack: lambda values: {key: pack(values)}
+            )
         parts = tuple(fetches.values())
         if _LEAVES.issuperset(map(type, parts)):
             keys = tuple(fetches)
@@ -59,6 +68,24 @@ def unpack(fetches: Any) -> tuple[tuple[Any, ...], Packer]:
     leaves: list[Any] = []
     place = _taken_apart(fetches, leaves)
     return tuple(leaves), lambda values: place(iter(values))
+
+
+def _unpack_only(
+    member: Any, of_leaf: Packer, of_pack: Callable[[Packer], Packer]
+) -> tuple[tuple[Any, ...], Packer]:
+    """Take the only member of a structure apart: it has all values, and nothing has to count them."""
+    if type(member) in _LEAVES:
+        return (member,), of_leaf
+    leaves, pack = unpack(member)
+    return leaves, of_pack(pack)
+
+
+def _in_list(pack: Packer) -> Packer:
+    return lambda values: [pack(values)]
+
+
+def _in_tuple(pack: Packer) -> Packer:
+    return lambda values: (pack(values),)
 
 
 def is_structure(value: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import sys
 import types
 import weakref
 from collections import Counter, OrderedDict, defaultdict
@@ -482,3 +483,18 @@ async def test_a_sandboxed_session_reads_a_structure_once(monkeypatch: pytest.Mo
         for _ in range(2):
             assert same(await session.run(fetches, {x: 3.0}), expected)
     assert read == [(y, None)]
+
+
+@pytest.mark.parametrize("fetches", [["y:0"], {"y": "y:0"}, [{"y": "y:0"}], ({"y": "y:0"},), {"a": ["y:0"]}])
+def test_structures_of_one_tensor_are_taken_apart_in_few_calls(fetches: Any) -> None:
+    calls: list[str] = []
+    before = sys.getprofile()
+    sys.setprofile(lambda frame, event, _: calls.append(event) if event.endswith("call") else None)
+    try:
+        leaves, pack = unpack(fetches)
+        packed = pack([1.0])
+    finally:
+        sys.setprofile(before)
+    assert leaves == ("y:0",)
+    assert str(packed) == str(fetches).replace("'y:0'", "1.0")
+    assert len(calls) <= 12, calls
