@@ -424,7 +424,7 @@ class Session(SessionVariables, SessionView):
         return explained(plan, self.graph, dot=dot, source=source, form=form)
 
     async def close(self) -> None:
-        """End the running steps with CancelledError and free the session's own resources.
+        """End the running steps with CancelledError; free the session's plans, in turns, and its resources.
 
         Closing twice does nothing. The steps' callers see the error at their next turn; tasks that worked
         for its resources, such as prefetching, have ended when this returns.
@@ -437,7 +437,7 @@ class Session(SessionVariables, SessionView):
         if self._admission is not None:
             self._admission.close()
         self._runner.cancel_all()
-        self._planning.close()
+        await self._planning.close()
         self.partitions.close()
         if self._owns_resources:
             self.resources.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +18,7 @@ import trio
 import trio.testing
 
 import flowengine as fe
+from flowengine.core.work_pieces import Piecework
 from flowengine.passes.blocks.codegen import CompiledRegion
 from flowengine.runtime.planning.function_calls import StepCaller
 from flowengine.runtime.planning.functions import FunctionTable
@@ -164,6 +166,84 @@ async def test_a_plan_that_is_forgotten_goes_when_its_steps_have_ended() -> None
                 await session.run("put", {"x:0": 1.0})
             assert results == [11.0]
         assert _held() == before
+
+
+def _long_chain() -> fe.Graph:
+    graph = fe.Graph()
+    value = graph.placeholder("float32", [None], name="x")
+    for _ in range(400):
+        value = graph.ops.Sqrt(graph.ops.Square(value + 1.0))
+    graph.ops.Identity(value, name="y")
+    return graph
+
+
+@contextmanager
+def _one_piece_a_turn(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    advance = Piecework.advance
+    with monkeypatch.context() as patched:
+        patched.setattr(Piecework, "advance", lambda job, until: advance(job, 0.0))
+        yield
+
+
+async def _held_at_passes(held: list[int], stop: trio.Event) -> None:
+    """Note at each pass of the event loop how many objects of plans there are."""
+    while not stop.is_set():
+        held.append(_held().total())
+        await trio.lowlevel.checkpoint()
+
+
+def _steepest(held: list[int]) -> int:
+    return max(before - after for before, after in itertools.pairwise(held))
+
+
+async def test_a_large_plan_is_freed_in_turns_at_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = _long_chain()
+    with _without_collector():
+        before = _held()
+        session = fe.Session(graph)
+        await session.run("y:0", {"x:0": [1.0]})
+        held, stop = [_held().total()], trio.Event()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_held_at_passes, held, stop)
+            with _one_piece_a_turn(monkeypatch):
+                await session.close()
+            held.append(_held().total())
+            stop.set()
+        assert _held() == before
+        assert held[0] > 1000
+        assert _steepest(held) <= 200
+
+
+async def test_plans_of_an_older_version_are_freed_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = _long_chain()
+    with _without_collector():
+        async with fe.Session(graph) as session:
+            await session.run("y:0", {"x:0": [1.0]})
+            graph.ops.NoOp(name="grown")
+            held, stop = [_held().total()], trio.Event()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_held_at_passes, held, stop)
+                with _one_piece_a_turn(monkeypatch):
+                    await session.run([], targets=["grown"])
+                held.append(_held().total())
+                stop.set()
+            assert held[0] > 1000
+            assert _steepest(held) <= 200
+            assert held[-1] < 100
+
+
+async def test_a_close_that_is_cancelled_frees_the_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = _long_chain()
+    with _without_collector():
+        before = _held()
+        session = fe.Session(graph)
+        await session.run("y:0", {"x:0": [1.0]})
+        with _one_piece_a_turn(monkeypatch), trio.CancelScope() as scope:
+            scope.cancel()
+            await session.close()
+        assert _held() == before
+    with pytest.raises(fe.errors.FailedPreconditionError, match="closed"):
+        await session.run("y:0", {"x:0": [1.0]})
 
 
 @pytest.mark.parametrize("make", [_chain, _called, _on_two])

@@ -12,9 +12,10 @@ from typing import TypeVar
 
 import trio
 
+from flowengine.core.leavings import Leavings
 from flowengine.core.work_pieces import Piecework
 from flowengine.runtime.turn_queue import Ticket
-from flowengine.runtime.turns import Turns
+from flowengine.runtime.turns import Turns, current_turns
 
 T = TypeVar("T")
 
@@ -58,8 +59,16 @@ async def finish_in_turns(job: Piecework[T], turns: Turns) -> None:
         turns.end(ticket)
 
 
+async def free_in_turns(leavings: Leavings) -> None:
+    """Free leavings, a slice at a time. Cannot be cancelled: nobody else would free the rest."""
+    if not leavings:
+        return
+    with trio.CancelScope(shield=True):
+        await in_turns(Piecework(leavings.freeing()), current_turns())
+
+
 def _is_cancelled() -> bool:
     return trio.current_effective_deadline() <= trio.current_time()
 
 
-__all__ = ["finish_in_turns", "in_turns"]
+__all__ = ["finish_in_turns", "free_in_turns", "in_turns"]

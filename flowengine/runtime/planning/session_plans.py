@@ -19,6 +19,7 @@ from flowengine.core.arrays import Value
 from flowengine.core.collector import collection_paused
 from flowengine.core.config import Settings
 from flowengine.core.errors import CancelledError, FailedPreconditionError, InvalidArgumentError
+from flowengine.core.leavings import Leavings
 from flowengine.core.work_pieces import Piecework, at_once
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.device import Device
@@ -33,7 +34,7 @@ from flowengine.runtime.planning.large_string_feeds import are_long, converted
 from flowengine.runtime.planning.measuring import PlacementMeasurement
 from flowengine.runtime.planning.placing import Placer, SessionPlacer
 from flowengine.runtime.planning.plan import Plan
-from flowengine.runtime.planning.planning_jobs import in_turns
+from flowengine.runtime.planning.planning_jobs import free_in_turns, in_turns
 from flowengine.runtime.planning.preparing import PlannedRequest, PreparedPlan, RequestPlanner
 from flowengine.runtime.planning.requests import PlanKey, Request
 from flowengine.runtime.planning.tiers import TieredPlan
@@ -86,21 +87,25 @@ class SessionPlans:
         self._placer = placer
         self._runner = runner
         self._closed = closed
+        #: What plans have left that are forgotten.
+        self._leavings = Leavings()
         self._ledger = runner.ledger
         if self._ledger is not None:
             self._ledger.relief = self._make_room
         self.planner = self._new_planner()
 
-    def close(self) -> None:
-        """Forget all plans, and give up what is being made."""
-        self._forget()
-        self.planner.close()
-        for ready in list(self.ready):
-            ready.close()
-        for table in list(self._tables):
-            table.close()
+    async def close(self) -> None:
+        """Forget all plans, and give up what is being made. Large plans are freed in turns."""
+        with self._leavings:
+            self._forget()
+            self.planner.close()
+            for ready in list(self.ready):
+                ready.close()
+            for table in list(self._tables):
+                table.close()
         if self._ledger is not None:
             self._ledger.relief = None
+        await free_in_turns(self._leavings)
 
     def prepare(self, leaves: Iterable[Any], feeds: Sequence[Any], targets: Sequence[Any]) -> PlannedRequest:
         """A plan, made at once and not kept."""
@@ -180,18 +185,21 @@ class SessionPlans:
         if self._closed():
             raise FailedPreconditionError("this session is closed: open another")
         self._runner.bind()
-        self._notice_growth()
+        with self._leavings:
+            self._notice_growth()
         planner = self.planner
         making = partial(self._make, planner, leaves, feeds, targets)
         (request, prepared), waited = await self._within(making, timeout_seconds, waited)
         planner.jobs.pop(request.plan_key, None)
         found = PlannedRequest(prepared, request.wanted.slots)
         if planner is self.planner:
-            self._keep(request.plan_key, prepared)
+            with self._leavings:
+                self._keep(request.plan_key, prepared)
             if key is not None:
                 if len(self.asked) >= REQUESTS_MAX:
                     del self.asked[next(iter(self.asked))]
                 self.asked[key] = found
+        await free_in_turns(self._leavings)
         return found, waited
 
     def takes_long(self, specs: Sequence[FeedSpec], values: Sequence[Any]) -> bool:
