@@ -136,3 +136,52 @@ def test_slices_beside_the_gradient_of_a_scalar_are_refused() -> None:
     x = graph.placeholder("float64", [])
     with pytest.raises(fe.errors.InvalidArgumentError, match="a scalar has no rows; return a Tensor from"):
         fe.gradients([total_of_rows(x), x * 2.0], x)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_summed_slices_have_the_shape_that_any_of_them_has(order: int) -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float64", None)
+    reads = (total_of_rows, lambda x: fe.reduce_sum(fe.gather(x, [0, 2])))
+    (found,) = fe.gradients([read(x) for read in reads[::order]], x)
+    assert isinstance(found, fe.IndexedSlices)
+    assert found.dense_shape is not None
+    with fe.blocking.Session(graph) as session:
+        shape, value = session.run([found.dense_shape, fe.identity(found)], {x: START})
+    assert list(shape) == [ROWS, COLUMNS]
+    np.testing.assert_array_equal(value, [[1.0] * 3, [0.0] * 3, [3.0] * 3, [0.0] * 3])
+
+
+def switched_reads(graph: fe.Graph, table: Any, taken: Any) -> Any:
+    """Rows that are read of the outputs of one Switch, by indices from outside of it."""
+    otherwise, chosen = graph.ops.Switch(table, taken)
+    rows = fe.gather(chosen, graph.constant([0, 1])), fe.gather(otherwise, graph.constant([3, 2])) * 2.0
+    return graph.ops.Merge(rows).output
+
+
+def reads_in_a_loop(graph: fe.Graph, table: Any, taken: Any) -> Any:
+    """The same in one round of a loop, whose constants are the indices."""
+
+    def body(count: Any, total: Any) -> Any:
+        rows = graph.cond(
+            taken,
+            lambda: fe.gather(table, graph.constant([0, 1])),
+            lambda: fe.gather(table, graph.constant([3, 2])) * 2.0,
+        )
+        return count + 1, total + rows
+
+    start = (graph.constant(0), graph.constant(np.zeros([2, COLUMNS])))
+    return graph.while_loop(lambda count, total: count < 1, body, start)[1]
+
+
+@pytest.mark.parametrize("read", [switched_reads, reads_in_a_loop])
+def test_indices_of_a_branch_are_alive_only_where_it_is_taken(read: Any) -> None:
+    graph = fe.Graph()
+    table = graph.constant(START)
+    taken = graph.placeholder("bool", [])
+    (found,) = fe.gradients(fe.reduce_sum(read(graph, table, taken)), table)
+    assert isinstance(found, fe.IndexedSlices)
+    with fe.blocking.Session(graph) as session:
+        values = [session.run(fe.identity(found), {taken: which}) for which in (True, False)]
+    np.testing.assert_array_equal(values[0], [[1.0] * 3, [1.0] * 3, [0.0] * 3, [0.0] * 3])
+    np.testing.assert_array_equal(values[1], [[0.0] * 3, [0.0] * 3, [2.0] * 3, [2.0] * 3])

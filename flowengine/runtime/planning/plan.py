@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from flowengine.core.leavings import LEAVINGS_MIN, collecting
+from flowengine.core.deferred_parts import DEFERRED_MIN, current_parts
 from flowengine.ir.frames import FramePath
 from flowengine.ir.graph import NodeGraph, OutputPort
 from flowengine.resources.function_calls import FunctionCaller
@@ -65,18 +65,18 @@ class Plan:
         """Part the items, which refer to each other, so that all memory is freed at once.
 
         Without it a closed session's plans would stay until the cyclic collector runs. Steps hold the plan
-        that they run. Where `Leavings` are collected, a large plan leaves its parts to them.
+        that they run. Within a `DeferredParts` a large plan leaves its parts there.
         """
-        leavings = collecting() if len(self.items) >= LEAVINGS_MIN else None
+        deferred = current_parts() if len(self.items) >= DEFERRED_MIN else None
         if hasattr(self, "handles"):
             self.handles.clear()
-            if leavings is not None:
-                leavings.add([*self.times.items.values()])
+            if deferred is not None:
+                deferred.add([*self.times.items.values()])
         for frame in (self.root, *self.frames.values()):
             frame.part()
-        if leavings is not None:
-            leavings.add([*self.graph.nodes.values()])
-            leavings.add(self.items, Item.part)
+        if deferred is not None:
+            deferred.add([*self.graph.nodes.values()])
+            deferred.add(self.items, Item.part)
             return
         for item in self.items:
             item.part()

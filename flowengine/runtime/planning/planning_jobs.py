@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import trio
 
-from flowengine.core.leavings import Leavings
+from flowengine.core.deferred_parts import DeferredParts
 from flowengine.core.work_pieces import Piecework
 from flowengine.runtime.turn_queue import Ticket
 from flowengine.runtime.turns import Turns, current_turns
@@ -59,12 +59,12 @@ async def finish_in_turns(job: Piecework[T], turns: Turns) -> None:
         turns.end(ticket)
 
 
-async def free_in_turns(leavings: Leavings) -> None:
-    """Free leavings, a slice at a time. Cannot be cancelled: nobody else would free the rest."""
-    if not leavings:
+async def free_in_turns(deferred: DeferredParts) -> None:
+    """Free deferred parts, a slice at a time. Cannot be cancelled: nobody else would free the rest."""
+    if not deferred:
         return
     with trio.CancelScope(shield=True):
-        await in_turns(Piecework(leavings.freeing()), current_turns())
+        await in_turns(Piecework(deferred.freeing()), current_turns())
 
 
 def _is_cancelled() -> bool:

@@ -18,8 +18,8 @@ from flowengine.core.abandonment import SESSION_CLOSED
 from flowengine.core.arrays import Value
 from flowengine.core.collector import collection_paused
 from flowengine.core.config import Settings
+from flowengine.core.deferred_parts import DeferredParts
 from flowengine.core.errors import CancelledError, FailedPreconditionError, InvalidArgumentError
-from flowengine.core.leavings import Leavings
 from flowengine.core.work_pieces import Piecework, at_once
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.device import Device
@@ -87,8 +87,8 @@ class SessionPlans:
         self._placer = placer
         self._runner = runner
         self._closed = closed
-        #: What plans have left that are forgotten.
-        self._leavings = Leavings()
+        #: The parts of plans that were forgotten.
+        self._deferred = DeferredParts()
         self._ledger = runner.ledger
         if self._ledger is not None:
             self._ledger.relief = self._make_room
@@ -96,7 +96,7 @@ class SessionPlans:
 
     async def close(self) -> None:
         """Forget all plans, and give up what is being made. Large plans are freed in turns."""
-        with self._leavings:
+        with self._deferred:
             self._forget()
             self.planner.close()
             for ready in list(self.ready):
@@ -105,7 +105,7 @@ class SessionPlans:
                 table.close()
         if self._ledger is not None:
             self._ledger.relief = None
-        await free_in_turns(self._leavings)
+        await free_in_turns(self._deferred)
 
     def prepare(self, leaves: Iterable[Any], feeds: Sequence[Any], targets: Sequence[Any]) -> PlannedRequest:
         """A plan, made at once and not kept."""
@@ -185,7 +185,7 @@ class SessionPlans:
         if self._closed():
             raise FailedPreconditionError("this session is closed: open another")
         self._runner.bind()
-        with self._leavings:
+        with self._deferred:
             self._notice_growth()
         planner = self.planner
         making = partial(self._make, planner, leaves, feeds, targets)
@@ -193,13 +193,13 @@ class SessionPlans:
         planner.jobs.pop(request.plan_key, None)
         found = PlannedRequest(prepared, request.wanted.slots)
         if planner is self.planner:
-            with self._leavings:
+            with self._deferred:
                 self._keep(request.plan_key, prepared)
             if key is not None:
                 if len(self.asked) >= REQUESTS_MAX:
                     del self.asked[next(iter(self.asked))]
                 self.asked[key] = found
-        await free_in_turns(self._leavings)
+        await free_in_turns(self._deferred)
         return found, waited
 
     def takes_long(self, specs: Sequence[FeedSpec], values: Sequence[Any]) -> bool:

@@ -16,6 +16,7 @@ import flowengine as fe
 import flowengine.asyncio as asyncio_door
 import flowengine.blocking as blocking_door
 from flowengine.portal import Portal
+from flowengine.resources.variable import Variable
 from flowengine.runtime.in_place import attempt
 from flowengine.runtime.in_place.attempt import UnfinishedStep
 from flowengine.runtime.in_place.step import StepInPlace
@@ -279,23 +280,39 @@ def test_a_coroutine_that_is_closed_between_slices_leaves_no_step(watched: Watch
     in_asyncio(watched, main)
 
 
-def test_an_error_in_a_later_slice_is_that_of_the_run(watched: Watched) -> None:
+@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("where", ["in place", "in the run"])
+def test_an_error_of_the_rest_is_that_of_the_whole_in_the_run(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch, devices: int, where: str
+) -> None:
     graph = fe.Graph()
     count = graph.placeholder("int32", [], name="count")
-    _, total = graph.while_loop(lambda i, t: i < count, lambda i, t: [i + 1, t + i], [0, 0])
-    graph.ops.CheckNumerics(1.0 / fe.cast(total - TOTAL, "float32"), message="seen", name="y")
+    with graph.device("/cpu:0"):
+        _, total = graph.while_loop(lambda i, t: i < count, lambda i, t: [i + 1, t + i], [0, 0])
+        graph.ops.CheckNumerics(1.0 / fe.cast(total - TOTAL, "float32"), message="seen", name="y")
     messages: set[str] = set()
-    with fe.blocking.Session(graph) as session:
+    config = fe.Config(device_count={"CPU": devices}, measure_costs=False)
+    with fe.blocking.Session(graph, config=config) as session:
         for _ in range(10):
             session.run("y:0", {"count:0": COUNT + 1})
-        before = watched.slices
-        while watched.slices == before:
+        if where == "in the run":
+            monkeypatch.setattr(attempt, "STAY_SECONDS", 0.0)
+        rests: list[UnfinishedStep] = []
+        ran = UnfinishedStep._ran
+
+        def noted(step: UnfinishedStep, spent: float) -> None:
+            rests.append(step)
+            ran(step, spent)
+
+        monkeypatch.setattr(UnfinishedStep, "_ran", noted)
+        while not rests:
             with pytest.raises(fe.errors.InvalidArgumentError) as caught:
                 session.run("y:0", {"count:0": COUNT})
             messages.add(str(caught.value))
         with pytest.raises(fe.errors.InvalidArgumentError) as caught:
             session.run("y:0", {"count:0": COUNT}, options=fe.RunOptions(timeout_seconds=60))
         assert messages == {str(caught.value)}
+        assert ("CPU:0" in str(caught.value)) == (devices > 1)
         assert session.statistics().running_steps == 0
 
 
@@ -314,6 +331,60 @@ def test_a_plan_of_late_slices_runs_elsewhere(watched: Watched, monkeypatch: pyt
         for _ in range(10):
             assert run(session) == TOTAL
         assert watched.starts > starts
+
+
+# -- variables that a thread writes -----------------------------------------------------------------
+
+
+def adds_and_fails() -> fe.Graph:
+    """`add` adds to a variable; `y` fails where `x` is no number. They do not wait for each other."""
+    graph = fe.Graph()
+    ops = graph.ops
+    x = graph.placeholder("float32", [], name="x")
+    variable = ops.VariableV2(dtype="float32", shape=[], name="v")
+    ops.Assign(variable, np.float32(0), name="init")
+    ops.AssignAdd(variable, x, name="add")
+    ops.CheckNumerics(x, message="seen", name="y")
+    return graph
+
+
+def test_a_step_in_place_that_fails_waits_for_no_variable_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = fe.Config(compile_hot_plans=False)
+    parked: list[StepInPlace] = []
+    abandon = StepInPlace.abandon
+
+    def noted(step: StepInPlace) -> None:
+        parked.extend([step] if step.parked else [])
+        abandon(step)
+
+    with fe.blocking.Session(adds_and_fails(), config=config) as session:
+        session.run([], targets=["init"])
+        for _ in range(10):
+            session.run("y:0", {"x:0": 1.0}, targets=["add"])
+        (variable,) = session._session.resources.held(Variable)
+        portal = session._portal
+        assert portal is not None
+        portal.call(trio.lowlevel.checkpoint)
+        assert variable.acquire("somebody")
+        monkeypatch.setattr(StepInPlace, "abandon", noted)
+        while not parked:
+            with pytest.raises(fe.errors.InvalidArgumentError, match="seen"):
+                session.run("y:0", {"x:0": np.nan}, targets=["add"])
+            assert not variable._parked
+        portal.post(variable.release)
+        assert session.run("y:0", {"x:0": 1.0}, targets=["add"]) == 1.0
+        assert session.statistics().running_steps == 0
+
+
+async def test_a_step_that_fails_waits_for_no_variable_any_more() -> None:
+    async with fe.Session(adds_and_fails(), config=fe.Config(compile_hot_plans=False)) as session:
+        await session.run([], targets=["init"])
+        (variable,) = session.resources.held(Variable)
+        assert variable.acquire("somebody")
+        with pytest.raises(fe.errors.InvalidArgumentError, match="seen"):
+            await session.run("y:0", {"x:0": np.nan}, targets=["add"])
+        assert not variable._parked
+        variable.release()
 
 
 # -- state of one step ------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 """Memory freed in pieces: to free a large plan takes tens of milliseconds, which no event loop should wait.
 
-    leavings = Leavings()
-    with leavings:
+    deferred = DeferredParts()
+    with deferred:
         plans.clear()                    # a plan that is freed here leaves its parts
-    job = Piecework(leavings.freeing())  # which a closing session frees a slice at a time
+    job = Piecework(deferred.freeing())  # which a closing session frees a slice at a time
 
 Elsewhere the same plan frees its parts at once.
 """
@@ -19,19 +19,19 @@ from flowengine.core.work_pieces import Pieces
 #: So many parts make a piece: to free one takes 1 to 3 us.
 _PIECE: Final = 64
 #: To free fewer parts takes less than half a millisecond.
-LEAVINGS_MIN: Final = 256
+DEFERRED_MIN: Final = 256
 
 
-class _Collecting(threading.local):
-    """The leavings that plans freed in this thread leave their parts to."""
+class _ThreadParts(threading.local):
+    """Where objects that are freed in this thread leave their parts."""
 
-    leavings: Leavings | None = None
-
-
-_collecting: Final = _Collecting()
+    parts: DeferredParts | None = None
 
 
-class Leavings:
+_thread: Final = _ThreadParts()
+
+
+class DeferredParts:
     """Parts of freed objects. As a context it collects those of this thread; it may be entered repeatedly."""
 
     __slots__ = ("_before", "_parts")
@@ -39,18 +39,18 @@ class Leavings:
     def __init__(self) -> None:
         #: Lists of parts, with a function that is called with each.
         self._parts: list[tuple[list[Any], Callable[[Any], object] | None]] = []
-        self._before: list[Leavings | None] = []
+        self._before: list[DeferredParts | None] = []
 
     def __bool__(self) -> bool:
         return bool(self._parts)
 
-    def __enter__(self) -> Leavings:
-        self._before.append(_collecting.leavings)
-        _collecting.leavings = self
+    def __enter__(self) -> DeferredParts:
+        self._before.append(_thread.parts)
+        _thread.parts = self
         return self
 
     def __exit__(self, *_: object) -> None:
-        _collecting.leavings = self._before.pop()
+        _thread.parts = self._before.pop()
 
     def add(self, parts: list[Any], end: Callable[[Any], object] | None = None) -> None:
         """Free the parts of a list before those that were added earlier; `end` is called with each."""
@@ -72,9 +72,9 @@ class Leavings:
             yield
 
 
-def collecting() -> Leavings | None:
-    """Return the leavings that objects freed in this thread leave their parts to, if there are any."""
-    return _collecting.leavings
+def current_parts() -> DeferredParts | None:
+    """Return where objects that are freed in this thread leave their parts; None if they free them at once."""
+    return _thread.parts
 
 
-__all__ = ["LEAVINGS_MIN", "Leavings", "collecting"]
+__all__ = ["DEFERRED_MIN", "DeferredParts", "current_parts"]
