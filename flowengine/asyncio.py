@@ -229,9 +229,9 @@ class Session(PortalSession):
             try:
                 seconds = await turns.wait()
             except asyncio.CancelledError as cancelled:
-                return await self._cancel(portal.hand_over(outcome), cancelled)
+                return await self._cancel(portal.hand_over(outcome, is_cancelled=True), cancelled)
             except BaseException:  # nobody goes on with this coroutine
-                portal.hand_over(outcome).cancel()
+                portal.hand_over(outcome, is_cancelled=True)
                 raise
             started = perf_counter()
             outcome = portal.go_on_in_place(outcome, seconds)

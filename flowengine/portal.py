@@ -140,13 +140,15 @@ class Portal:
         """Whether the caller is in the portal's own thread."""
         return threading.get_ident() == self._thread.ident
 
-    def start(self, function: Callable[[], Awaitable[Any]]) -> PortalCall:
-        """Run a coroutine function in the portal; returns at once.
+    def start(self, function: Callable[[], Awaitable[Any]], *, is_cancelled: bool = False) -> PortalCall:
+        """Run a coroutine function in the portal; returns at once. It may be cancelled from its beginning.
 
         The future fails with FailedPreconditionError where the portal was closed before, CancelledError where
         it is closed meanwhile.
         """
         call = PortalCall(self)
+        if is_cancelled:
+            call.cancel()
         self.post(self._begin, call, function)
         return call
 
@@ -213,17 +215,20 @@ class Portal:
                 interrupt.deliver()
             except BaseException:
                 if isinstance(outcome, UnfinishedStep):
-                    outcome = self.hand_over(outcome)
+                    outcome = self.hand_over(outcome, is_cancelled=True)
                 if isinstance(outcome, PortalCall):
                     outcome.cancel()
                     outcome.future.exception()
                 raise
         return outcome
 
-    def hand_over(self, step: UnfinishedStep) -> PortalCall:
-        """Have the run go on with a step. CancelledError, and nothing left of it, if the run has ended."""
+    def hand_over(self, step: UnfinishedStep, *, is_cancelled: bool = False) -> PortalCall:
+        """Have the run go on with a step, or end it if it is cancelled.
+
+        Raises CancelledError if the run has ended; nothing is left of the step then.
+        """
         try:
-            return self.start(step.run)
+            return self.start(step.run, is_cancelled=is_cancelled)
         except FailedPreconditionError:
             step.abandon()
             raise CancelledError(SESSION_CLOSED) from None

@@ -39,9 +39,9 @@ def starts(session: Any) -> Iterator[Starts]:
     portal, seen = session._portal, Starts()
     start = portal.start
 
-    def noted(function: Callable[..., Any]) -> Any:
+    def noted(function: Callable[..., Any], **options: bool) -> Any:
         seen.append(function)
-        return start(function)
+        return start(function, **options)
 
     portal.start = noted
     try:

@@ -23,7 +23,7 @@ DEFERRED_MIN: Final = 256
 
 
 class _ThreadParts(threading.local):
-    """Where objects that are freed in this thread leave their parts."""
+    """A thread and the place for the parts of objects that are freed in it."""
 
     parts: DeferredParts | None = None
 
@@ -73,7 +73,7 @@ class DeferredParts:
 
 
 def current_parts() -> DeferredParts | None:
-    """Return where objects that are freed in this thread leave their parts; None if they free them at once."""
+    """Return where objects that are freed in this thread leave their parts; None if nowhere."""
     return _thread.parts
 
 

@@ -43,9 +43,9 @@ class Watched:
             self.do(step)
             return go_on(portal, step, seconds, patience=patience)
 
-        def started(portal: Portal, function: Callable[..., Any]) -> Any:
+        def started(portal: Portal, function: Callable[..., Any], **options: bool) -> Any:
             self.starts += 1
-            return start(portal, function)
+            return start(portal, function, **options)
 
         monkeypatch.setattr(Portal, "go_on_in_place", noted)
         monkeypatch.setattr(Portal, "start", started)
@@ -174,8 +174,8 @@ def test_the_run_has_the_rest_while_another_has_the_baton(watched: Watched) -> N
 
         start = portal.start
 
-        def started(function: Callable[..., Any]) -> Any:
-            call = start(function)
+        def started(function: Callable[..., Any], **options: bool) -> Any:
+            call = start(function, **options)
             released.set()
             return call
 
@@ -407,9 +407,9 @@ def test_arrays_and_stacks_of_a_step_and_assertions_stay_in_place() -> None:
         for _ in range(300):
             started: list[object] = []
 
-            def noted(function: Callable[..., Any], seen: list[object] = started) -> Any:
+            def noted(function: Callable[..., Any], seen: list[object] = started, **options: bool) -> Any:
                 seen.append(function)
-                return start(function)
+                return start(function, **options)
 
             portal.start = noted  # type: ignore[method-assign]
             np.testing.assert_array_equal(session.run("dx:0", {"x:0": values}), want)
