@@ -68,8 +68,7 @@ class Connection:
         """Create one side.
 
         is_channel_authenticated   the stream proves its peer itself, by certificate or because it never
-                                   leaves the
-                                   process; otherwise `key` must be given
+                                   leaves the process; otherwise `key` must be given
         channel_binding            see `Handshake`
 
         Raises InvalidArgumentError without a key on a stream that proves nothing.

@@ -1,1 +1,1 @@
-"""Graph -> Graph: one small file a pass, in the order that `pipeline` gives."""
+"""Passes from graph to graph: one small file for each, in the order that `pipeline` gives."""

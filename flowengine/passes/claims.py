@@ -1,7 +1,7 @@
-"""Claims: what the providers of a request's kernels take over, each asked in turn.
+"""Claims: the nodes that the providers of a request's kernels replace, each provider asked in turn.
 
-What is known of times is then told of the nodes that stand for several. Which parts a provider claims, and
-what it computes for them, is its own affair: see `kernels/provider.py`.
+The nodes that stand for several then inherit known times. Each provider alone decides which parts it claims
+and how it computes them: see `kernels/provider.py`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from flowengine.passes.context import HotContext, PassContext
 
 
 def claim_for_good(graph: NodeGraph, context: PassContext) -> NodeGraph:
-    """The graph with what providers take over at the price of other bits, in every tier alike."""
+    """Return the graph with claims that change bits, in every tier alike."""
     return _claimed(graph, HotContext(context), keeps_bits=False)
 
 
 def claim_hot(graph: NodeGraph, hot: HotContext) -> NodeGraph:
-    """The graph with what providers take over because it was seen to take long; no bit changes."""
+    """Return the graph with claims of nodes that proved to take long; no bit changes."""
     changed = _claimed(graph, hot, keeps_bits=True)
     if changed is not graph:
         tell(changed, hot)
@@ -27,7 +27,7 @@ def claim_hot(graph: NodeGraph, hot: HotContext) -> NodeGraph:
 
 
 def arrange(graph: NodeGraph, hot: HotContext) -> NodeGraph:
-    """The graph in the order that suits the providers."""
+    """Return the graph in the order that suits the providers."""
     if hot.request.kernels is not None:
         for provider in providers_of(hot.request.kernels):
             if provider.arrange is not None:
@@ -64,14 +64,14 @@ def _claimed(graph: NodeGraph, hot: HotContext, *, keeps_bits: bool) -> NodeGrap
 
 
 def tell(graph: NodeGraph, hot: HotContext) -> None:
-    """Learn what nodes that stand for several will take, from what those were seen to take."""
+    """Estimate the times of nodes that stand for several, from the times of those nodes."""
     costs = dict(hot.costs)
     heavy = set(hot.heavy)
     for node in graph:
         body = program_of(node.attrs)
         if body is not None:
             every = [hot.costs.get(name, 0.0) for name in body.names]
-            # Those that share a pass over memory take about what one of them took.
+            # Nodes that share a pass over memory take about the time of one of them.
             costs[node.name] = max(every) if body.is_one_pass else sum(every)
             if not heavy.isdisjoint(body.names):
                 heavy.add(node.name)

@@ -17,17 +17,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PassContext:
-    """One request: what is supplied, what is wanted, and which optional passes are on.
+    """One request: its feeds, fetches and targets, and the optional passes that are on.
 
-    feeds      ports whose value the caller supplies; consumers go on naming them
+    feeds      ports whose value the caller supplies; consumers keep naming them
     fetches    ports whose value the caller wants
     targets    names of nodes to run
-    kernels    what constant folding computes with; None leaves folding out
-    declared   the placeholders among the fed nodes, or a function's arguments: what is fed there has the
-               type and the shape that they declare
-    registry   the ops that bodies of functions are made of; None leaves all calls as they are
-    memory_bytes_max   what folding may make in all, where a step's memory is limited
-    function   the function whose body the graph is; "" for a graph of its own
+    kernels    the kernels of constant folding; None means no folding
+    declared   the placeholders among the fed nodes, or a function's arguments: values fed there have the
+               declared type
+               and shape
+    registry   the ops of bodies of functions; None keeps all calls
+    memory_bytes_max   a limit on all results of folding, if a step's memory is limited
+    function   the name of the function if the graph is its body; "" for any other graph
     """
 
     feeds: tuple[OutputPort, ...] = ()
@@ -49,11 +50,11 @@ class PassContext:
 class HotContext:
     """The known facts of a plan that runs often, while passes change its graph.
 
-    request       what the plan is for
-    heavy         nodes that were seen to be worth a worker thread
-    costs         {node: microseconds} of those that were measured to take long
-    limits        of a region
-    moved         {port of the graph before: where its value is now}
+    request       the plan's request
+    heavy         nodes that proved to be worth a worker thread
+    costs         {node: microseconds} of nodes that were measured to take long
+    limits        the limits of a region
+    moved         {port of the graph before: the port that has its value now}
     """
 
     request: PassContext
@@ -64,5 +65,5 @@ class HotContext:
 
     @property
     def large(self) -> frozenset[str]:
-        """Nodes over tensors so large that a pass over memory matters."""
+        """Return the nodes over tensors so large that a pass over memory matters."""
         return self.heavy | {name for name, cost in self.costs.items() if cost >= LARGE_MICROSECONDS}

@@ -8,7 +8,7 @@ from flowengine.ir.graph import Node, NodeGraph
 
 
 def listing(graph: NodeGraph) -> str:
-    """One line a node, in construction order: `name = Op(input:0, ^control)`."""
+    """Describe each node in one line, in construction order: `name = Op(input:0, ^control)`."""
     return "\n".join(_line(node) for node in graph) or "(nothing to run)"
 
 
@@ -27,12 +27,12 @@ def difference(before: NodeGraph, after: NodeGraph) -> str:
 
 
 def to_dot(graph: NodeGraph) -> str:
-    """The graph for Graphviz; control edges are dashed."""
+    """Return the graph for Graphviz; control edges are dashed."""
     return _dot([(node, "") for node in graph])
 
 
 def difference_to_dot(before: NodeGraph, after: NodeGraph) -> str:
-    """Both graphs in one drawing for Graphviz: what went is grey, what came green, what changed blue."""
+    """Draw both graphs for Graphviz: removed nodes are grey, new ones green, changed ones blue."""
     nodes = [(node, ", color=gray, fontcolor=gray") for node in before if node.name not in after]
     for node in after:
         old = before.nodes.get(node.name)
@@ -60,6 +60,6 @@ def _line(node: Node) -> str:
 
 
 def quoted(text: str) -> str:
-    """A DOT string, whatever the text holds."""
+    """Return a DOT string, whatever the text contains."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

@@ -1,9 +1,8 @@
-"""The passes in order: the only place that knows it. Read from top to bottom.
+"""The passes in order: only this module knows it. Read from top to bottom.
 
-Three stages: what is done for any *request*; what is done once nodes are *placed* on several devices; and
-what is done for a *hot* plan, one that runs often, by what its steps were seen to take. A hot plan's values
-are those of the cold one, to the last bit: whatever changes bits is done in the first two stages, in every
-process alike.
+Three stages: passes for any *request*; passes after nodes are *placed* on several devices; and passes for a
+*hot* plan, one that runs often, which use the measured times of its steps. A hot plan's values are those of
+the cold one, to the last bit: passes that change bits belong to the first two stages, in every process alike.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from flowengine.passes.simplify.skip_identities import skip_identities
 from flowengine.passes.simplify.unknown_ops import refuse_unknown_ops
 from flowengine.passes.simplify.unused import drop_unused_gradients
 
-#: A pass gives a graph, or makes it in pieces where that takes long.
+#: A pass returns a graph, or makes it in pieces if that takes long.
 Pass: TypeAlias = Callable[[NodeGraph, PassContext], NodeGraph | Pieces[NodeGraph]]
 
 HotPass: TypeAlias = Callable[[NodeGraph, HotContext], NodeGraph | Pieces[NodeGraph]]
@@ -45,7 +44,7 @@ HotPass: TypeAlias = Callable[[NodeGraph, HotContext], NodeGraph | Pieces[NodeGr
 def _open_calls(graph: NodeGraph, context: PassContext) -> NodeGraph:
     if graph.library is None:
         return graph
-    # Here because few graphs call functions.
+    # Imported here because few graphs call functions.
     from flowengine.passes.simplify.open_calls import open_calls
 
     return open_calls(graph, context)
@@ -56,7 +55,7 @@ def _relax(graph: NodeGraph, hot: HotContext) -> NodeGraph:
 
 
 def _skip_identities(graph: NodeGraph, hot: HotContext) -> NodeGraph:
-    # What parts small nodes costs nothing: they become regions.
+    # Dividing small nodes costs nothing: they become regions.
     return skip_identities(graph, hot.request) if hot.large else graph
 
 
@@ -81,38 +80,39 @@ def _regions(graph: NodeGraph, hot: HotContext) -> Pieces[NodeGraph]:
 
 #: The request stage: (name, pass, whether the request wants it).
 _REQUEST: Final[tuple[tuple[str, Pass, Callable[[PassContext], bool]], ...]] = (
-    # Before anything else, so that all see the nodes of functions as they see those of the graph.
+    # First, so that all passes see the nodes of functions as they see those of the graph.
     ("open_calls", _open_calls, lambda context: context.registry is not None),
-    # Everything after this is linear in what a step runs, not in what the user's graph holds.
+    # All later passes are linear in the nodes that a step runs, not in the user's graph.
     ("prune", prune, lambda context: True),
-    # Calls were looked into before they were opened.
+    # Calls were checked before they were opened.
     ("refuse_unknown_ops", refuse_unknown_ops, lambda context: True),
-    # Before anything is computed of what cannot be.
+    # Before any pass computes values of such nodes.
     ("refuse_contradictions", refusing_contradictions, lambda context: True),
-    # Before anybody asks a constant for its value.
+    # Before any pass asks a constant for its value.
     ("refuse_large_constants", refuse_large_constants, lambda c: c.memory_bytes_max is not None),
     ("keep_compact", keep_compact, lambda context: True),
     ("drop_unused_gradients", drop_unused_gradients, lambda context: True),
-    # Before CSE, which then finds more that is equal: constants that were computed in different ways.
+    # Before CSE, which then finds more equal nodes: constants that were computed in different ways.
     ("fold_constants", folding_constants, lambda context: context.fold_constants),
     ("merge_common_subexpressions", merge_common_subexpressions, lambda c: c.merge_common_subexpressions),
-    # Once filters and statistics are constants.
+    # After filters and statistics have become constants.
     ("fold_batch_norms", fold_batch_norms, lambda context: context.fold_batch_norms),
-    # What changes bits is claimed of every plan, by what every process sees alike, never by measured times.
+    # Claims that change bits are made in every plan, from facts that all processes share, never from measured
+    # times.
     ("claims", claim_for_good, lambda context: True),
-    # After everything that merges, places or cuts: values may cross devices, references may not.
+    # After all passes that merge, place or cut: values may cross devices, references may not.
     ("late_reads", read_late, lambda context: True),
-    # Folding leaves behind the constants that went into a folded one, late reads the Identities.
+    # Folding leaves the constants that went into a folded one behind, late reads the Identities.
     ("prune_again", prune, lambda context: True),
 )
 
 
 #: The hot stage: (name, pass).
 _HOT: Final[tuple[tuple[str, HotPass], ...]] = (
-    # Gradients wait for one another in groups, which would part what follows one another.
+    # Gradients wait for one another in groups, which would divide consecutive nodes.
     ("relax_controls", _relax),
     ("skip_identities", _skip_identities),
-    # Large nodes first: what is left of them becomes regions.
+    # Large nodes first: the rest of the nodes becomes regions.
     ("claims", claim_hot),
     ("arrange", arrange),
     ("sequences", _sequences),
@@ -121,17 +121,17 @@ _HOT: Final[tuple[tuple[str, HotPass], ...]] = (
 
 
 def stages(graph: NodeGraph, context: PassContext) -> Iterator[tuple[str, NodeGraph]]:
-    """(name of the pass, graph that it made), for each pass that is on, in order."""
+    """Yield (name of the pass, graph that it made), for each pass that is on, in order."""
     return (made for made in _staged(graph, context) if made is not None)
 
 
 def prepare(graph: NodeGraph, context: PassContext) -> NodeGraph:
-    """From a session's graph to what a plan is made of."""
+    """Turn a session's graph into the graph of a plan."""
     return at_once(preparing(graph, context))
 
 
 def preparing(graph: NodeGraph, context: PassContext) -> Pieces[NodeGraph]:
-    """As `prepare`, in pieces. The graph may grow meanwhile: what it has now is what is prepared."""
+    """Prepare as `prepare` does, in pieces. The graph may grow meanwhile: its present nodes are prepared."""
     given, graph = graph, graph.snapshot()
     for made in _staged(graph, context):
         if made is not None:
@@ -143,12 +143,12 @@ def preparing(graph: NodeGraph, context: PassContext) -> Pieces[NodeGraph]:
 
 
 def _staged(graph: NodeGraph, context: PassContext) -> Iterator[tuple[str, NodeGraph] | None]:
-    """As `stages`; None where a pass may be interrupted."""
+    """Run passes as `stages` does; yield None where a pass may be interrupted."""
     pruned: NodeGraph | None = None
     for name, run, wanted in _REQUEST:
         if not wanted(context):
             continue
-        # What was pruned and has not changed since has nothing more to lose.
+        # A graph that was pruned and has not changed since has nothing more to lose.
         if run is not prune:
             graph = yield from _whole(run(graph, context))
         elif graph is not pruned:
@@ -161,15 +161,15 @@ def _whole(made: NodeGraph | Pieces[NodeGraph]) -> Generator[None, None, NodeGra
 
 
 def heat(graph: NodeGraph, hot: HotContext) -> NodeGraph:
-    """From what `prepare` or `cut` returned to what a hot plan is made of; the same graph if that is it.
+    """Turn the result of `prepare` or `cut` into the graph of a hot plan; perhaps the same graph.
 
-    hot   what is known of the nodes; told of those that stand for several, and of values that have moved
+    hot   known facts of the nodes; it records nodes that stand for several, and moved values
     """
     return at_once(heating(graph, hot))
 
 
 def heating(graph: NodeGraph, hot: HotContext) -> Pieces[NodeGraph]:
-    """As `heat`, in pieces."""
+    """Heat as `heat` does, in pieces."""
     for made in _heated(graph, hot):
         if made is not None:
             graph = made[1]
@@ -178,7 +178,7 @@ def heating(graph: NodeGraph, hot: HotContext) -> Pieces[NodeGraph]:
 
 
 def hot_stages(graph: NodeGraph, hot: HotContext) -> Iterator[tuple[str, NodeGraph]]:
-    """As `stages`, for what `heat` does."""
+    """Run the hot passes as `stages` does, for `heat`."""
     return (made for made in _heated(graph, hot) if made is not None)
 
 
@@ -197,14 +197,14 @@ def cut(
     schedules_receives: bool = True,
     compressed_scopes: Sequence[str] = (),
 ) -> PartitionedGraph:
-    """From what `prepare` returned to one graph a device.
+    """Cut the result of `prepare` into one graph for each device.
 
     placement            {node: complete device name}
-    incarnations         {device: number of its present life}
+    incarnations         {device: number of its incarnation}
     compressed_scopes    name scopes whose float32 tensors may lose precision on their way
     """
     parts = partition(graph, context, placement, incarnations)
-    # While a Recv still gives its tensor to those who use it, and not to what widens it for them.
+    # While a Recv still passes its tensor to its consumers, and not to a widening node.
     if schedules_receives:
         parts = schedule_receives(parts, context)
     return compress_transfers(parts, graph, compressed_scopes)
@@ -217,12 +217,12 @@ def in_memories(
     far: KernelRegistry,
     holds: Callable[[DType], bool],
 ) -> NodeGraph:
-    """From what `cut` returned for a device with memory of its own to what its plan is made of.
+    """Turn the result of `cut` for a device with memory of its own into the graph of its plan.
 
     context     the part's request, with the device's kernels
     near, far   the kernels of the CPU, and of the device
     holds       whether the device's memory can hold a type
 
-    What changes bits is claimed here by the device's own provider: of the whole graph, those for CPUs did.
+    The device's own provider makes its claims that change bits here; those of CPUs did for the whole graph.
     """
     return claim_for_good(place_memories(graph, context, near, far, holds), context)

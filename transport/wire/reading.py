@@ -35,8 +35,7 @@ class MessageReader:
 
     carriers   {number: the taker of its messages}, of those that may carry tensors
     quick      {number: the function for the usual form of its messages}, while the connection is open. It
-               takes the
-               parts of a header, the payload and the header, or leaves them to the longer path
+               takes the parts of a header, the payload and the header, or leaves them to the longer path
     handlers   {number: the function for its fields}, of messages that carry no tensors
     """
 

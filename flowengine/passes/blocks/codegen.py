@@ -11,8 +11,8 @@ variables `k0, k1, ...` of a closure, and names of the graph, which may be any t
 only where the source is shown, never in what is compiled. So equal structures give equal text, and
 compiled code is shared by text.
 
-Names are used again after the last use of what they held. A region with a loop is a generator: it yields
-every so many iterations, and is told how many by what it is sent: see `codegen_loops`.
+A name is reused after the last use of its value. A region with a loop is a generator: it yields after a
+number of iterations, and the sent value says after how many it yields next: see `codegen_loops`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _UNITS_A_PIECE: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of source: the node whose work it is, and the expressions of its inputs."""
+    """A line of source: the node that it computes, and the expressions of its inputs."""
 
     text: str
     node: Node | None = None
@@ -64,7 +64,7 @@ class Blame:
 class CompiledRegion:
     """The function of a region: `call(args, ctx)` with a list that it empties.
 
-    is_generator    whether `call` gives a generator, whose return value is the result
+    is_generator    whether `call` returns a generator, whose return value is the result
     takes_context   whether a member uses `ctx`; if none does, it may be None
     """
 
@@ -83,14 +83,14 @@ class CompiledRegion:
 
     @property
     def source(self) -> str:
-        """The source, with the name of each node beside its line."""
+        """Return the source, with the name of each node beside its line."""
         return "\n".join(
             line.text if line.node is None else f"{line.text:<48}# {line.node.op} {line.node.name!r}"
             for line in self._lines
         )
 
     def blame(self, trace: TracebackType | None) -> Blame | None:
-        """The node at whose line an exception passed through the region."""
+        """Return the node at whose line an exception passed through the region."""
         while trace is not None:
             if trace.tb_frame.f_code.co_filename == _FILE:
                 line = self._lines[trace.tb_lineno - 1]
@@ -111,12 +111,12 @@ def _code(text: str) -> CodeType:
 
 
 def compiling_region(program: Program, kernels: KernelRegistry) -> Pieces[CompiledRegion]:
-    """The compiled form of a program, in pieces; Python's own compiler takes the text as one.
+    """Compile a program, in pieces; Python's own compiler compiles the text in one.
 
-    Errors as `KernelRegistry.find`.
+    Raises the errors of `KernelRegistry.find`.
 
-    Where `program.scalars` says that all operands of a node are of rank 0, constants and inputs are
-    given to it as NumPy scalars: an operation on two takes 0.04 us, with a rank-0 array among them 0.4.
+    If `program.scalars` says that all operands of a node are of rank 0, it gets constants and inputs as NumPy
+    scalars: an operation on two of them takes 0.04 us, with a rank-0 array among them 0.4.
     """
     writer = _Writer(program, kernels)
     yield from writer.writing()
@@ -130,7 +130,7 @@ def compiling_region(program: Program, kernels: KernelRegistry) -> Pieces[Compil
 
 
 def as_scalar(value: Any) -> Any:
-    """A rank-0 array as a NumPy scalar; anything else as it is."""
+    """Return a rank-0 array as a NumPy scalar, and anything else unchanged."""
     return value[()] if isinstance(value, np.ndarray) and not value.ndim else value
 
 
@@ -151,7 +151,7 @@ class _Writer(CallSourceWriter, LoopSourceWriter):
         self._takes_over = {}
         self._clock = self._mask = ""
         self._since_tick = 0.0
-        #: {origin port: the name that holds it}
+        #: {origin port: the name that holds its value}
         self._names: dict[OutputPort, str] = {}
         self._free: list[str] = []
         self._count = 0
@@ -160,7 +160,7 @@ class _Writer(CallSourceWriter, LoopSourceWriter):
         self._truths: dict[OutputPort, str] = {}
         self._open: Conditions | None = None
 
-    # -- the whole ----------------------------------------------------------------------------------
+    # -- the program ---------------------------------------------------------------------------------
 
     def writing(self) -> Pieces[None]:
         program = self.program
@@ -225,18 +225,18 @@ class _Writer(CallSourceWriter, LoopSourceWriter):
         if value.flags.writeable:
             value = value.view()
             value.flags.writeable = False
-        # In the memory where it is wanted: brought there once.
+        # A value in the wrong memory is copied there once.
         value = self.kernels.placed(node, value)
         return self._constant(as_scalar(value) if scalar else value, key)
 
     def _value(self, port: OutputPort, scalar: bool = False) -> str:
-        """The name that holds what a port gives; of a constant, as a NumPy scalar if wanted."""
+        """Return the name of a port's value; for a constant, as a NumPy scalar if wanted."""
         origin = self.program.origin(port)
         constant = self.program.constant(origin)
         return self._constant_value(constant, scalar) if constant is not None else self._names[origin]
 
     def _argument(self, port: OutputPort, wants_reference: bool, scalar: bool = False) -> str:
-        """The expression of a kernel's argument: a reference is followed where it is used."""
+        """Return the expression of a kernel's argument: a reference is followed where it is used."""
         name = self._value(port, scalar)
         return (
             f"{name}.read()"
@@ -257,13 +257,13 @@ class _Writer(CallSourceWriter, LoopSourceWriter):
     # -- scopes -------------------------------------------------------------------------------------
 
     def _scope(self, units: Sequence[Unit], kept: Iterable[OutputPort], outer: bool = True) -> None:
-        """The code of units in order; what a name held is let go of after its last use. As below."""
+        """Write units in order; a name is freed after the last use of its value. As below."""
         at_once(self._scope_in_pieces(units, kept, outer))
 
     def _scope_in_pieces(
         self, units: Sequence[Unit], kept: Iterable[OutputPort], outer: bool = True
     ) -> Pieces[None]:
-        """As `_scope`, in pieces.
+        """Write units as `_scope` does, in pieces.
 
         kept    origins that are needed after the scope
         outer   whether names of the enclosing scope may be freed here: not so in a loop's body
@@ -317,7 +317,7 @@ class _Writer(CallSourceWriter, LoopSourceWriter):
                     self._drop(port)
 
     def _drop(self, port: OutputPort) -> None:
-        """Nobody takes this value."""
+        """Return whether nobody takes this value."""
         name = self._names.pop(port)
         self._line(f"{name} = None")
         self._free.append(name)
@@ -338,7 +338,7 @@ class _Writer(CallSourceWriter, LoopSourceWriter):
 
     @contextmanager
     def _under(self, conditions: Conditions) -> Iterator[None]:
-        """Write what follows inside an `if` for these conditions, the one that is open if it is the same."""
+        """Write the following lines inside an `if` for these conditions, perhaps one that is open."""
         if conditions != self._open:
             self._close()
             if conditions:
@@ -353,7 +353,7 @@ class _Writer(CallSourceWriter, LoopSourceWriter):
         self._open = None
 
     def _condition(self, conditions: Conditions) -> str:
-        """Outer predicates first: an inner one is only computed where they hold."""
+        """Return outer predicates first: an inner one is only computed if they hold."""
         order = {port: index for index, port in enumerate(self._truths)}
         terms = {(self.program.predicate(pred), side) for pred, side in conditions}
         tests = sorted(terms, key=lambda term: order[term[0]])
@@ -377,7 +377,7 @@ class _Writer(CallSourceWriter, LoopSourceWriter):
     def _write_node(
         self, unit: Unit, node: Node, ending: Sequence[OutputPort], mine: Set[OutputPort]
     ) -> tuple[list[str], list[str]]:
-        """The line of a node; returns the names let go of and those newly given."""
+        """Write the line of a node; return the freed names and the new ones."""
         if node.op in MERGE_OPS:
             text, plain = self._merge_expression(unit), [self._value(port) for port in unit.inputs]
             if len(tuple(self.program.defines(unit))) > 1:
@@ -393,14 +393,14 @@ class _Writer(CallSourceWriter, LoopSourceWriter):
         return released, targets
 
     def _merge_expression(self, unit: Unit) -> str:
-        """Both sides have run or not by now: take the one that did."""
+        """Both sides have run or not by now: take the value of the one that did."""
         left, right = (self._side(port) for port in unit.inputs)
         pred, side = self._chooser(unit)
         chosen, other = (left, right) if side == 1 else (right, left)
         return f"{chosen} if {self._truths[pred]} else {other}"
 
     def _index_expression(self, unit: Unit) -> str:
-        """Which of its inputs a Merge takes."""
+        """Return the expression that selects the input of a Merge."""
         pred, side = self._chooser(unit)
         first, second = (self._constant(np.int32(index), ("index", index)) for index in (0, 1))
         chosen, other = (first, second) if side == 1 else (second, first)
@@ -410,7 +410,7 @@ class _Writer(CallSourceWriter, LoopSourceWriter):
         return self._argument(port, False)
 
     def _chooser(self, unit: Unit) -> tuple[OutputPort, int]:
-        """(predicate, side on which the first input is the one)."""
+        """Return (predicate, side on which the first input is the live one)."""
         assert unit.chooser is not None
         pred, side = unit.chooser
         return self.program.predicate(pred), side

@@ -2,14 +2,14 @@
 
     t0 = k0(a0, t1)          any kernel
     t0 = t1 + t2             numbers of rank 0: NumPy's operators take a tenth of its functions' time
-    t0 = k1(t1, a0, t1)      an elementwise function of a small array that nobody else will ever see
+    t0 = k1(t1, a0, t1)      an elementwise function of a small array that nobody else can see
 
-An operator is written only where the kernel gives one (`Kernel.inline`), every operand is known to be of
-rank 0 or the kernel says that any rank will do, and its type is one that NumPy's own scalars have: tests
-compare operator and function bit by bit.
+An operator is written only if the kernel defines one (`Kernel.inline`), every operand is known to be of rank
+0 or the kernel allows any rank, and its type is one of NumPy's scalar types: tests compare operator and
+function bit by bit.
 
-A buffer is written to again only if a ufunc made it in this region, it dies here, every use of it was a
-kernel that keeps nothing and gives new memory, and its dtype and shape are certain to be the result's.
+A buffer is written to again only if a ufunc made it in this region, it dies here, all its users were kernels
+that keep nothing and return new memory, and it certainly has the dtype and shape of the result.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from flowengine.passes.blocks.codegen_stacks import StackSourceWriter
 from flowengine.passes.blocks.program import Program
 from flowengine.passes.blocks.region_units import Unit
 
-#: Types whose NumPy scalars compute what NumPy's functions do.
+#: Types whose NumPy scalars compute the same as NumPy's functions.
 INLINE_TYPES: Final = frozenset(
     d for d in dtypes.COMPUTED if d.is_bool or ((d.is_integer or d.is_floating) and d.name != "bfloat16")
 )
 
-#: NumPy wants the buffer of these by keyword, which costs more than it saves.
+#: NumPy takes the buffer of these by keyword, which costs more than it saves.
 _NO_POSITIONAL_OUT: Final = frozenset({np.maximum, np.minimum})
 #: Types whose values may be kept, or may not be arrays of numbers.
 _OBJECTS: Final = frozenset({resource, variant, dtypes.string}) | frozenset(
@@ -49,23 +49,23 @@ class CallSourceWriter(StackSourceWriter):
 
     program: Program
     kernels: KernelRegistry
-    #: Whether a call that was written passes `ctx` on.
+    #: Whether a written call passes `ctx` on.
     takes_context: bool
-    #: {what it is: the name that holds it}
+    #: {value: the name that holds it}
     _constant_names: dict[Any, str]
     _kernel_of: dict[str, Kernel]
-    #: Origins that something takes which may give them on, or keep them.
+    #: Origins that a node takes which may pass them on, or keep them.
     _held: set[OutputPort]
-    #: Origins that some call wants as NumPy scalars.
+    #: Origins that some call takes as NumPy scalars.
     _wanted_scalars: set[OutputPort]
     _constant: Callable[[Any, Any], str]
     _value: Callable[..., str]
     _argument: Callable[..., str]
 
-    # -- beforehand ---------------------------------------------------------------------------------
+    # -- analysis -----------------------------------------------------------------------------------
 
     def _look_at_uses(self, units: Iterable[Unit]) -> None:
-        """Find what is held on to and which numbers are wanted as scalars."""
+        """Find the values that nodes keep, and the numbers that are needed as scalars."""
         program = self.program
         for unit in units:
             if unit.loop is not None:
@@ -79,7 +79,7 @@ class CallSourceWriter(StackSourceWriter):
                     self._wanted_scalars.update(program.origin(port) for port in unit.inputs)
 
     def _keeps(self, node: Node) -> bool:
-        """Whether a node may give on what it is given, or keep it beyond its call."""
+        """Return whether a node may pass its inputs on, or keep them beyond its call."""
         if node.op in MERGE_OPS or node.op in SWITCH_OPS or node.has(HandsOn):
             return True
         kernel = self._kernel(node)
@@ -96,7 +96,7 @@ class CallSourceWriter(StackSourceWriter):
     # -- a call -------------------------------------------------------------------------------------
 
     def _call(self, node: Node, dying: Collection[OutputPort] = ()) -> tuple[str, list[str]]:
-        """The expression of a node, and the expressions of its inputs as they are.
+        """Return the expression of a node, and the unchanged expressions of its inputs.
 
         dying   origins, made in this scope, that this node is the last to take
         """
@@ -129,15 +129,15 @@ class CallSourceWriter(StackSourceWriter):
         return f"{self._function(kernel, node)}({', '.join(arguments)})", plain
 
     def _function(self, kernel: Kernel, node: Node) -> str:
-        """The name of a kernel bound to a node's attributes; one name for all that are the same."""
+        """Return the name of a kernel bound to a node's attributes; equal ones share a name."""
         values = tuple(node.attrs.get(name) for name in kernel.attr_names)
-        # What a kernel from outside gives is looked at for each node by itself.
+        # The result of a kernel from outside is checked for each node by itself.
         shared = not kernel.is_foreign and all(isinstance(value, _SHARED) for value in values)
         key = (kernel.function, values) if shared else ("kernel", node.name)
         return self._constant_names.get(key) or self._constant(kernel.bind(node), key)
 
     def _buffer(self, node: Node, dying: Collection[OutputPort]) -> OutputPort | None:
-        """The operand into whose memory the result may be written."""
+        """Return the operand into whose memory the result may be written."""
         extents = self.program.extents
         if not extents:
             return None
@@ -164,7 +164,7 @@ class CallSourceWriter(StackSourceWriter):
 
 
 def _grouped(parts: Sequence[str], lengths: Sequence[int | None]) -> list[str]:
-    """The arguments with those of each list argument as one tuple."""
+    """Return the arguments, with those of each list argument as one tuple."""
     arguments: list[str] = []
     position = 0
     for length in lengths:
@@ -183,10 +183,10 @@ def _is_inline(node: Node) -> bool:
 
 
 def _fits(shape: Sequence[int | None], other: Sequence[int | None] | None) -> bool:
-    """Whether an operand of shape `other` leaves both the result's shape and its layout as those of `shape`.
+    """Return whether an operand of shape `other` leaves the result's shape and its layout as of `shape`.
 
-    Of two matrices the one that is written to could have the other order in memory: the sums of later
-    kernels would then run in another order.
+    Of two matrices, the one that is written to could have the other order in memory: the sums of later
+    kernels would then be computed in another order.
     """
     if other is None:
         return False

@@ -10,14 +10,14 @@
         i0 += 1
         if not i0 & m0: m0 = yield m0
 
-A region with a loop is a generator: every so many iterations it yields how many that are (a mask, one
-less than a power of two), and is sent how many to do before it yields again. Nested loops share a clock
-`n` that ticks in each of them, while each has a mask of its own, for their iterations differ in length; a
-long body ticks in its midst as well. The counters `i0, i1, ...` are there for error messages, which name
-the iteration.
+A region with a loop is a generator: after a number of iterations it yields their count (a mask, one less than
+a power of two), and the caller sends the number of iterations before the next yield. Nested loops share a
+clock `n` that ticks in each of them, while each has a mask of its own, because their iterations differ in
+length; a long body also ticks in the middle. The counters `i0, i1, ...` serve error messages, which name the
+iteration.
 
-A variable's next value is given its name at once where the present value has been used by then; those
-left over change hands at the end of the iteration.
+A variable's next value gets its name at once if the present value is not needed any more; the other variables
+get theirs at the end of the iteration.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from flowengine.ir.graph import Node, OutputPort
 from flowengine.passes.blocks.program import Program
 from flowengine.passes.blocks.region_units import Conditions, Loop, LoopVariable, Unit
 
-#: A body that takes longer than this looks at the clock in between.
+#: A body that takes longer than this reads the clock in between.
 _MICROSECONDS_PER_TICK: Final = 300.0
-#: What a node takes of which nothing else is known. Most take less.
+#: The time of a node without an estimate. Most take less.
 _MICROSECONDS: Final = 5.0
 
 
 def truth(value: Any) -> bool:
-    """The truth of a predicate; InvalidArgumentError unless it is a scalar."""
+    """Return the truth of a predicate. Raises InvalidArgumentError unless it is a scalar."""
     if getattr(value, "ndim", 0):
         raise InvalidArgumentError(f"The second input must be a scalar, but it has shape {list(value.shape)}")
     return bool(value)
@@ -63,12 +63,12 @@ class LoopSourceWriter:
     _scope: Callable[..., None]
     _take_back: Callable[[Iterable[OutputPort]], list[str]]
     _write_truth: Callable[[OutputPort], None]
-    #: {the next value of a loop's variable: the name of the present one, which nobody takes any more}
+    #: {the next value of a loop's variable: the name of the present one, which is not needed any more}
     _takes_over: dict[OutputPort, str]
     #: The clock and the mask of the loop that is being written.
     _clock: str
     _mask: str
-    #: Microseconds of the units written since the clock was looked at.
+    #: Microseconds of the units written since the last reading of the clock.
     _since_tick: float
 
     def _write_loop(self, loop: Loop, ending: Sequence[OutputPort]) -> None:
@@ -107,7 +107,7 @@ class LoopSourceWriter:
         self._line(f"if not {clock} & {mask}: {mask} = yield {mask}")
 
     def _breathe(self, unit: Unit) -> None:
-        """Called after each unit of a scope: in a long body, see now and then whether time is up."""
+        """Check the time now and then in a long body. Called after each unit of a scope."""
         if not self._loops or self._clock != "n" or self.program.is_silent(unit):
             return
         self._since_tick += self._microseconds(unit)
@@ -115,11 +115,11 @@ class LoopSourceWriter:
             self._tick()
 
     def _microseconds(self, unit: Unit) -> float:
-        """Return the microseconds that a unit takes; 0 for a loop, which looks at the clock itself."""
+        """Return the microseconds that a unit takes; 0 for a loop, which reads the clock itself."""
         return 0.0 if unit.loop is not None else max(self.program.costs.get(unit.name, 0.0), _MICROSECONDS)
 
     def _extent(self, loop: Loop) -> tuple[int, float]:
-        """(loops in it, itself included; microseconds of the longest iteration of one of them)"""
+        """Return (number of loops in it, itself included; microseconds of the longest iteration)."""
         units = (*loop.top, *loop.body)
         count, longest = 1, sum(map(self._microseconds, units))
         for unit in units:
@@ -129,7 +129,7 @@ class LoopSourceWriter:
         return count, longest
 
     def _write_entry(self, loop: Loop, ending: Sequence[OutputPort]) -> None:
-        """Write the Enters: follow constants that are references, give variables their first value."""
+        """Write the Enters: follow constants that are references, set variables to their first value."""
         program = self.program
         for node in loop.constants:
             port = OutputPort(node.name, 0)
@@ -160,7 +160,7 @@ class LoopSourceWriter:
             self._line(f"{name} = None")
 
     def _write_iteration(self, loop: Loop) -> list[str]:
-        """The statements of the `while`; returns names that hold something when it ends."""
+        """Write the `while`; return names that hold a value at its end."""
         program = self.program
         for variable in loop.variables:
             if variable.merge in self._predicates:
@@ -194,18 +194,18 @@ class LoopSourceWriter:
         return sorted(left)
 
     def _is_small(self, port: OutputPort) -> bool:
-        """Whether a value that is kept a little longer does not matter."""
+        """Return whether a value may be kept a little longer."""
         return port in self.program.scalars
 
     def _take_names_over(self, loop: Loop, carried: Sequence[OutputPort]) -> set[OutputPort]:
-        """Find the next values that may have the names of the present ones; returns their origins."""
+        """Find the next values that may take the names of the present ones; return their origins."""
         program = self.program
         last: dict[OutputPort, int] = {}
         maker: dict[OutputPort, int] = {}
         for index, unit in enumerate(loop.body):
             for port in program.uses(unit):
                 last[port] = index
-            for port in unit.inputs:  # of a Merge, what its sides hand on
+            for port in unit.inputs:  # of a Merge, the values of its sides
                 last[program.origin(port)] = index
             for port in program.defines(unit):
                 if not unit.conditions and unit.loop is None:

@@ -1,13 +1,13 @@
-"""How a region uses stacks, TensorArrays and variables: by their methods, where a handle is certain.
+"""Method calls for stacks, TensorArrays and variables in a region, if the handle is certain.
 
     t1.push(t4)                    StackPushV2
     t5 = t1.pop()                  StackPopV2
     t6 = t2.get(int(t0))           TensorArrayReadV3
-    t7 = t2.write(int(t0), t4) or t3    TensorArrayWriteV3, whose result is the flow that it was given
+    t7 = t2.write(int(t0), t4) or t3    TensorArrayWriteV3, whose result is the flow that it got
     t8 = a0.value_of(k1)                ReadVariableOp
 
-A kernel looks at what it is handed: whether that is a stack at all, of the type that the node expects, and
-whether the index is a scalar. All of it is known beforehand if the node that made the handle is.
+A kernel checks its inputs: whether the object is a stack at all, of the type that the node expects, and
+whether the index is a scalar. All of this is known beforehand if the node that made the handle is known.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from flowengine.ir.names import ENTER_OPS, SWITCH_OPS
 from flowengine.ir.traits import HandleOf, HandsOn, Method
 from flowengine.passes.blocks.program import Program
 
-#: Nodes on the way of a handle further than this are not followed.
+#: The longest path of a handle, in nodes, that is followed.
 _HOPS_MAX: Final = 100
 
 
@@ -34,7 +34,7 @@ class StackSourceWriter:
     _argument: Callable[..., str]
 
     def _method_call(self, node: Node) -> str | None:
-        """The expression of a node as a call of its handle's method, if that is the same."""
+        """Return the expression of a node as a call of its handle's method, if it is equivalent."""
         method = node.trait(Method)
         if method is None or not self._is_certain(node, method):
             return None
@@ -47,14 +47,14 @@ class StackSourceWriter:
         return method.call.format(*parts, dtype=self._constant(wanted, ("dtype", wanted)))
 
     def _is_certain(self, node: Node, method: Method) -> bool:
-        """Whether what the kernel would look at is known."""
+        """Return whether everything that the kernel would check is known."""
         if any(node.inputs[place] not in self.program.scalars for place in method.places):
             return False
         held = self._type_held(node.inputs[0], method.family)
         return held is not None and held is node.attrs[method.dtype].base
 
     def _type_held(self, port: OutputPort, family: str) -> DType | None:
-        """The type that a handle's object holds, if it is known which node made it."""
+        """Return the type that a handle's object holds, if the node that made it is known."""
         maker = self._maker(port)
         holds = None if maker is None else maker.trait(HandleOf)
         if maker is None or holds is None or holds.family != family:
@@ -65,7 +65,7 @@ class StackSourceWriter:
         return held if isinstance(held, DType) else None
 
     def _maker(self, port: OutputPort) -> Node | None:
-        """The node whose first output a handle is, wherever it has come through."""
+        """Return the node whose first output a handle is, through all nodes that forward it."""
         program = self.program
         for _ in range(_HOPS_MAX):
             if port in program.feeds:

@@ -1,15 +1,15 @@
-"""Cut a block: nodes that could run as one are parted where one body would be too long.
+"""Cut a block: its nodes could run as one, but one body would be too long.
 
     a b c d e f  ->  a b c | d e f
 
-A pure function of the block, of what its members were measured to take, and of what one body may have. A
-block is cut along its own topological order, so however it is cut, no piece waits for one behind it, no way
-leads out of a piece and back into it, and all pieces are live or dead as the block is. A conditional is never
-parted: no dead token crosses a boundary.
+A pure function of the block, of its members' measured times, and of the limits of one body. A block is cut
+along its own topological order, so in any case no piece waits for a later one, no path leaves a piece and
+returns to it, and all pieces are live or dead as the block is. A conditional is never divided: no dead token
+crosses a boundary.
 
-What is worth a thread of its own, and what a provider has claimed, is no member of a block but a token source
-(`tokens.py`): what does not need it goes on beside it. Without learned times nothing is worth a thread, and
-blocks are cut by count alone.
+A node that is worth a thread of its own, or that a provider has claimed, is not a member of a block but a
+token source (`tokens.py`): nodes that do not need it run beside it. Without learned times no node is worth a
+thread, and blocks are cut by count alone.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ class BodyLimits:
     microseconds: float
 
     def has_room(self, members: int, microseconds: float, cost: float) -> bool:
-        """Whether a body that has so much already takes one more; an empty one takes any."""
+        """Return whether a body that has so much already accepts another unit; an empty one accepts any."""
         return not members or (members < self.members and microseconds + cost <= self.microseconds)
 
 
 #: A body that cannot be suspended: 1,200 small kernels take 0.3 ms, and a step can be cancelled between two.
 REGION_LIMITS: Final = BodyLimits(1200, 1000.0)
-#: One that can be, but holds on to all that its layers give until it is over.
+#: A body that can be suspended, but keeps all outputs of its layers until it is over.
 SEQUENCE_LIMITS: Final = BodyLimits(1 << 30, 100_000.0)
 
-#: One that a thread runs which has nothing else to do: whoever waits for it can be cancelled, it cannot.
+#: A body for a thread that has nothing else to do: the waiting task can be cancelled, the body cannot.
 WHOLE_LIMITS: Final = BodyLimits(1200, float("inf"))
 
 
 def cut(block: Sequence[Unit], costs: Mapping[str, float], limits: BodyLimits) -> list[list[Unit]]:
-    """The pieces of a block, whose units are in topological order.
+    """Return the pieces of a block, whose units are in topological order.
 
-    costs   {unit: microseconds}, of those that were measured; any other is taken to be small
+    costs   {unit: microseconds}, of measured units; any other counts as small
 
-    A piece has more than the limits allow only where a conditional, or one unit, has.
+    A piece exceeds the limits only if one conditional, or one unit, does.
     """
     remaining: dict[OutputPort, int] = {}
     for unit in block:
@@ -74,7 +74,7 @@ def cut(block: Sequence[Unit], costs: Mapping[str, float], limits: BodyLimits) -
 
 
 def predicates(unit: Unit) -> set[OutputPort]:
-    """The predicates that a unit has to do with: those of its conditions, and the one it opens or closes."""
+    """Return the predicates of a unit: those of its conditions, and the one that it opens or closes."""
     found = {pred for pred, _ in unit.conditions}
     if unit.predicate is not None:
         found.add(unit.predicate)

@@ -1,8 +1,9 @@
-"""Whether a while loop is live or dead as a whole, which a loop that becomes Python's `while` must be.
+"""Checks that a while loop is live or dead as a whole, as a loop that becomes Python's `while` must be.
 
-The state machine lets a loop run of which only some Enters are live: what depends on the dead ones is dead
-inside, the rest is not. A lowered loop runs or does not. Both are the same if the loop cannot go on unless
-all its Enters are live, that is if every token that may kill one of them kills what its condition needs.
+The state machine can run a loop of which only some Enters are live: nodes that depend on the dead ones are
+dead inside, the others are not. A lowered loop runs or does not. Both are the same if the loop can only
+continue when all its Enters are live, that is, if every token that may kill one of them kills an input of its
+condition.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from flowengine.ir.graph import OutputPort
 from flowengine.ir.names import CONTROL_TRIGGER, MERGE_OPS, SWITCH_OPS
 from flowengine.passes.blocks.region_units import Aliases, Unit
 
-#: What must be taken for a value to be live: (predicate, side) of Switches, names of what else may be dead.
+#: The conditions for a value to be live: (predicate, side) of Switches, and names of other possible dead
+#: tokens.
 Tokens: TypeAlias = frozenset[object]
 LIVE: Tokens = frozenset()
-#: The token of whatever comes through an Enter.
+#: The token of a value that comes through an Enter.
 ENTERED: Final = "entered"
 
 
@@ -34,7 +36,7 @@ def check_loops(units: Iterable[Unit], aliases: Aliases, given: Callable[[Output
     """Raise UnwrittenLoop for a loop among the units that may be dead in part.
 
     units   in topological order
-    given   the tokens of a port that none of them makes
+    given   the tokens of a port from outside the units
     """
     of_port: dict[OutputPort, Tokens] = {}
     of_name: dict[str, Tokens] = {}
@@ -47,7 +49,7 @@ def check_loops(units: Iterable[Unit], aliases: Aliases, given: Callable[[Output
         node = unit.node
         tokens: Tokens
         if node is not None and node.op in MERGE_OPS and len(unit.inputs) < len(node.inputs):
-            tokens = frozenset({ENTERED})  # what a loop of the state machine carries
+            tokens = frozenset({ENTERED})  # the token of a loop of the state machine
         elif node is not None and node.op in MERGE_OPS:
             tokens = _merged([look(port) for port in unit.inputs], unit.name)
         elif node is not None and node.op == CONTROL_TRIGGER:
@@ -83,7 +85,7 @@ def _check(unit: Unit, look: Callable[[OutputPort], Tokens], of_name: Mapping[st
 
 
 def _merged(sides: list[Tokens], name: str) -> Tokens:
-    """A Merge that closes a conditional is as live as what its sides share; of another nothing is known."""
+    """Return the tokens that the sides of a conditional's Merge share; nothing is known of another Merge."""
     if len(sides) == 2:
         left, right = sides[0] - sides[1], sides[1] - sides[0]
         if len(left) == len(right) == 1:

@@ -1,10 +1,11 @@
-"""Fuse: many synchronous nodes of one frame become one `_Region` node, loops and conditionals whole.
+"""Fuse many synchronous nodes of one frame into one `_Region` node, with whole loops and conditionals.
 
-    a -> b -> c, all synchronous, waiting for the same things  ->  _Region{a; b; c}
+    a -> b -> c, all synchronous, with the same token sources  ->  _Region{a; b; c}
 
-Nodes may share a region if they are in one frame and wait for the same *token sources* (`tokens.py`): all
-that stays outside of regions is one, heavy nodes too. Such a region is convex, it is wholly live or wholly
-dead, and waiting for all its inputs cannot deadlock, for none of its members could have run without them.
+Nodes may share a region if they are in one frame and wait for the same *token sources* (`tokens.py`): every
+node that stays outside of regions is one, also a heavy one. Such a region is convex, it is wholly live or
+wholly dead, and waiting for all its inputs cannot deadlock, because none of its members could have run
+without them.
 
 A conditional goes into a region as a whole, Switch to Merge, or not at all, so that no dead token crosses
 a region's boundary.
@@ -67,10 +68,10 @@ def fuse(
     costs: Mapping[str, float] | None = None,
     limits: BodyLimits = REGION_LIMITS,
 ) -> BlockGraph:
-    """The graph with regions in place of their members, and where the members' outputs went.
+    """Return the graph with regions instead of their members, and the new places of the members' outputs.
 
-    heavy   nodes that were seen to be worth a worker thread: they stay items of their own
-    costs   {node: microseconds}, of what was measured; any other is taken to be small
+    heavy   nodes that proved to be worth a worker thread: they stay items of their own
+    costs   {node: microseconds}, of measured nodes; any other counts as small
     """
     return at_once(fusing(graph, context, heavy=heavy, costs=costs, limits=limits))
 
@@ -83,7 +84,7 @@ def fusing(
     costs: Mapping[str, float] | None = None,
     limits: BodyLimits = REGION_LIMITS,
 ) -> Pieces[BlockGraph]:
-    """As `fuse`, in pieces."""
+    """Fuse as `fuse` does, in pieces."""
     if context.kernels is None:
         return BlockGraph(graph, {})
     fusion = _RegionBuilder(graph, context, context.kernels, heavy, costs or {}, limits)
@@ -103,7 +104,7 @@ class _RegionBuilder:
     ) -> None:
         self.graph = graph
         self.feeds = frozenset(context.feeds)
-        #: What is fed and no longer in the graph.
+        #: Fed nodes that are no longer in the graph.
         self.declared = {node.name: node for node in context.declared}
         self.fetches = frozenset(context.fetches)
         self.targets = frozenset(context.targets)
@@ -113,7 +114,7 @@ class _RegionBuilder:
         self.limits = limits
         self.order = {name: index for index, name in enumerate(graph.nodes)}
         self.aliases = Aliases(graph.nodes)
-        #: Loops that are left to the state machine, for they may be dead in part.
+        #: Loops that are left to the state machine, because they may be dead in part.
         self.unlowered: set[FramePath] = set()
         self.frames = assign_frames(graph, self.feeds)
         self.scalars, self.extents = known_shapes(graph, context)
@@ -159,7 +160,7 @@ class _RegionBuilder:
     # -- members ------------------------------------------------------------------------------------
 
     def is_member(self, node: Node) -> bool:
-        """Whether a node can be part of a region: it never waits and is not worth a thread."""
+        """Return whether a node can be part of a region: it never waits and is not worth a thread."""
         op_def = node.op_def
         if op_def is None or node.name in self.heavy or node.op in _CONTROL or node.op in _OUTSIDE:
             return node.op == LOOP_COND and op_def is not None
@@ -171,11 +172,11 @@ class _RegionBuilder:
             back = any(self._is_back_edge(port) for port in node.inputs)
             return not back
         if node.has(Constant) and not node.control_inputs:
-            return False  # a value that is simply there, for whoever wants it
+            return False  # its value is always there, for any consumer
         if node.op in SWITCH_OPS or _is_silent(node):
             return True
         if op_def.is_stateful and not node.inputs:
-            return False  # what makes a variable or a queue: the region takes the object
+            return False  # it makes a variable or a queue: the region takes the object
         kernel = next((k for k in self.kernels.candidates(node.op) if k.serves(node)), None)
         return kernel is not None and not kernel.is_async
 
@@ -189,7 +190,7 @@ class _RegionBuilder:
     # -- loops --------------------------------------------------------------------------------------
 
     def _lower_loops(self, by_frame: Mapping[FramePath, list[Node]]) -> dict[FramePath, Unit]:
-        """{frame: its loop}, of the loops that can be lowered; inner ones first."""
+        """Return {frame: its loop}, of the loops that can be lowered; inner ones first."""
         lowered: dict[FramePath, Unit] = {}
         enters: dict[FramePath, list[Node]] = {}
         for node in self.graph:
@@ -219,7 +220,7 @@ class _RegionBuilder:
     # -- regions ------------------------------------------------------------------------------------
 
     def _regions_of(self, nodes: Sequence[Node], inner: Sequence[Unit]) -> Pieces[list[Region]]:
-        """The regions of one frame that stays with the state machine, or of the root."""
+        """Return the regions of one frame that stays with the state machine, or of the root."""
         inside = {name for unit in inner for name in unit.names}
         members: list[Unit] = []
         outsiders: list[Unit] = []
@@ -237,7 +238,7 @@ class _RegionBuilder:
             return []
 
     def _grown(self, members: list[Unit], outsiders: list[Unit]) -> Pieces[list[Region]]:
-        """Take conditionals out until those left are whole, then cut the groups into regions."""
+        """Take conditionals out until the remaining ones are whole, then cut the groups into regions."""
         group_of: dict[str, int] = {}
         while True:
             everything = topological([*members, *map(self._forward, outsiders)])
@@ -272,14 +273,14 @@ class _RegionBuilder:
         return regions
 
     def _forward(self, unit: Unit) -> Unit:
-        """A unit that stays outside, with back edges cut."""
+        """Return a unit that stays outside, with back edges cut."""
         if any(self._is_back_edge(port) for port in unit.inputs):
             forward = tuple(port for port in unit.inputs if not self._is_back_edge(port))
             return replace(unit, inputs=forward)
         return unit
 
     def _groups(self, everything: Sequence[Unit], inside: set[str]) -> dict[str, int]:
-        """{member: number of its group}, a group being those with the same token sources."""
+        """Return {member: number of its group}; members of a group have the same token sources."""
         numbers: dict[int, int] = {}
         sets: TokenSets[str | OutputPort] = TokenSets()
         groups: dict[str, int] = {}
@@ -297,7 +298,7 @@ class _RegionBuilder:
             elif unit.node is not None:
                 role = role_of(unit.node, self.kernels)
                 if role == PASSES and (unit.inputs or unit.controls):
-                    role = ADDS  # or what waits for it could share a region with what it waits for
+                    role = ADDS  # or its consumers could share a region with its sources
             for name in unit.names:
                 sets.add(name, waits, role, unit.outputs if role == SPLITS else ())
         return groups
@@ -316,7 +317,7 @@ class _RegionBuilder:
     def _tokens_from_outside(self, port: OutputPort) -> Tokens:
         """Return the tokens that may kill a value from another frame.
 
-        All values that enter one frame are taken to live and die together.
+        All values that enter one frame count as live or dead together.
         """
         node = self.graph.nodes.get(port.node)
         if node is None or port in self.feeds or node.has(Constant):
@@ -326,7 +327,7 @@ class _RegionBuilder:
     def _broken(
         self, members: Sequence[Unit], group_of: Mapping[str, int], of_port: Mapping[OutputPort, Conditions]
     ) -> set[str]:
-        """Switches and Merges of conditionals from which a dead token would leave a region."""
+        """Return the Switches and Merges of conditionals from which a dead token would leave a region."""
         unit_of = {name: unit for unit in members for name in unit.names}
         predicates: set[OutputPort] = set()
 
@@ -351,14 +352,14 @@ class _RegionBuilder:
 
     @staticmethod
     def _belongs(unit: Unit, predicates: set[OutputPort]) -> bool:
-        """Whether a Switch opens, or a Merge closes, a conditional on one of the predicates."""
+        """Return whether a Switch opens, or a Merge closes, a conditional on one of the predicates."""
         if unit.chooser is not None:
             return unit.chooser[0] in predicates
         return unit.predicate in predicates
 
 
 def _is_silent(node: Node) -> bool:
-    """Whether a node computes nothing: its value is there already, or it has none."""
+    """Return whether a node computes nothing: its value exists already, or it has none."""
     return node.has(HandsOn) or node.has(Constant) or node.has(Orders)
 
 

@@ -3,7 +3,7 @@
     Enter_i -> Merge_i -> Switch_i(LoopCond) -> body -> NextIteration_i -> Merge_i,  Switch_i:0 -> Exit_i
         ->  one unit: v_i = enter_i; while cond(v): v = body(v);  exit_i = v_i
 
-What is not of this form, or holds a node that may wait, is left to the state machine, which can do all.
+A loop of another form, or with a node that may wait, is left to the state machine, which can run any loop.
 Iterations then run one after another: one of the orders that the graph allows.
 """
 
@@ -49,12 +49,12 @@ def lower_loop(
     is_member: Callable[[Node], bool],
     used: Callable[[OutputPort], bool],
 ) -> Unit:
-    """The loop of one frame as a unit; UnreadableBranch if it is not of the form above.
+    """Return the loop of one frame as a unit. Raises UnreadableBranch if it is not of the form above.
 
     enters   the Enters into the frame
-    nodes    what runs in it, lowered inner loops excepted
-    inner    those, as units
-    used     whether anything takes a port
+    nodes    the nodes that run in it, except lowered inner loops
+    inner    those loops, as units
+    used     whether a node takes a port
     """
     return _LoopBuilder(frame, enters, nodes, inner, order, aliases, is_member, used).run()
 
@@ -82,7 +82,7 @@ class _LoopBuilder:
         self.by_name = {node.name: node for node in nodes}
         #: Identities between a Switch and an Exit.
         self.leaving: dict[str, Node] = {}
-        #: What NextIterations wait for.
+        #: The nodes that NextIterations wait for.
         self.awaited: set[str] = set()
 
     def run(self) -> Unit:
@@ -157,7 +157,8 @@ class _LoopBuilder:
     def _check_every_round(self, variables: Iterable[LoopVariable]) -> None:
         """Raise UnreadableBranch if an Enter or a NextIteration feeds other nodes than a variable's Merge.
 
-        Such a node would run in the first round alone, or in all rounds but that. Constant Enters are exempt.
+        Such a node would run in the first iteration only, or in all but the first. Constant Enters are
+        exempt.
         """
         merges = {variable.merge.node for variable in variables}
         for node in self.nodes:
@@ -171,7 +172,7 @@ class _LoopBuilder:
                     raise UnreadableBranch
 
     def _switches(self, cond: Node, merges: Mapping[OutputPort, int]) -> dict[str, tuple[Node, int]]:
-        """{Switch: (node, index of its variable)} of the Switches that end the loop."""
+        """Return {Switch: (node, index of its variable)} of the Switches that end the loop."""
         found: dict[str, tuple[Node, int]] = {}
         verdict = self.aliases.origin(OutputPort(cond.name, 0))
         for node in self.nodes:
@@ -186,7 +187,7 @@ class _LoopBuilder:
         return found
 
     def _exits(self, switches: Mapping[str, tuple[Node, int]]) -> dict[OutputPort, int]:
-        """{port of an Exit: index of its variable}; notes the Identities on the way out."""
+        """Return {port of an Exit: index of its variable}; record the Identities on the way out."""
         leaving = {OutputPort(name, 0): index for name, (_, index) in switches.items()}
         exits: dict[OutputPort, int] = {}
         for node in self.nodes:
@@ -201,7 +202,7 @@ class _LoopBuilder:
             elif any(port in leaving for port in node.inputs):
                 raise UnreadableBranch
         for node in self.nodes:
-            # Constructed in another order, or waited for: it would be live in the last round only.
+            # Constructed in another order, or awaited: it would be live in the last iteration only.
             missed = node.name not in self.leaving and node.op not in EXIT_OPS
             if missed and any(port in leaving for port in node.inputs):
                 raise UnreadableBranch
@@ -210,7 +211,7 @@ class _LoopBuilder:
         return exits
 
     def _body_units(self, switches: Mapping[str, tuple[Node, int]]) -> list[Unit]:
-        """The units of the frame but for the machinery of the loop itself."""
+        """Return the units of the frame except the loop's own control flow."""
         structural = ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS
         result = list(self.inner)
         loop_merges = {node.name for node in self.nodes if node.op in MERGE_OPS and self._is_loop_merge(node)}
@@ -233,7 +234,7 @@ class _LoopBuilder:
     def _split(
         self, units: Iterable[Unit], switches: Mapping[str, tuple[Node, int]]
     ) -> tuple[list[Unit], list[Unit]]:
-        """Units that run in every round, and those that run only while the loop goes on."""
+        """Return the units that run in every iteration, and those that run only while the loop goes on."""
         going_on: set[str] = set()
         late = set(switches)
         top: list[Unit] = []
@@ -249,7 +250,8 @@ class _LoopBuilder:
             elif inside:
                 going_on |= unit.names
             elif not late.isdisjoint(unit.controls):
-                # It runs in the last round too, after the condition is known: nobody but an Exit may care.
+                # It also runs in the last iteration, after the condition is known: only an Exit may take its
+                # value.
                 if unit.node is None or not unit.node.has(Orders):
                     raise UnreadableBranch
                 late |= unit.names
@@ -259,7 +261,7 @@ class _LoopBuilder:
     def _check_conditions(
         self, loop: Loop, top: list[Unit], body: list[Unit], switches: Mapping[str, tuple[Node, int]]
     ) -> None:
-        """No conditional may reach out of an iteration, and what is carried is always computed."""
+        """Check that no conditional leaves an iteration, and that carried values are always computed."""
         of_port = assign_conditions([*top, *body], self.aliases, lambda port: ALWAYS)
         cond_port = OutputPort(next(n.name for n in self.nodes if n.op == LOOP_COND), 0)
         for port in [cond_port, *(variable.following for variable in loop.variables)]:
@@ -271,7 +273,7 @@ class _LoopBuilder:
             raise UnreadableBranch  # an Exit would be dead
         for unit in (*top, *body):
             if unit.conditions and not self.awaited.isdisjoint(unit.names):
-                raise UnreadableBranch  # a round in which it is dead would be the last for what waits for it
+                raise UnreadableBranch  # an iteration in which it is dead would be the last for its consumers
         check_loops(
             [*top, *body],
             self.aliases,
@@ -281,14 +283,14 @@ class _LoopBuilder:
         for variable in loop.variables:
             port = variable.following
             if port.node not in body_names and not (port.node in switches and port.slot == 1):
-                raise UnreadableBranch  # the last round would carry it too
+                raise UnreadableBranch  # the last iteration would carry it, too
         loop.top = arranged(top)
         loop.body = arranged(body)
 
     def _deciding(
         self, top: Iterable[Unit], variables: Iterable[LoopVariable], cond: OutputPort
     ) -> frozenset[str]:
-        """The Enters that the condition depends on before anything has come around."""
+        """Return the Enters that the condition of the first iteration depends on."""
         unit_of = {name: unit for unit in top for name in unit.names}
         enter_of = {variable.merge.node: variable.enter.name for variable in variables}
         found: set[str] = set()
@@ -307,7 +309,7 @@ class _LoopBuilder:
         return frozenset(found)
 
     def _alias(self, loop: Loop, switches: Mapping[str, tuple[Node, int]]) -> None:
-        """Only now that it is certain: Switches hand on the variables, constant Enters their input."""
+        """Only now that it is certain: Switches forward the variables, constant Enters their input."""
         for name, (node, _) in switches.items():
             self.aliases.add(OutputPort(name, 1), node.inputs[0])
         for node in loop.constants:

@@ -1,4 +1,4 @@
-"""A region's program: units in order, what they take and what they give."""
+"""A region's program: units in order, with their inputs and outputs."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from flowengine.ir.names import CONTROL_TRIGGER, MERGE_OPS, SWITCH_OPS
 from flowengine.ir.traits import Constant, Orders
 from flowengine.passes.blocks.region_units import Aliases, Loop, Unit
 
-#: Dimensions; None for one that only running tells.
+#: Dimensions; None for one that is only known at run time.
 Extents: TypeAlias = tuple[int | None, ...]
 
 
 class Program:
     """Units in an order that respects their edges.
 
-    inputs    ports that it takes from outside, origins of what its units name
+    inputs    ports that it takes from outside, origins of the units' inputs
     outputs   ports that others take from it
     feeds     ports that the caller supplies, whatever node they are named after
     scalars   ports of numbers that are known to be of rank 0
-    extents   the dimensions of ports of which nothing but shapes of feeds and constants decides
-    costs     {node: microseconds} of what was measured to take long
+    extents   the dimensions of ports that depend only on shapes of feeds and constants
+    costs     {node: microseconds} of nodes that were measured to take long
     """
 
     __slots__ = (
@@ -61,16 +61,16 @@ class Program:
         self.nodes = nodes
         self.feeds = feeds
         self.outputs: tuple[OutputPort, ...] = ()
-        #: The nodes that the units stand for: only through these is a value followed back.
+        #: The nodes that the units stand for: a value is followed back only through these.
         self._own = frozenset(name for unit in units for name in unit.names)
-        #: {a predicate as conditions name it: where this program has it from}
+        #: {a predicate in conditions: the port that has it in this program}
         self._predicates: dict[OutputPort, OutputPort] = {}
         self._alias_switches(units)
-        #: What was asked before; a region asks each question several times.
+        #: Answers to earlier questions; a region asks each question several times.
         self._origins: dict[OutputPort, OutputPort] = {}
         self._defined: dict[str, tuple[OutputPort, ...]] = {}
         self._used: dict[str, tuple[OutputPort, ...]] = {}
-        #: Which inputs Merges chose, where somebody asks.
+        #: The chosen inputs of Merges, for those that ask.
         self._indices = frozenset(port for unit in units for port in _merge_indices(unit, self.nodes))
         made = {port for unit in units for port in self.defines(unit)}
         self.inputs: tuple[OutputPort, ...] = tuple(
@@ -78,7 +78,10 @@ class Program:
         )
 
     def give(self, ports: Iterable[OutputPort]) -> None:
-        """Say what others take. What a unit only hands on may have to be taken from outside for it."""
+        """Set the ports that others take.
+
+        A unit that only forwards one may need an input from outside for it.
+        """
         self.outputs = tuple(ports)
         indices = {port for port in self.outputs if _is_index(port, self.nodes)}
         if indices:
@@ -90,7 +93,7 @@ class Program:
         self.inputs = tuple(dict.fromkeys((*self.inputs, *more)))
 
     def _alias_switches(self, units: Iterable[Unit]) -> None:
-        """A Switch inside a region hands its input to both sides; who runs is what conditions say."""
+        """A Switch inside a region forwards its input to both sides; conditions decide which nodes run."""
         for unit in units:
             if unit.loop is not None:
                 self._alias_switches((*unit.loop.top, *unit.loop.body))
@@ -119,20 +122,20 @@ class Program:
         return port
 
     def predicate(self, port: OutputPort) -> OutputPort:
-        """The origin of a predicate that a condition names."""
+        """Return the origin of a predicate in a condition."""
         return self.origin(self._predicates.get(port, port))
 
     def constant(self, port: OutputPort) -> Node | None:
-        """The Const that a port is of, if no feed takes its place."""
+        """Return the Const of a port, if no feed replaces it."""
         node = self.nodes.get(port.node)
         return node if node is not None and node.has(Constant) and port not in self.feeds else None
 
     def reads(self, port: OutputPort) -> bool:
-        """Whether what comes from a port is a reference."""
+        """Return whether the value of a port is a reference."""
         return port not in self.feeds and self.aliases.is_reference(port)
 
     def is_silent(self, unit: Unit) -> bool:
-        """Whether no code is written for a unit: it only hands on, or only orders."""
+        """Return whether no code is written for a unit, because it only forwards a value or an order."""
         node = unit.node
         if node is None:
             return False
@@ -146,7 +149,7 @@ class Program:
         return node.op in SWITCH_OPS and not self.reads(node.inputs[0])
 
     def defines(self, unit: Unit) -> tuple[OutputPort, ...]:
-        """The ports that a unit's code gives a value to."""
+        """Return the ports that a unit's code sets."""
         known = self._defined.get(unit.name)
         if known is None:
             known = self._defined[unit.name] = tuple(self._all_defined(unit))
@@ -164,7 +167,7 @@ class Program:
         yield from unit.outputs
 
     def uses(self, unit: Unit) -> tuple[OutputPort, ...]:
-        """The origins of what a unit's code takes from outside of the unit, Consts left out."""
+        """Return the origins that a unit's code takes from outside of the unit, without Consts."""
         known = self._used.get(unit.name)
         if known is None:
             origins = map(self.origin, self._all_uses(unit))
@@ -207,12 +210,12 @@ class Program:
 
 
 def _is_index(port: OutputPort, nodes: Mapping[str, Node]) -> bool:
-    """Whether a port tells which input of a Merge was the live one."""
+    """Return whether a port says which input of a Merge was the live one."""
     return port.slot == 1 and port.node in nodes and nodes[port.node].op in MERGE_OPS
 
 
 def _merge_indices(unit: Unit, nodes: Mapping[str, Node]) -> Iterator[OutputPort]:
-    """Those among a unit's inputs, and among those of the units in it."""
+    """Return those among a unit's inputs, and among those of the units in it."""
     yield from (port for port in unit.inputs if _is_index(port, nodes))
     if unit.loop is None:
         return

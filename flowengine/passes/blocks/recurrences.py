@@ -1,8 +1,9 @@
-"""Which nodes of a loop are on a way from themselves to themselves: its recurrences.
+"""The recurrences of a loop: nodes on a path from themselves to themselves.
 
-What comes around once an iteration pays every transfer on its way once an iteration, one after another; so
-placement keeps it on one device. The rest of a loop, what feeds a recurrence or uses what it gives, runs
-ahead or behind on any device. Strongly connected components by Tarjan's algorithm, without recursion.
+A value that comes around once an iteration pays every transfer on its way once an iteration, one after
+another; so placement keeps its path on one device. The rest of a loop, which feeds a recurrence or uses its
+values, runs ahead or behind on any device. Strongly connected components by Tarjan's algorithm, without
+recursion.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from flowengine.ir.traverse import sources
 
 
 def recurrences(graph: NodeGraph) -> Iterator[Sequence[str]]:
-    """The names of the nodes of each recurrence, back edges of loops included. Linear in nodes and edges."""
+    """Return the names of the nodes of each recurrence, with back edges of loops.
+
+    Linear in nodes and edges.
+    """
     roots = [node.name for node in graph if node.op in NEXT_ITERATION_OPS]
     if not roots:
         return

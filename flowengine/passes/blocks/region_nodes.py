@@ -1,7 +1,7 @@
 """Put regions into a graph: a `_Region` node for each, its members gone, edges turned to it.
 
-What a region takes from outside are its inputs, what others take from its members its outputs. A Const costs
-nothing: it is copied into each region, and kept where others need it.
+The inputs of a region are the values that it takes from outside, its outputs those that others take from its
+members. A Const costs nothing: it is copied into each region, and also kept if others need it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from flowengine.passes.blocks.region_units import Aliases, Unit
 
 @dataclass(frozen=True, slots=True)
 class BlockGraph:
-    """`moved` says which output of a region gives what a member's output gave."""
+    """`moved` maps a port of a member to the region's output with its value."""
 
     graph: NodeGraph
     moved: Mapping[OutputPort, OutputPort]
 
 
 class Region:
-    """Units that become one node. `copied` are members that may stay in the graph as well."""
+    """Units that become one node. `copied` are members that may also stay in the graph."""
 
     __slots__ = ("copied", "outputs", "units")
 
@@ -40,9 +40,9 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The graph that regions are put into, and what is known of it.
+    """The graph that regions are put into, and the facts about it.
 
-    declared    {name: node} of what is fed and no longer in the graph
+    declared    {name: node} of fed nodes that are no longer in the graph
     consumers   {port: the nodes that take it}
     scalars, extents, costs   as of `Program`
     """
@@ -58,7 +58,7 @@ class Surroundings:
     costs: Mapping[str, float]
 
     def putting(self, regions: Sequence[Region]) -> Pieces[BlockGraph]:
-        """The graph with regions in place of their members, made in pieces."""
+        """Return the graph with regions instead of their members, made in pieces."""
         moved: dict[OutputPort, OutputPort] = {}
         renamed: dict[str, str] = {}
         made: dict[str, tuple[Region, Node]] = {}
@@ -92,10 +92,10 @@ class Surroundings:
         return name
 
     def _region_node(self, name: str, region: Region) -> Node:
-        """The node of a region: what it takes from outside, what others take from it."""
+        """Return the node of a region, with its inputs from outside and the outputs that others take."""
         units = region.units
         own = {member for unit in units for member in unit.names}
-        # A Const costs nothing: it is copied into each region, and kept where others need it.
+        # A Const costs nothing: it is copied into each region, and also kept if others need it.
         consts = {u.name for u in units if u.node is not None and u.node.has(Constant)}
         region.copied = frozenset(consts)
         produced = own - consts
@@ -118,11 +118,11 @@ class Surroundings:
             for control in unit.controls:
                 if control not in own:
                     controls[control] = None
-            # A Const's control inputs are waited for although the Const itself is only copied.
+            # The region waits for a Const's control inputs although it only copies the Const.
         for control in tuple(controls):
             if control in produced:
                 del controls[control]
-        # An Identity's source may lie outside although nobody reads it here: keep the order and deadness.
+        # An Identity's source may be outside although nobody reads it here: keep the order and deadness.
         taken = {port.node for port in inputs}
         for unit in units:
             for port in unit.inputs:
@@ -161,7 +161,7 @@ def _rewired(
     renamed: Mapping[str, str],
     feeds: frozenset[OutputPort],
 ) -> Node:
-    """The node with edges from members turned to their regions."""
+    """Return the node with edges from members replaced by edges from their regions."""
     inputs = tuple(port if port in feeds else moved.get(port, port) for port in node.inputs)
     controls = tuple(dict.fromkeys(renamed.get(name, name) for name in node.control_inputs))
     controls = tuple(name for name in controls if name != node.name)

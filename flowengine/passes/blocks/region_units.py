@@ -1,4 +1,4 @@
-"""Units: what a region is made of. One unit is a node, or a whole while loop that was lowered.
+"""Units, of which a region consists: a unit is a node, or a whole while loop that was lowered.
 
 A region's program is a list of units in an order that respects every edge, each with the *conditions*
 under which it runs: pairs (predicate, side) of the Switches it depends on. Conditions of a well-formed
@@ -28,9 +28,9 @@ class Unit:
 
     name       of the node; of a loop, a name that no node has
     names      every node that it stands for
-    inputs     ports that it needs, from outside of it
+    inputs     ports that it needs from outside
     controls   nodes that must have run before it
-    outputs    ports that it gives
+    outputs    ports that it has
     """
 
     name: str
@@ -68,11 +68,11 @@ class LoopVariable:
 class Loop:
     """A while loop as Python's `while`: `top` runs each round, `body` while `cond` holds.
 
-    path        of its frame
+    path        the path of its frame
     constants   Enters whose value every iteration has
     exits       {port of an Exit: index of its variable}
-    deciding    names of the Enters that the condition of the first round depends on
-    has_effects_on_top    whether `top` holds what is stateful
+    deciding    names of the Enters that the condition of the first iteration depends on
+    has_effects_on_top    whether `top` has a stateful node
     """
 
     path: FramePath
@@ -88,7 +88,7 @@ class Loop:
 
 
 class Aliases:
-    """The origins of values, found through nodes that only hand them on."""
+    """The origins of values, found through nodes that only forward them."""
 
     def __init__(self, nodes: Mapping[str, Node]) -> None:
         self._nodes = nodes
@@ -102,13 +102,13 @@ class Aliases:
         return node is not None and port.slot < len(node.output_types) and node.output_types[port.slot].is_ref
 
     def forwards(self, node: Node) -> bool:
-        """Whether each of the node's outputs is its input as it is: no reference is followed."""
+        """Return whether each of the node's outputs is its unchanged input: no reference is followed."""
         if node.has(HandsOnEach):
             return not any(self.is_reference(port) for port in node.inputs)
         return node.has(HandsOn) and (node.output_types[0].is_ref or not self.is_reference(node.inputs[0]))
 
     def source(self, port: OutputPort) -> OutputPort | None:
-        """Return the port one node before, if this node only hands its value on; else None."""
+        """Return the port one node before, if this node only forwards its value; else None."""
         known = self._extra.get(port)
         if known is not None:
             return known
@@ -133,7 +133,7 @@ def assign_conditions(
     aliases: Aliases,
     given: Callable[[OutputPort], Conditions],
 ) -> dict[OutputPort, Conditions]:
-    """Find each unit's conditions; returns those of the ports. `units` are in topological order.
+    """Find each unit's conditions; return those of the ports. `units` are in topological order.
 
     Raises UnreadableBranch for a Merge that does not close a conditional.
     """
@@ -149,7 +149,7 @@ def assign_conditions(
         if node is not None and node.op in MERGE_OPS:
             conditions, unit.chooser = _merged([look(port) for port in unit.inputs])
         elif node is not None and node.op == CONTROL_TRIGGER:
-            conditions = ALWAYS  # it runs whether or not what it waits for did
+            conditions = ALWAYS  # it runs whether or not its inputs did
         else:
             conditions = ALWAYS.union(*(look(port) for port in unit.inputs))
             conditions = conditions.union(*(of_name.get(name, ALWAYS) for name in unit.controls))
@@ -167,7 +167,7 @@ def assign_conditions(
 
 
 def _merged(sides: Sequence[Conditions]) -> tuple[Conditions, tuple[OutputPort, int]]:
-    """A Merge's conditions, what its inputs share, if they differ in the side of one predicate."""
+    """Return a Merge's conditions, those its inputs share, if they differ in the side of one predicate."""
     if len(sides) != 2:
         raise UnreadableBranch
     only_left, only_right = sides[0] - sides[1], sides[1] - sides[0]
@@ -180,7 +180,7 @@ def _merged(sides: Sequence[Conditions]) -> tuple[Conditions, tuple[OutputPort, 
 
 
 def topological(units: Iterable[Unit]) -> list[Unit]:
-    """Units after what they depend on, the one constructed first in front; UnreadableBranch for a cycle."""
+    """Return units after those they depend on, in order of construction; UnreadableBranch for a cycle."""
     waiting, consumers, ready = _dependencies(units)
     result: list[Unit] = []
     while ready:
@@ -196,7 +196,7 @@ def topological(units: Iterable[Unit]) -> list[Unit]:
 
 
 def arranged(units: Iterable[Unit]) -> list[Unit]:
-    """A topological order in which units of the same conditions stand together where they can."""
+    """Return a topological order in which units of the same conditions are adjacent if possible."""
     waiting, consumers, heap = _dependencies(units)
     ready: dict[Conditions, list[tuple[int, str, Unit]]] = {}
     for entry in heap:
@@ -222,7 +222,7 @@ def arranged(units: Iterable[Unit]) -> list[Unit]:
 def _dependencies(
     units: Iterable[Unit],
 ) -> tuple[dict[str, int], dict[str, list[Unit]], list[tuple[int, str, Unit]]]:
-    """({unit: how many it waits for}, {unit: who waits for it}, a heap of those that wait for none)."""
+    """Return ({unit: number of units before it}, {unit: units that wait for it}, a heap of ready ones)."""
     members = list(units)
     unit_of = {name: unit for unit in members for name in unit.names}
     waiting: dict[str, int] = {}

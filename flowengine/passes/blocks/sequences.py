@@ -1,16 +1,16 @@
-"""Fuse large nodes that follow one another: one trip to a worker thread for all of them.
+"""Fuse consecutive large nodes, so that all of them make one trip to a worker thread.
 
     Conv2D -> MaxPool -> Conv2D -> ConcatV2 -> ...  ->  _FusedSequence{all, one after another}
 
-What is handed to a worker thread comes back some 50 us later, and the next in line waits for that: a network
-of a hundred layers loses as much time so as it spends in ten of them. Products, what a library computes, and
-what lies between them are gathered, as long as they take a tenth of a second in all, and run as one, each by
-the kernel that it had; no bit changes. What only hands a member's value on, as the Identity nodes between the
-blocks of many networks, is a member without a step.
+An item that runs on a worker thread returns some 50 us later, and the next in line waits for that: a network
+of a hundred layers loses as much time so as it spends in ten of them. Products, nodes that a library
+computes, and the nodes between them are gathered, as long as they take a tenth of a second in all, and run as
+one, each by its own kernel; no bit changes. A node that only forwards a member's value, such as the Identity
+nodes between the blocks of many networks, is a member without a step.
 
 Nodes are walked in topological order and numbered, so that no edge leads to a lower number: a node joins the
-open sequence of its device unless something that is no member lies between. Members wait for the same token
-sources (`blocks/tokens.py`), so that none waits for what it need not, and none is dead while another lives.
+open sequence of its device unless a node between them is not a member. Members wait for the same token
+sources (`blocks/tokens.py`), so that none waits longer than it must, and none is dead while another lives.
 Linear time.
 """
 
@@ -48,10 +48,10 @@ class _OpenSequence:
 def fuse_sequences(
     graph: NodeGraph, context: PassContext, heavy: Collection[str], costs: Mapping[str, float]
 ) -> NodeGraph:
-    """The graph with sequences of large nodes as one each; the same graph if there is none.
+    """Return the graph with each sequence of large nodes as one node; the same graph if there is none.
 
-    heavy   nodes that a worker thread should run: every sequence has one, or several that can be joined
-    costs   {node: microseconds} of those that were measured
+    heavy   nodes for a worker thread: every sequence has one, or several that can be joined
+    costs   {node: microseconds} of measured nodes
     """
     if context.kernels is None or not (heavy or any(map(_is_large, graph))):
         return graph
@@ -60,7 +60,7 @@ def fuse_sequences(
 
 
 def _is_large(node: Node) -> bool:
-    """Whether it is a layer without which, or something heavy, there is nothing to gather."""
+    """Return whether the node is a layer; without a layer, or a heavy node, there is nothing to gather."""
     layer = node.trait(NetworkLayer)
     return layer is not None and layer.is_large
 
@@ -83,9 +83,9 @@ class _SequenceFinder:
         self._kept = {port.node for port in (*context.fetches, *context.feeds)} | set(context.targets)
 
     def run(self) -> list[list[Node]]:
-        """The members of each sequence, in order."""
+        """Return the members of each sequence, in order."""
         nodes = self._graph.nodes
-        # Sequences have even numbers; a node that is in none has the odd one behind all that it waits for.
+        # Sequences have even numbers; a node outside of them has the odd one after all that it waits for.
         number_of: dict[str, int] = {}
         opened: dict[tuple[str, int], _OpenSequence] = {}
         every: list[_OpenSequence] = []
@@ -116,7 +116,7 @@ class _SequenceFinder:
         return [group.members for group in every if self._is_worth_it(_with_steps(group.members))]
 
     def _hands_on(self, node: Node, group: _OpenSequence, number_of: Mapping[str, int]) -> bool:
-        """Whether a node gives what a member of the group has given: no reference, as members have none."""
+        """Return whether a node forwards the value of a member of the group; members have no references."""
         if not node.has(HandsOn) or node.name in self._kept:
             return False
         return number_of.get(node.inputs[0].node) == group.number
@@ -131,7 +131,7 @@ class _SequenceFinder:
         return joined > 1 and 2 * joined >= len(members)
 
     def _tells(self, node: Node) -> bool:
-        """Whether it can be joined with others like it, as far as is known before it runs."""
+        """Return whether it can be joined with similar nodes, as far as is known before it runs."""
         kernel = self._kernel(node)
         return kernel is not None and tells(node.attrs.get("program", kernel.bind(node)))
 
@@ -143,7 +143,7 @@ class _SequenceFinder:
         kernel = self._kernel(node)
         if kernel is None or kernel.is_async or kernel.takes_context:
             return False
-        # What no library spreads over the cores runs beside those that are spread.
+        # Nodes that no library spreads over the cores run beside those that are spread.
         return node.has(NetworkLayer) or (kernel.maker is not None and not kernel.one_core)
 
     def _kernel(self, node: Node) -> Kernel | None:
@@ -186,7 +186,7 @@ def _rewritten(graph: NodeGraph, sequences: list[list[Node]], kernels: KernelReg
             for slot in range(len(node.output_types)):
                 numbers[OutputPort(node.name, slot)] = count
                 count += 1
-        # What is handed on is given once.
+        # Forwarded values are passed once.
         given = {numbers[port]: dtype for port, dtype in gives}
         slots = {number: slot for slot, number in enumerate(given)}
         program = Sequence(len(inputs), steps, list(given))

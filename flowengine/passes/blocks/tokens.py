@@ -1,24 +1,27 @@
 """The sources that each node waits for: the one analysis for running several nodes as one.
 
-Nodes that run as one wait for all that any of them waits for, and are dead when one of them is. So they must
-wait for the same *token sources*: for what may come late, never, or dead.
+Nodes that run as one wait for all sources of each of them, and are dead when one of them is. So they must
+wait for the same *token sources*, which are the values that may come late, never, or dead.
 
     Recv -> a -> b,  c -> b        a and b may run as one, c and b may not: c would wait for the Recv
 
-Each vertex has a role in this. A synchronous node *passes on* the sources that it waits for. What may be late
-*adds* itself: a waiting kernel, a Recv, a function call, an Enter or a NextIteration. A Switch *splits*: each
-of its outputs is a source of its own, for only one of them is live. A Merge, an Exit or a ControlTrigger
-*restarts* the set, which then holds itself alone, for it may be live although what is before it is not.
+Each vertex has a role in this. A synchronous node *passes on* the sources that it waits for. A node that may
+be late *adds* itself: a waiting kernel, a Recv, a function call, an Enter or a NextIteration. A Switch
+*splits*: each of its outputs is a source of its own, because only one of them is live. A Merge, an Exit or a
+ControlTrigger *restarts* the set, which then has itself alone, because it may be live although its inputs are
+not.
 
-If every vertex that is no member of a group adds itself, splits or restarts, then the groups of members with
-equal sets are
+If every vertex outside of groups adds itself, splits or restarts, then the groups of members with equal sets
+are
 
-* convex: no way leads out of a group and back into it. The last vertex on such a way that is no member would
-  be a source of the group's last member, so of the first one too, which comes before it;
+* convex: no path leaves a group and returns to it. The last vertex on such a path that is not a member would
+be a
+  source of the group's last member, so of the first one too, which comes before it;
 * wholly live or wholly dead, and ready at the same moment, so that waiting for all inputs of a group delays
-  none of its members and cannot deadlock.
+none of
+  its members and cannot deadlock.
 
-A caller with other vertices that pass sources on has to see to convexity itself: `fuse_sequences` numbers
+A caller with other vertices that pass sources on has to ensure convexity itself: `fuse_sequences` numbers
 nodes. Sets are bits of an integer, so equal sets are equal numbers. Linear in edges, times sources by 64.
 """
 
@@ -41,7 +44,7 @@ from flowengine.ir.traits import Constant
 from flowengine.ir.traverse import topological_order
 from flowengine.kernels.registry import KernelRegistry
 
-#: What a vertex does with the sources that it waits for: see above.
+#: The effect of a vertex on the sources that it waits for: see above.
 PASSES, ADDS, SPLITS, RESTARTS = range(4)
 
 _RESTARTING: Final = MERGE_OPS | EXIT_OPS | {CONTROL_TRIGGER}
@@ -59,11 +62,11 @@ class TokenSets(Generic[Vertex]):
         #: Each set once.
         self._known: dict[int, int] = {}
         self._bits: dict[Hashable, int] = {}
-        #: {vertex, or one side of it: what those behind it wait for}
+        #: {vertex, or one side of it: the sources that its consumers wait for}
         self._behind: dict[Vertex, int] = {}
 
     def source(self, key: Hashable) -> int:
-        """The set of one source alone."""
+        """Return the set of one source alone."""
         bit = self._bits.get(key)
         if bit is None:
             bit = self._bits[key] = 1 << len(self._bits)
@@ -74,9 +77,9 @@ class TokenSets(Generic[Vertex]):
         return self._behind.get(vertex)
 
     def add(self, vertex: Vertex, waits: int, role: int, sides: Iterable[Vertex] = ()) -> None:
-        """Say what a vertex waits for, and what it does with that.
+        """Add a vertex, with the sources that it waits for and its role.
 
-        sides   of one that splits: what `behind` is asked for in place of it by who takes an output
+        sides   of one that splits: consumers of an output ask `behind` for its side instead
         """
         if role == ADDS:
             waits |= self.source(vertex)
@@ -90,7 +93,7 @@ class TokenSets(Generic[Vertex]):
 
 
 def joined(one: int, other: int) -> int:
-    """Both sets as one. Graphs have few different sets and many nodes: equal ones are not made anew."""
+    """Return the union of both sets. Graphs have few different sets and many nodes, so unions are cached."""
     if not one or one is other:
         return other
     return one | other if other else one
@@ -105,20 +108,20 @@ def role_of(node: Node, kernels: KernelRegistry) -> int:
     if node.op in _ADDING or node.op_def is None:
         return ADDS
     if node.has(Constant):
-        return PASSES  # on a device nothing computes it: it is brought in with the plan
+        return PASSES  # on a device nothing computes it: its value is copied there with the plan
     offers = kernels.candidates(node.op)
     return ADDS if not offers or any(kernel.is_async for kernel in offers) else PASSES
 
 
 def sides_of(node: Node) -> tuple[OutputPort, ...]:
-    """The outputs of a node that splits."""
+    """Return the outputs of a node that splits."""
     return tuple(OutputPort(node.name, slot) for slot in range(len(node.output_types)))
 
 
 def token_sets(graph: NodeGraph, kernels: KernelRegistry) -> dict[str, int]:
-    """{node: the sources that it waits for, as a number}, in topological order, back edges of loops cut.
+    """Return {node: the sources that it waits for, as a number}, in topological order without back edges.
 
-    Every node is taken to run by itself; synchronous ones pass on what they wait for.
+    Every node counts as running by itself; synchronous ones pass their sources on.
     """
     nodes = graph.nodes
     sets: TokenSets[str | OutputPort] = TokenSets()
@@ -127,7 +130,7 @@ def token_sets(graph: NodeGraph, kernels: KernelRegistry) -> dict[str, int]:
         node = nodes[name]
         waits = 0
         for port in node.inputs:
-            # What a loop hands back, and what is fed, has not been added.
+            # Values of a loop's back edges, and feeds, have not been added.
             side = sets.behind(port)
             waits = joined(waits, (sets.behind(port.node) or 0) if side is None else side)
         for control in node.control_inputs:

@@ -1,10 +1,10 @@
-"""Lossy compression of what crosses devices: float32 cut to its upper 16 bits (white paper 5.5).
+"""Lossy compression of tensors between devices: float32 cut to its upper 16 bits (white paper 5.5).
 
     x -> Send    Recv -> y        ->        x -> Narrow -> Send    Recv -> Widen -> y
 
 The lower half of the mantissa is dropped, not rounded, and filled with zeros on arrival: the range stays that
-of float32, of its 24 bits of precision 8 are left. Only tensors that somebody has marked are compressed: by
-the attribute `_lossy_transfer` of the node that makes them, by the scope that this is in, or all.
+of float32, and 8 of its 24 bits of precision remain. Only marked tensors are compressed: by the attribute
+`_lossy_transfer` of their node, by its scope, or all.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ ATTRIBUTE: Final = "_lossy_transfer"
 def compress_transfers(
     cut: PartitionedGraph, graph: NodeGraph, scopes: Sequence[str] = ()
 ) -> PartitionedGraph:
-    """The same partitions, with the chosen transfers at half the size.
+    """Return the same partitions, with the chosen transfers at half the size.
 
-    graph    before it was cut: the attribute of its nodes counts before any scope
+    graph    the graph before it was cut: the attribute of its nodes overrides any scope
     scopes   name scopes whose nodes' tensors may lose precision; "" is every node
     """
     chosen = [transfer for transfer in cut.transfers if _is_chosen(transfer, graph, scopes)]
@@ -81,7 +81,7 @@ def _narrowed(send: Node) -> Iterable[Node]:
 
 
 def _widened(receive: Node) -> Iterable[Node]:
-    """The Recv under another name, and under its own what widens, so that no consumer changes."""
+    """Return the Recv under another name, and a widening node under its name, so that no consumer changes."""
     name = f"{receive.name}/_narrow"
     attrs = {**receive.attrs, "tensor_type": uint16}
     narrow = replace(receive, name=name, attrs=attrs, output_types=(uint16,))

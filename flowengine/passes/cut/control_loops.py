@@ -1,4 +1,4 @@
-"""Control loops: how the devices of a split while loop keep in step (white paper 3.2.2 and 4.4).
+"""Control loops, which keep the devices of a split while loop in step (white paper 3.2.2 and 4.4).
 
 A device that holds any node of a frame whose nodes are on several devices gets a small loop of its own in
 that frame, and in every frame around it:
@@ -7,8 +7,8 @@ that frame, and in every frame around it:
                                  ^
                                 pred, received from the device that has the loop's condition
 
-It begins an iteration there whenever the condition says so, and what has no inputs of its own in the frame,
-the Recvs above all, hangs from its Merge by a control edge. It has the parallel iterations of the loop.
+It begins an iteration there whenever the condition says so. Nodes without inputs of their own in the frame,
+such as the Recvs, get a control edge from its Merge. It has the parallel iterations of the loop.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class GraphCutting(Protocol):
 
 
 class ControlLoops:
-    """The control loops of one graph that is being cut, named when first asked for and built at the end."""
+    """The control loops of one graph that is being cut, named on first use and built at the end."""
 
     def __init__(self, cutting: GraphCutting) -> None:
-        # It knows this part of it: the two would live on until the collector comes.
+        # It refers to this object: the two would live on until the collector runs.
         self._cutting: GraphCutting = weakref.proxy(cutting)
         #: {(frame, device): name of its Merge}
         self._anchors: dict[tuple[FramePath, str], str] = {}
-        #: Of each frame: its LoopCond, one of its Enters, and whether it goes round at all.
+        #: For each frame: its LoopCond, one of its Enters, and whether it iterates at all.
         self._conditions: dict[FramePath, Node] = {}
         self._enters: dict[FramePath, Node] = {}
         self._advancing: set[FramePath] = set()
@@ -69,7 +69,7 @@ class ControlLoops:
                 self._advancing.add(path)
 
     def anchor(self, frame: FramePath, device: str) -> str:
-        """The node that runs in every iteration of a frame on a device."""
+        """Return the node that runs in every iteration of a frame on a device."""
         name = self._anchors.get((frame, device))
         if name is None:
             stem = f"{self._enters[frame].name}/_control_merge"
@@ -125,10 +125,10 @@ class ControlLoops:
 def gather_unusual_frames(
     graph: NodeGraph, frames: Mapping[str, FramePath], device_of: dict[str, str]
 ) -> None:
-    """Put all nodes of a frame, and of those inside it, on one device if it is no loop of the usual form.
+    """Put all nodes of a frame, and of those inside it, on one device if it is not a loop of the usual form.
 
-    A frame that goes round without exactly one LoopCond says to nobody when it does: only whoever holds all
-    of it can tell. The device is that of a node which follows a reference, else the one of most nodes.
+    A frame that iterates without exactly one LoopCond announces its iterations to nobody: only a device with
+    all of it can tell. The device is that of a node which follows a reference, else the one of most nodes.
     """
     advancing = {frames[n.name] for n in graph if n.op in NEXT_ITERATION_OPS and n.name in frames}
     conditions = Counter(frames[n.name] for n in graph if n.op == LOOP_COND and n.name in frames)

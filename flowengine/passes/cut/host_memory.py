@@ -1,19 +1,21 @@
-"""Which memory each value is in, in the part of a graph that a device with memory of its own runs.
+"""The memory of each value, in the part of a graph that runs on a device with memory of its own.
 
-What steers (axes, shapes, sizes, predicates, counters of loops) is wanted in host memory, as TensorFlow's
-HostMemory arguments are: nothing that follows from it may wait for the device. All else is wanted in the
-device's memory. So each kernel says of its arguments, and from that follows:
+Steering values (axes, shapes, sizes, predicates, counters of loops) are needed in host memory, as
+TensorFlow's HostMemory arguments are: nothing that depends on them may wait for the device. All other values
+are needed in the device's memory. Each kernel declares this for its arguments, and the rest follows:
 
-* A value *can* be computed in host memory if it comes from constants, feeds, what is received and shapes by
-  arithmetic on whole numbers and truths alone.
-* Where such a value is wanted in host memory it *is* computed there, with all that leads to it: its nodes get
-  the attribute `_memory` and run by the CPU's kernels. Control flow goes wherever its value is.
-* A value that is wanted in the memory where it is not is copied by a node of its own, once: constants are
-  there twice, since they are brought in when the plan is made.
+* A value *can* be computed in host memory if it comes from constants, feeds, received values and shapes by
+  arithmetic on whole numbers and truth values alone.
+* If such a value is needed in host memory it *is* computed there, with all nodes before it: they get the
+attribute
+  `_memory` and run by the CPU's kernels. Control flow runs where its value is.
+* A value that is needed in the other memory is copied by a node of its own, once. Constants exist in both,
+since they
+  are copied when the plan is made.
 
-Feeds, what is sent and what is received are in host memory. Handles and types that the device does not hold
-are nowhere else and never copied. Calls of functions take and give values in any memory. Time is linear in
-nodes and edges, but for chains of control flow that nothing wants in host memory.
+Feeds, sent values and received values are in host memory. Handles and types that the device does not hold are
+only there and never copied. Calls of functions take and return values in any memory. Time is linear in nodes
+and edges, except for chains of control flow that nothing needs in host memory.
 """
 
 from __future__ import annotations
@@ -42,14 +44,14 @@ from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes.context import PassContext
 
-#: The attribute that says in which memory a node works.
+#: The attribute that names the memory in which a node works.
 MEMORY: Final = "_memory"
 HOST_MEMORY: Final = b"host"
 DEVICE_MEMORY: Final = b"device"
 
-#: Where a value is.
+#: The memory of a value.
 _HOST, _DEVICE, _ANY = range(3)
-#: What a node is: a constant; what gives its input on; what has a kernel; a call.
+#: The kind of a node: a constant; a node that forwards its input; one with a kernel; a call.
 _CONSTANT, _PASSES, _KERNEL, _CALL, _SENT, _RECEIVED = range(6)
 
 
@@ -60,7 +62,7 @@ def place_memories(
     far: KernelRegistry,
     holds: Callable[[DType], bool],
 ) -> NodeGraph:
-    """The graph with nodes that copy, and the attribute `_memory` on those that work elsewhere than usual.
+    """Return the graph with copying nodes, and the attribute `_memory` on nodes in an unusual memory.
 
     near, far   the kernels of the CPU, and of the device
     holds       whether the device's memory can hold a type
@@ -69,7 +71,7 @@ def place_memories(
 
 
 class _Memories:
-    """The tables that only exist while memories are placed."""
+    """The tables that only exist while memories are assigned."""
 
     def __init__(
         self,
@@ -87,7 +89,7 @@ class _Memories:
         self.holds = holds
         self.kernels: dict[str, Kernel] = {}
         self.kinds = {node.name: self._kind(node) for node in graph}
-        #: {node: the slots that its kernel wants in host memory}
+        #: {node: the slots that its kernel needs in host memory}
         self.host_slots = {node.name: self._host_slots(node) for node in graph}
         #: Nodes whose outputs can be in host memory without anybody waiting for the device.
         self.able: set[str] = set()
@@ -100,7 +102,7 @@ class _Memories:
         self._leave_near()
         return _CopyWriter(self).made()
 
-    # -- what is known of a node --------------------------------------------------------------------
+    # -- facts of a node ----------------------------------------------------------------------------
 
     def _kind(self, node: Node) -> int:
         if node.has(Constant):
@@ -128,22 +130,22 @@ class _Memories:
         return frozenset(_slots(node.op_def.inputs, node, kernel.host))
 
     def is_bound(self, dtype: DType) -> bool:
-        """Whether a value of this type is in host memory and nowhere else."""
+        """Return whether a value of this type is only in host memory."""
         return dtype.base is resource or not self.holds(dtype.base)
 
     def dtype(self, port: OutputPort) -> DType | None:
-        """The type of a port; None for that of a feed whose node is gone."""
+        """Return the type of a port; None for a feed whose node is gone."""
         node = self.graph.nodes.get(port.node)
         return None if node is None else node.output_types[port.slot]
 
     def data(self, node: Node) -> Sequence[OutputPort]:
-        """The inputs from which a node's output comes."""
+        """Return the inputs from which a node's output comes."""
         return node.inputs[:1] if node.op in SWITCH_OPS else node.inputs
 
-    # -- what can be in host memory -----------------------------------------------------------------
+    # -- values that can be in host memory ----------------------------------------------------------
 
     def _find_able(self) -> None:
-        """The largest set of nodes whose outputs follow from what is in host memory."""
+        """Return the largest set of nodes whose outputs can be computed in host memory."""
         consumers: dict[str, list[str]] = {}
         for node in self.graph:
             if self.kinds[node.name] == _PASSES or self._is_plain(node):
@@ -158,7 +160,7 @@ class _Memories:
                 waiting.extend(consumers.get(name, ()))
 
     def _is_plain(self, node: Node) -> bool:
-        """Whether a node is arithmetic on whole numbers and truths that the CPU has a kernel for."""
+        """Return whether a node is arithmetic on whole numbers and truth values with a kernel of the CPU."""
         if self.kinds[node.name] != _KERNEL or node.is_stateful:
             return False
         types = (*node.input_types(), *node.output_types)
@@ -183,7 +185,7 @@ class _Memories:
         )
 
     def _is_near_by_itself(self, node: Node, slot: int) -> bool:
-        """Whether a node gives this output in host memory wherever it runs."""
+        """Return whether this output of a node is in host memory wherever the node runs."""
         if node.op == LOOP_COND:
             return True
         if node.op in MERGE_OPS:
@@ -193,10 +195,10 @@ class _Memories:
             return False
         return slot in _slots(node.op_def.outputs, node, kernel.host)
 
-    # -- what is in host memory ---------------------------------------------------------------------
+    # -- values that are in host memory -------------------------------------------------------------
 
     def _bring_near(self) -> None:
-        """All that leads to what is wanted in host memory, as far as it can be there."""
+        """Return all nodes before values that are needed in host memory, as far as they can be there."""
         wanted = [node.inputs[slot] for node in self.graph for slot in self.host_slots[node.name]]
         while wanted:
             port = wanted.pop()
@@ -208,7 +210,7 @@ class _Memories:
             wanted.extend(self.data(self.graph[port.node]))
 
     def _leave_near(self) -> None:
-        """Leave handed-on values where they were computed: a consumer elsewhere copies them then."""
+        """Leave forwarded values where they were computed: a consumer elsewhere copies them then."""
         changed = True
         while changed:
             changed = False
@@ -258,14 +260,14 @@ class _CopyWriter:
         self.graph = memories.graph
         self.ops = op_registry()
         self.taken = set(self.graph.nodes)
-        #: {(port, memory): what gives its value there}
+        #: {(port, memory): the port with its value there}
         self.made_ports: dict[tuple[OutputPort, int], OutputPort] = {}
-        #: {node: what was made for its outputs}; "" for what was made of feeds
+        #: {node: new nodes for its outputs}; "" for those of feeds
         self.behind: dict[str, list[Node]] = {}
         self.sent = self._only_sent()
 
     def made(self) -> NodeGraph:
-        """The graph with all values where they are wanted."""
+        """Return the graph with all values in the memories that need them."""
         memories = self.memories
         changed = [self._rewired(node) for node in self.graph]
         nodes = list(self.behind.get("", ()))
@@ -311,7 +313,7 @@ class _CopyWriter:
         return known
 
     def _constant(self, port: OutputPort) -> OutputPort:
-        """A constant that is brought into the device's memory when the plan is made."""
+        """Return a constant that is copied to the device's memory when the plan is made."""
         known = self.made_ports.get((port, _DEVICE))
         if known is None:
             node = self.graph[port.node]
@@ -321,7 +323,7 @@ class _CopyWriter:
         return known
 
     def _read(self, node: Node, port: OutputPort, dtype: DType) -> OutputPort:
-        """A copy of what a reference names, for one node: it waits for what that node waits for."""
+        """Return a copy of a reference's value, for one node, with the same control inputs."""
         guards = dict.fromkeys(node.control_inputs)
         if node.op not in MERGE_OPS:
             others = (p.node for p in node.inputs if p != port and p not in self.memories.feeds)
@@ -353,7 +355,7 @@ class _CopyWriter:
         return node
 
     def _origin(self, port: OutputPort, there: int) -> OutputPort:
-        """Follow a value back through nodes that only hand it on, within the memory where it is."""
+        """Follow a value back through nodes that only forward it, within its memory."""
         memories = self.memories
         while port not in memories.feeds:
             node = self.graph[port.node]
@@ -363,7 +365,7 @@ class _CopyWriter:
         return port
 
     def _only_sent(self) -> set[OutputPort]:
-        """The ports that are wanted in host memory by nothing but Sends, which are counted themselves."""
+        """Return the ports that only Sends need in host memory; the Sends are counted themselves."""
         kinds = self.memories.kinds
         sent, others = set[OutputPort](), set[OutputPort]()
         for node in self.graph:
@@ -380,7 +382,7 @@ class _CopyWriter:
         return port in self.sent or self.memories.kinds[port.node] == _RECEIVED
 
     def _without_unused(self, nodes: list[Node]) -> Iterable[Node]:
-        """Without the constants that nobody uses where they were."""
+        """Return the nodes without constants that nobody uses in their original memory."""
         request = self.memories.context
         used = {port.node for port in request.fetches} | set(request.targets)
         for node in nodes:
@@ -402,7 +404,7 @@ def _in(node: Node, memory: bytes) -> Node:
 
 
 def _telling_what_leaves(nodes: Sequence[Node]) -> Iterable[Node]:
-    """The nodes; copies to the host that only Sends to other tasks take have the attribute that says so."""
+    """Return the nodes; copies to the host that only Sends to other tasks take get the attribute for it."""
     stays, leaves = set[str](), set[str]()
     for node in nodes:
         names = {port.node for port in node.inputs}
@@ -420,7 +422,7 @@ def _is_to_other_task(send: Node) -> bool:
 
 
 def _slots(args: Iterable[Any], node: Node, names: frozenset[str]) -> list[int]:
-    """The slots of the arguments with these names."""
+    """Return the slots of the arguments with these names."""
     found: list[int] = []
     slot = 0
     for arg in args:

@@ -1,21 +1,21 @@
-"""Partition: one graph a device, joined by Send and Recv (white paper 3.2.2, DESIGN 5).
+"""Partition: one graph for each device, joined by Send and Recv (white paper 3.2.2, DESIGN 5).
 
     a on D1 -> b on D2  ->  D1: a -> Send     D2: Recv -> b
 
 One Send and one Recv for each (tensor, destination device), whatever the number of consumers; a tensor has
-one frame, so its frame need not be asked. All control edges of a node into one device become one Send of an
-empty tensor that waits for the node, and one Recv that owns the edges; where an output of the node crosses
-already, its Recv owns them. Send and Recv run dead or live and carry the dead bit, which leaves a Recv by its
-control edges too.
+one frame, so its frame need not be part of the key. All control edges of a node into one device become one
+Send of an empty tensor that waits for the node, and one Recv that owns the edges; if an output of the node
+crosses already, its Recv owns them. Send and Recv run dead or live and carry the dead bit, which also leaves
+a Recv by its control edges.
 
-What is cheaper to have than to send is made where it is wanted: small constants, and the Enters and
-NextIterations of a loop. A loop's invariant so crosses once and not once an iteration, and every tensor that
-crosses inside a frame does so in all iterations. Frames that are split get a control loop on each of
-their devices (`control_loops.py`).
+Nodes that are cheaper to copy than to send are made on each device that needs them: small constants, and the
+Enters and NextIterations of a loop. So a loop's invariant crosses once and not once an iteration, and every
+tensor that crosses inside a frame does so in all iterations. Frames that are split get a control loop on each
+of their devices (`control_loops.py`).
 
-A reference never crosses. Where a value is read through one for a consumer elsewhere, the read waits for
-what the consumer waits for. What is fed is given to every partition that uses it. Time is linear in nodes,
-edges and what crosses.
+A reference never crosses. If a value is read through one for a consumer elsewhere, the read waits for the
+inputs of the consumer. Every partition that uses a feed gets it. Time is linear in nodes, edges and crossing
+tensors.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ from flowengine.ops.load import registry as op_registry
 from flowengine.passes.context import PassContext
 from flowengine.passes.cut.control_loops import ControlLoops, gather_unusual_frames
 
-#: Constants up to this many bytes are made on every device that wants them.
+#: Constants up to this many bytes are made on every device that needs them.
 COPIED_BYTES_MAX: Final = 64 * 1024
-#: Enter and NextIteration are made where their value is wanted.
+#: Enter and NextIteration are made where their value is needed.
 _MOVED: Final = (ENTER_OPS | NEXT_ITERATION_OPS) - REFERENCE_CARRIERS
 _EMPTY: Final = TensorAttr.of(np.zeros(0, np.float32), float32)
 
@@ -56,7 +56,7 @@ _EMPTY: Final = TensorAttr.of(np.zeros(0, np.float32), float32)
 class Transfer:
     """One tensor, or the control edges of one node, from one device to another.
 
-    edge    what the rendezvous calls it: "node:slot", "^node"
+    edge    its name at the rendezvous: "node:slot", "^node"
     port    the tensor that is sent
     frame   the frame that it is sent in
     send, receive    names of the two nodes
@@ -79,7 +79,7 @@ class Partition:
     """The nodes that one device runs.
 
     feeds     positions, among the request's feeds, of those that this device uses
-    fetches   positions, among the request's fetches, of those that it gives
+    fetches   positions, among the request's fetches, of those that it returns
     targets   the request's targets that it runs
     """
 
@@ -92,7 +92,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class PartitionedGraph:
-    """A graph cut into partitions, one a device that has any of its nodes, and what crosses."""
+    """A graph cut into partitions, one for each device that has nodes of it, and the crossing tensors."""
 
     partitions: tuple[Partition, ...]
     transfers: tuple[Transfer, ...]
@@ -107,7 +107,7 @@ def partition(
     """Cut a pruned graph by the device of each node.
 
     placement      {node: complete device name}, of every node
-    incarnations   {device: number of its present life}; what is fetched though fed is given by the first
+    incarnations   {device: number of its incarnation}; the first returns feeds that are fetched
 
     Raises InvalidArgumentError for a reference or resource that would have to cross, naming both nodes, and
     for a node without a device.
@@ -129,7 +129,7 @@ class GraphPartitioner:
         self.context = context
         self.incarnations = incarnations
         self.feeds = {port: index for index, port in enumerate(context.feeds)}
-        #: The frame of each node, of those too that the cutting makes.
+        #: The frame of each node, also of new ones.
         self.frames = assign_frames(graph, self.feeds)
         self.order = {name: index for index, name in enumerate(graph.nodes)}
         self.device_of = {node.name: self._device(node, placement) for node in graph}
@@ -138,13 +138,13 @@ class GraphPartitioner:
         self.parts: dict[str, dict[str, tuple[tuple[int, int], Node]]] = {}
         self._fed: dict[str, set[int]] = {}
         self._transfers: list[Transfer] = []
-        #: {(tensor or node, device): what gives it there}
+        #: {(tensor or node, device): the node or port that provides it there}
         self._received: dict[tuple[OutputPort | str, str], OutputPort] = {}
-        #: {(a node that is made where it is wanted, device): its name there}
+        #: {(a node that is copied, device): its name there}
         self._copies: dict[tuple[str, str], str] = {}
         self._taken = set(graph.nodes)
         self._suffixes = _suffixes(incarnations)
-        #: The definitions of the nodes that are made.
+        #: The definitions of the new nodes.
         self.ops = op_registry()
         self._loops = ControlLoops(self)
 
@@ -190,7 +190,7 @@ class GraphPartitioner:
     # -- nodes --------------------------------------------------------------------------------------
 
     def add(self, node: Node, device: str, place: tuple[int, int]) -> None:
-        """Make a node of the graph part of a device's, with its inputs from where they are there."""
+        """Add a node of the graph to its device's part, with inputs from there."""
         part = self.parts.setdefault(device, {})
         if node.name in part:
             return
@@ -204,7 +204,7 @@ class GraphPartitioner:
             part[node.name] = (place, replace(node, inputs=inputs, control_inputs=controls))
 
     def put(self, node: Node, device: str, place: tuple[int, int], frame: FramePath) -> Node:
-        """Make a node of the cutting's own part of a device's graph, as it is."""
+        """Add a new node to a device's part, unchanged."""
         self.parts.setdefault(device, {})[node.name] = (place, node)
         self.frames[node.name] = frame
         return node
@@ -246,7 +246,7 @@ class GraphPartitioner:
         return name if self.device_of[name] == device else self._receive_control(source, device)
 
     def _copy(self, node: Node, device: str) -> str:
-        """A Const, Enter or NextIteration on the device that wants it."""
+        """Return a copy of a Const, Enter or NextIteration for a device that needs it."""
         if self.device_of[node.name] == device:
             self.add(node, device, (self.order[node.name], 0))
             return node.name
@@ -266,10 +266,10 @@ class GraphPartitioner:
             raise error.locate(node_name=node.name, op_type=node.op)
         return node.output_types[port.slot]
 
-    # -- what crosses -------------------------------------------------------------------------------
+    # -- crossing tensors ---------------------------------------------------------------------------
 
     def _receive(self, port: OutputPort, dtype: DType, home: str, device: str) -> OutputPort:
-        """A tensor on another device: its Recv there, made with its Send when it is first wanted."""
+        """Return a tensor on another device: its Recv there, made with its Send on first use."""
         found = self._received.get((port, device))
         if found is None:
             recv = self.new_name(f"{port.node}/_recv_{port.slot}", device)
@@ -294,14 +294,14 @@ class GraphPartitioner:
         return found.node
 
     def _received_output(self, node: Node, device: str) -> OutputPort | None:
-        """An output of a node that another device gets anyhow: when it is there, the node has run."""
+        """Return an output that crosses to another device anyway: its arrival shows that its node has run."""
         if node.op in CONTROL_FLOW_OPS:
-            return None  # one output may be dead where the node is not
+            return None  # one output may be dead although the node is not
         ports = (OutputPort(node.name, slot) for slot in range(len(node.output_types)))
         return next(filter(None, (self._received.get((port, device)) for port in ports)), None)
 
     def _transfer(self, edge: str, port: OutputPort, dtype: DType, home: str, device: str, recv: str) -> None:
-        """The two nodes of one transfer."""
+        """Make the two nodes of one transfer."""
         frame = self._delivered(port.node)
         place = (self.order[port.node], 1)
         attrs: dict[str, Any] = {
@@ -317,9 +317,9 @@ class GraphPartitioner:
         self.put(make.receive(self.ops, recv, dtype, controls=anchor, **attrs), device, place, frame)
 
     def _read(self, node: Node, slot: int, port: OutputPort, home: str) -> OutputPort:
-        """A read of a reference at its home, for a consumer elsewhere.
+        """Return a read of a reference on its own device, for a consumer elsewhere.
 
-        A reference is followed when its consumer runs, so the read waits for what the consumer waits for.
+        A reference is followed when its consumer runs, so the read waits for the inputs of the consumer.
         """
         guards = dict.fromkeys(node.control_inputs)
         if node.op not in MERGE_OPS:
@@ -338,7 +338,7 @@ class GraphPartitioner:
         return frame if node is None else output_frame(node, frame)
 
     def new_name(self, stem: str, device: str) -> str:
-        """A name that no node has: what it is for, and the device that it is for."""
+        """Return a unique name, made from a purpose and a device."""
         name = candidate = f"{stem}_{self._suffixes[device]}"
         number = 1
         while name in self._taken:
@@ -349,12 +349,12 @@ class GraphPartitioner:
 
 
 def _is_moved(node: Node) -> bool:
-    """Whether a node is made wherever its value is wanted, rather than sent there."""
+    """Return whether a node is copied wherever its value is needed, rather than sent there."""
     return node.op in _MOVED or is_copied(node)
 
 
 def is_copied(node: Node) -> bool:
-    """Whether it is a constant that is made anew on each device that wants it."""
+    """Return whether it is a constant that is made anew on each device that needs it."""
     constant = node.trait(Constant)
     if constant is None or node.control_inputs:
         return False
@@ -364,7 +364,7 @@ def is_copied(node: Node) -> bool:
 
 
 def _suffixes(devices: Iterable[str]) -> dict[str, str]:
-    """{device: how names of nodes call it}: type and index, and the task where there are several."""
+    """Return {device: its name in names of nodes}: type and index, and the task if there are several."""
     names = {device: DeviceName.parse(device) for device in devices}
     tasks = {(name.job, name.replica, name.task) for name in names.values()}
     suffixes = {}

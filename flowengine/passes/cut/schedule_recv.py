@@ -1,14 +1,15 @@
-"""Delay each Recv until what it brings is soon to be used (white paper 5.2).
+"""Delay each Recv until its tensor is used soon (white paper 5.2).
 
     n -> m -> c <- Recv          ->          n -> m -> c <- Recv, and n -control-> Recv
 
 A Recv without inputs would run at the beginning of its partition and hold a tensor in the device's memory
-that is wanted at the end. So it gets a control edge from a node of its own device and frame which all its
-consumers wait for in any case, the one that comes latest but for a little time for the transfer.
+that is used at the end. So it gets a control edge from a node of its own device and frame that all its
+consumers wait for in any case: the latest one that leaves a little time for the transfer.
 
-Whoever uses the tensor waits for that node anyway, so nothing starts later for it and nothing new can wait
-for itself: the order of the uncut graph stays possible. A Merge does not wait for all its inputs, and a Recv
-that feeds one, or the control loop of its frame, stays as it is. Linear time: each look back is bounded.
+Every consumer of the tensor waits for that node anyway, so nothing starts later because of it and nothing new
+can wait for itself: the order of the uncut graph stays possible. A Merge does not wait for all its inputs, so
+a Recv that feeds one, or the control loop of its frame, stays unchanged. Linear time: each look back is
+bounded.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from flowengine.ir.traits import HandsOn
 from flowengine.passes.context import PassContext
 from flowengine.passes.cut.partition import PartitionedGraph
 
-#: Levels between the node waited for and the consumer: what runs while the tensor is under way.
+#: Levels between the awaited node and the consumer, which run during the transfer.
 SLACK: Final = 1
-#: Ancestors of a consumer that are looked at.
+#: The number of ancestors of a consumer that are examined.
 _LOOK_BACK: Final = 256
 
 
 def schedule_receives(cut: PartitionedGraph, context: PassContext) -> PartitionedGraph:
-    """The same partitions, with control edges to their Recvs."""
+    """Return the same partitions, with control edges to their Recvs."""
     parts = [
         replace(part, graph=_scheduled(part.graph, [context.feeds[index] for index in part.feeds]))
         for part in cut.partitions
@@ -51,7 +52,7 @@ def _scheduled(graph: NodeGraph, feeds: Sequence[OutputPort]) -> NodeGraph:
                 consumers[name].append(node)
     frames = assign_frames(graph, frozenset(feeds))
     levels = _levels(graph)
-    # They move with their Recvs, so nothing is known of when they run.
+    # They move with their Recvs, so the time when they run is unknown.
     owners = {node.name for found in consumers.values() for node in found if node.has(HandsOn)}
     followers = _followers(graph, consumers)
     added: dict[str, str] = {}
@@ -95,7 +96,7 @@ def _followers(graph: NodeGraph, consumers: Mapping[str, list[Node]]) -> dict[st
 
 
 def _levels(graph: NodeGraph) -> dict[str, int]:
-    """How many nodes are on the longest way to each, back edges apart."""
+    """Return the number of nodes on the longest path to each, without back edges."""
     levels: dict[str, int] = {}
     for name in traverse.topological_order(graph.nodes):
         before = traverse.forward_sources(graph.nodes[name], graph.nodes)
@@ -111,7 +112,7 @@ def _waited_for(
     frames: Mapping[str, FramePath],
     levels: Mapping[str, int],
 ) -> str | None:
-    """The latest node that a Recv may wait for, or None; none of the `owners` of control edges."""
+    """Return the latest node that a Recv may wait for, or None; none of the `owners` of control edges."""
     frame = frames.get(receive)
     if not followers or frame is None or any(n.op in MERGE_OPS or n.name not in levels for n in followers):
         return None
@@ -123,7 +124,8 @@ def _waited_for(
         if not everywhere:
             return None
     best: str | None = None
-    # By name: a set's own order differs between processes, and of equally late nodes each would take another.
+    # By name: the order of a set differs between processes, which would choose differently among equally late
+    # nodes.
     for name in sorted(everywhere or ()):
         node = graph.nodes[name]
         if (
@@ -139,7 +141,7 @@ def _waited_for(
 
 
 def _ancestors(graph: NodeGraph, follower: Node, levels: Mapping[str, int]) -> set[str]:
-    """Of those that a node waits for, the latest so many; none of what only a Merge may have waited for."""
+    """Return the latest of the nodes that a node waits for; none that only a Merge may have waited for."""
     found: set[str] = set()
     queue: list[tuple[int, str]] = []
 

@@ -1,10 +1,10 @@
-"""A resource that several nodes find by its name is in one memory.
+"""A check that a resource which several nodes find by its name is in one memory.
 
     v1 = VarHandleOp(shared_name="v") on CPU:0, v2 = VarHandleOp(shared_name="v") on GPU:0   ->  an error
 
-Devices that share host memory share their resources; each other one keeps its own. Placement keeps nodes that
-share a name together as long as no demand contradicts. Where one does they would have one resource each,
-which nobody who gives two nodes one name can want: that is said when the second node is planned.
+Devices that share host memory share their resources; each other device keeps its own. Placement keeps nodes
+that share a name together as long as no demand contradicts. If one does, they would have one resource each,
+which no user who gives two nodes one name can want: planning the second node reports it.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from flowengine.devices.device import DeviceSet
 from flowengine.ir.graph import Node, NodeGraph
 from flowengine.passes.place.colocate import SharedName, shared_name_of
 
-#: What stands for the memory of all devices that share the host's.
+#: Stands for the memory of all devices that share the host's.
 _HOST = ""
 
 
 class SharedNames:
-    """In which memory each named resource of a session is, as far as its plans tell."""
+    """The memory of each named resource of a session, as far as its plans tell."""
 
     def __init__(self) -> None:
         #: {name: (memory, node, its device)}
         self._known: dict[SharedName, tuple[str, Node, str]] = {}
 
     def check(self, graph: NodeGraph, placement: Mapping[str, str], devices: DeviceSet) -> None:
-        """Take in the nodes of a placed graph.
+        """Record the nodes of a placed graph.
 
-        Raises InvalidArgumentError where one shares a resource by name with a node in another memory.
+        Raises InvalidArgumentError if one shares a resource by name with a node in another memory.
         """
         if all(device.shares_host_memory for device in devices):
             return

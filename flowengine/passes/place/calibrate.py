@@ -1,9 +1,9 @@
-"""Corrections from measured costs: which device is slower than offered, which op was misjudged.
+"""Corrections from measured costs: they find slow devices and misjudged ops.
 
 Each measurement is an estimate times two unknown factors, one of the op and one of the device. Only an op
-that was measured on two devices tells them apart: how much slower it is on one of them, against its own
-estimates, is that device's doing. Median polish over such ops finds the devices' factors; the ops' factors
-are what is left. A device that shares no op with another keeps the speed that it was offered with.
+that was measured on two devices separates them: if it is slower on one of them, relative to its estimates,
+the device is the cause. Median polish over such ops finds the devices' factors; the rest is the ops' factors.
+A device that shares no op with another keeps the speed of its offer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 
 from flowengine.passes.place.device_profiles import Offer
 
-#: Each turn halves what is left of an error; after so many nothing that matters is.
+#: Each round halves the remaining error; after so many rounds no error that matters remains.
 _TURNS: Final = 12
 
 
@@ -25,7 +25,7 @@ class Calibration:
     """Corrections of estimates.
 
     speeds       of each device, in the order of the offers
-    op_factors   {op: what its estimates are to be multiplied with}
+    op_factors   {op: the factor of its estimates}
     usual        the factor of an op that was not measured
     """
 
@@ -47,7 +47,7 @@ def calibrate(offers: Sequence[Offer], measured: Iterable[tuple[str, str, float,
         index = positions.get(device)
         if index is not None:
             samples.setdefault(op, {}).setdefault(index, []).append(log(time / estimate))
-    #: {op: {device: how much slower than estimated, as a logarithm}}
+    #: {op: {device: measured by estimated time, as a logarithm}}
     slowness = {
         op: {index: median(times) for index, times in by_device.items()} for op, by_device in samples.items()
     }
@@ -61,7 +61,7 @@ def calibrate(offers: Sequence[Offer], measured: Iterable[tuple[str, str, float,
 
 
 def _speeds(offered: Sequence[float], slowness: Mapping[str, Mapping[int, float]]) -> list[float]:
-    """The logarithm of each device's speed."""
+    """Return the logarithm of each device's speed."""
     telling = [by_device for by_device in slowness.values() if len(by_device) > 1]
     speeds = list(offered)
     for _ in range(_TURNS if telling else 0):
@@ -72,7 +72,7 @@ def _speeds(offered: Sequence[float], slowness: Mapping[str, Mapping[int, float]
                 shifts.setdefault(index, []).append(factor - slow - speeds[index])
         for index, found in shifts.items():
             speeds[index] += median(found)
-    # All devices faster or slower alike is the ops' doing.
+    # If all devices are equally faster or slower, the ops are the cause.
     seen = {index for by_device in telling for index in by_device}
     common = median([speeds[index] - offered[index] for index in seen]) if seen else 0.0
     return [speed - common if index in seen else speed for index, speed in enumerate(speeds)]

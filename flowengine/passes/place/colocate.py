@@ -1,18 +1,19 @@
-"""Which nodes must be on one device: union-find over the reasons that a graph gives.
+"""Groups of nodes that must be on one device: union-find over the reasons that a graph gives.
 
     groups = colocate(graph)
     groups.group_of["step"] == groups.group_of["step/Assign"]
 
 A node stays with another if
 
-- its `_class` says `loc:@other` (also if passes have removed the other: all that name it stay together);
-- it takes a reference or a resource that the other gives: a variable and what assigns it, a queue and what
-  enqueues, a TensorArray and what reads it, wherever Enter, Switch or Merge lead the handle;
+- its `_class` says `loc:@other` (also if passes have removed the other: all nodes that name it stay
+together);
+- it takes a reference or a resource of the other: a variable and its assignments, a queue and its enqueues, a
+  TensorArray and its reads, through Enter, Switch and Merge;
 - it takes the handle of an object, which is a plain string, as of a second-version TensorArray.
 
-Nodes that share a resource by name only, that hand on a variant, or that a loop comes around to in each
-iteration, *prefer* to be together: they are joined when that contradicts no other demand. Time is nearly
-linear in nodes and edges.
+Nodes that only share the name of a resource, that forward a variant, or that a loop visits in each iteration,
+*prefer* to be together: they are joined if that contradicts no other demand. Time is nearly linear in nodes
+and edges.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from flowengine.ir.opdef import OpDef
 from flowengine.ir.traits import Names, SharedAs
 from flowengine.passes.blocks.recurrences import recurrences
 
-#: How `_class` names the node to stay with.
+#: The prefix of `_class` before the node to stay with.
 LOCATION: Final = b"loc:@"
 
 
 @dataclass(frozen=True, slots=True)
 class Bond:
-    """Why two nodes are on one device."""
+    """A reason why two nodes are on one device."""
 
     node: str
     other: str
@@ -49,8 +50,8 @@ class Groups:
 
     names      every node in construction order, by index
     members    {representative: indices of the group, ascending}, filled in by `settle`
-    bonds      why nodes were joined, in the order in which that was found
-    preferred  bonds that hold unless something contradicts
+    bonds      the reasons for joining nodes, in the order of their discovery
+    preferred  bonds that hold unless a demand contradicts
     """
 
     def __init__(self, graph: NodeGraph) -> None:
@@ -60,18 +61,18 @@ class Groups:
         self.preferred: list[tuple[int, int, Bond]] = []
         self._parent = list(range(len(self.names)))
         self._size = [1] * len(self.names)
-        #: {name of a node that is not in the graph: index of the first that wants to be with it}
+        #: {name of a node that is not in the graph: index of the first node that wants to be with it}
         self.absent: dict[str, int] = {}
 
     def find(self, index: int) -> int:
-        """The representative of a node's group."""
+        """Return the representative of a node's group."""
         parent = self._parent
         while parent[index] != index:
             parent[index] = index = parent[parent[index]]
         return index
 
     def join(self, a: int, b: int) -> int:
-        """Put two groups together; the representative."""
+        """Join two groups; return the representative."""
         a, b = self.find(a), self.find(b)
         if a == b:
             return a
@@ -82,7 +83,7 @@ class Groups:
         return a
 
     def bind(self, node: str, other: str, reason: str) -> None:
-        """Join the groups of two nodes and remember why; the other may be absent from the graph."""
+        """Join the groups of two nodes and record the reason; the other may be absent from the graph."""
         a = self.index[node]
         b = self.index.get(other)
         if b is None:
@@ -93,24 +94,24 @@ class Groups:
         self.join(a, b)
 
     def members(self) -> dict[int, list[int]]:
-        """{representative: indices of the nodes of its group, ascending}."""
+        """Return {representative: indices of the nodes of its group, ascending}."""
         found: dict[int, list[int]] = {}
         for index in range(len(self.names)):
             found.setdefault(self.find(index), []).append(index)
         return found
 
     def bonds_of(self, representative: int) -> list[Bond]:
-        """Why the nodes of one group are together."""
+        """Return the reasons why the nodes of one group are together."""
         return [bond for bond in self.bonds if self.find(self.index[bond.node]) == representative]
 
 
 def colocate(
     graph: NodeGraph, supplied: Container[OutputPort] = (), wishes: Mapping[str, str] | None = None
 ) -> Groups:
-    """The groups of a graph, with preferences noted but not yet followed.
+    """Return the groups of a graph, with preferences recorded but not yet followed.
 
-    supplied   fed ports: what comes from outside binds nobody
-    wishes     {node name: the node to be with} beside what the graph says
+    supplied   fed ports: values from outside bind no node
+    wishes     {node name: the node to be with} in addition to those of the graph
     """
     groups = Groups(graph)
     demands = _Demands()
@@ -139,7 +140,7 @@ def colocate(
 
 
 def anchors(node: Node) -> tuple[str, ...]:
-    """The nodes that a node's `_class` names."""
+    """Return the nodes that a node's `_class` names."""
     classes = node.attrs.get("_class")
     if not isinstance(classes, tuple):
         return ()
@@ -151,9 +152,9 @@ def anchors(node: Node) -> tuple[str, ...]:
 
 
 def follow_preferences(groups: Groups, masks: dict[int, int]) -> None:
-    """Join what prefers to be together where some device fits both.
+    """Join nodes that prefer to be together if some device fits both.
 
-    `masks` is {representative: bit set of the devices that it may be on}; it is kept up to date.
+    `masks` is {representative: bit set of the possible devices}; it is kept up to date.
     """
     for a, b, bond in groups.preferred:
         left, right = groups.find(a), groups.find(b)
@@ -170,20 +171,20 @@ def _prefer(groups: Groups, node: str, other: str, reason: str) -> None:
 
 
 class _Demands:
-    """Which inputs of a node bind it. Most ops never have one that does, which is found out once an op."""
+    """Finds the inputs that bind a node. Most ops never have one, which is found out once for each op."""
 
     def __init__(self) -> None:
         self._binding: dict[int, tuple[OpDef, bool]] = {}
 
     def of(self, node: Node) -> tuple[Sequence[int], Sequence[int]]:
-        """(slots whose producer the node must be with, slots whose producer it prefers)."""
+        """Return (slots whose producer the node must be with, slots whose producer it prefers)."""
         op_def = node.op_def
         if op_def is None or not node.inputs:
             return (), ()
         known = self._binding.get(id(op_def))
         if known is None:
             known = self._binding[id(op_def)] = (op_def, _may_bind(op_def))
-        # Types that the op leaves open are attributes, so these tell of all inputs.
+        # Types that the op leaves open are attributes, so these determine the types of all inputs.
         if not known[1] and not [v for v in node.attrs.values() if type(v) in _TELLING and _is_bound(v)]:
             return (), ()
         named = node.trait(Names)
@@ -202,12 +203,12 @@ class _Demands:
         return bound, loose
 
 
-#: Types of attributes that may say of what type an input is.
+#: Types of attributes that may determine the type of an input.
 _TELLING: Final = frozenset({DType, tuple})
 
 
 def _may_bind(op_def: OpDef) -> bool:
-    """Whether the signature alone has an input that binds."""
+    """Return whether the signature alone has an input that binds."""
     return Names in op_def.traits or any(
         arg.is_ref or arg.type in (resource, variant) for arg in op_def.inputs
     )
@@ -220,7 +221,7 @@ def _is_bound(value: AttrValue) -> bool:
 
 
 class SharedName(NamedTuple):
-    """The name by which nodes find a resource: those of one family find one of each name."""
+    """The name by which nodes find a resource: those of one family share one of each name."""
 
     family: str
     container: bytes
@@ -244,12 +245,12 @@ def shared_name_of(node: Node) -> SharedName | None:
 
 
 def _family(node: Node) -> str:
-    """One word for the ops that may share a resource: those of one family, or the versions of one op."""
+    """Return one word for the ops that may share a resource: those of one family, or versions of one op."""
     shared = node.trait(SharedAs)
     return node.op.removesuffix("V2").removesuffix("V3") if shared is None else shared.family
 
 
 def absent_anchors(groups: Groups) -> Iterable[tuple[int, str]]:
-    """(representative, name) of every node that is asked for and that the graph has not."""
+    """Return (representative, name) of every wanted node that the graph lacks."""
     for name, index in groups.absent.items():
         yield groups.find(index), name

@@ -4,9 +4,9 @@
     model.record("conv", "/job:localhost/replica:0/task:0/device:CPU:1", 840.0, [401408])
     model.save("costs.json")
 
-A node that was measured on a device costs there what was measured. On another device it costs that much
-times the ratio of the two speeds, and speeds are corrected by what was measured (`passes.calibrate`): a
-device that is slower than was thought is found out from any ops that ran there and elsewhere.
+A node that was measured on a device has its measured cost there. On another device it costs that times the
+ratio of the two speeds, and measurements correct the speeds (`passes.calibrate`): any ops that ran on a slow
+device and elsewhere reveal it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from flowengine.core.errors import DataLossError, InvalidArgumentError
 from flowengine.passes.place.calibrate import Calibration, calibrate
 from flowengine.passes.place.device_profiles import Offer
 
-#: The latest steps count: enough for a median that the first, slow step does not sway.
+#: The latest steps count: enough for a median that the first, slow step does not affect.
 SAMPLES_MAX: Final = 5
-#: What takes less than a clock can tell says nothing of speed.
+#: Times below the resolution of a clock say nothing about speed.
 _TELLING_MICROSECONDS: Final = 1.0
-#: Written into files, and what is read.
+#: The version in written files, and the readable one.
 FORMAT: Final = "flowengine-costs"
 VERSION: Final = 1
 
@@ -37,7 +37,7 @@ class NodeCost:
 
     samples        {device name: microseconds in a step, all iterations together, of the latest steps}
     output_bytes   of each output, when it was last seen
-    iterations     how often it ran in the last step
+    iterations     the number of runs in the last step
     """
 
     samples: dict[str, deque[float]] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class NodeCost:
     iterations: float = 1.0
 
     def on(self, device: str) -> float | None:
-        """Microseconds in a step on a device where it was measured."""
+        """Return the microseconds in a step on a device where it was measured."""
         samples = self.samples.get(device)
         return median(samples) if samples else None
 
@@ -53,7 +53,7 @@ class NodeCost:
 class CostModel:
     """The measured costs of one graph's nodes, by name. Steps add to it; placement reads it.
 
-    version   grows with every record: a placement made from an older one may be worth making again
+    version   grows with every record: a placement from an older version may be worth renewing
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class CostModel:
         output_bytes: Sequence[float] = (),
         iterations: float = 1.0,
     ) -> None:
-        """Take in what a node cost in one step on one device, all its iterations together."""
+        """Record the cost of a node in one step on one device, all its iterations together."""
         known = self.nodes.setdefault(node, NodeCost())
         known.samples.setdefault(device, deque(maxlen=SAMPLES_MAX)).append(microseconds)
         if output_bytes:
@@ -96,12 +96,12 @@ class CostModel:
         return calibrate(offers, measured)
 
     def unknown(self, offers: Sequence[Offer], ops: Mapping[str, str]) -> list[int]:
-        """The devices whose speed cannot be told from what was measured; none while nothing was.
+        """Return the devices of unknown speed; none while nothing was measured.
 
         ops   {node name: its op}
 
-        A device is known if it has run an op that another known one has run, too. The first known
-        one is that on which most nodes were measured.
+        A device is known if it has run an op that another known one has run, too. The first known one is that
+        on which most nodes were measured.
         """
         ran: list[set[str]] = [set() for _ in offers]
         counts = [0] * len(offers)
@@ -140,7 +140,7 @@ class CostModel:
     # -- files --------------------------------------------------------------------------------------
 
     def to_json(self) -> str:
-        """The model as text; `from_json` reads it back."""
+        """Return the model as text; `from_json` reads it back."""
         nodes = {
             name: {
                 "microseconds": {device: list(samples) for device, samples in cost.samples.items()},
@@ -153,9 +153,9 @@ class CostModel:
 
     @classmethod
     def from_json(cls, text: str) -> CostModel:
-        """A model from `to_json`'s text.
+        """Read a model from `to_json`'s text.
 
-        Raises DataLossError if it is no such text, InvalidArgumentError for a version of later make.
+        Raises DataLossError for invalid text, InvalidArgumentError for a later version.
         """
         try:
             document = json.loads(text)
@@ -177,7 +177,7 @@ class CostModel:
         return model
 
     def update(self, other: CostModel) -> None:
-        """Take in what another model knows; where both know a node, the other's samples count as later."""
+        """Merge another model; if both know a node, the other's samples count as later."""
         for name, cost in other.nodes.items():
             for device, samples in cost.samples.items():
                 for sample in samples:

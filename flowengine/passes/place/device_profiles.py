@@ -1,7 +1,7 @@
-"""Devices as placement knows them: names, speeds, memory, and the links between them.
+"""Devices for placement: names, speeds, memory, and the links between them.
 
-Descriptions, not devices: a session makes them from what runs in this process, a master from what its
-workers announce, a test from thin air.
+Descriptions, not devices: a session makes them from the devices of this process, a master from the
+announcements of its workers, a test from nothing.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import DeviceName
 
-#: Microseconds to hand a tensor to another device of the same process that shares its memory: a Send and
-#: a Recv as items of their own, and another partition's task woken: measured in a chain that alternates.
+#: Microseconds to pass a tensor to another device of the same process that shares its memory: a Send and a
+#: Recv as items of their own, and a wake-up of another partition's task, measured in a chain that alternates.
 SHARED_MEMORY_LATENCY: Final = 25.0
-#: The same between host and accelerator: a copy is launched and an event awaited.
+#: The same between host and accelerator: it launches a copy and waits for an event.
 BUS_LATENCY: Final = 30.0
 BUS_BYTES_A_MICROSECOND: Final = 10_000.0
 #: The same to another task over TCP on one machine or in one rack.
@@ -27,14 +27,14 @@ NETWORK_BYTES_A_MICROSECOND: Final = 1_000.0
 
 @dataclass(frozen=True, slots=True)
 class DeviceKind:
-    """The kernels that a device has depend on this: its type, and what its memory holds; see `Offer`."""
+    """A device's type, and the types that its memory holds, which determine its kernels; see `Offer`."""
 
     type: str
     lacks: frozenset[DType]
     listed_only: frozenset[DType]
 
     def holds(self, dtype: DType, listed: bool = False) -> bool:
-        """As `Device.holds`."""
+        """Return whether the memory holds a type, as `Device.holds` does."""
         return dtype not in self.lacks and (listed or dtype not in self.listed_only)
 
     @property
@@ -44,15 +44,15 @@ class DeviceKind:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One device that nodes may be put on.
+    """One device that placement may use.
 
     name                 complete: job, replica, task, type and index
-    speed                how fast it computes, compared with the device that cost estimates are for
-    memory_limit_bytes   what variables, constants and one kernel's tensors must fit in; None for no limit
+    speed                its speed, relative to the device of the cost estimates
+    memory_limit_bytes   the limit for variables, constants and one kernel's tensors; None for no limit
     lacks                the types that its memory cannot hold
-    listed_only          those that it holds for kernels which name them among their types, and for no other
-    launch_microseconds  what a node costs there at least, however little it does
-    bus_bytes_a_microsecond  between its memory and the host's; None where that is not known
+    listed_only          those that it holds only for kernels which name them among their types
+    launch_microseconds  the minimum cost of a node there
+    bus_bytes_a_microsecond  between its memory and the host's; None if unknown
     """
 
     name: DeviceName
@@ -73,22 +73,22 @@ class Offer:
 
     @property
     def type(self) -> str:
-        """Its device type: CPU, GPU, ..."""
+        """Return its device type: CPU, GPU, ..."""
         return self.name.type or ""
 
     @property
     def kind(self) -> DeviceKind:
-        """The kind of the device, which decides the kernels that exist for it."""
+        """Return the kind of the device, which decides the kernels that exist for it."""
         return DeviceKind(self.name.type or "", self.lacks, self.listed_only)
 
     @property
     def task(self) -> tuple[str | None, int | None, int | None]:
-        """The process that it belongs to."""
+        """Return the process that it belongs to."""
         return self.name.job, self.name.replica, self.name.task
 
 
 def cpu_offers(count: int, speeds: Sequence[float] | None = None) -> list[Offer]:
-    """Descriptions of so many CPU devices of this process."""
+    """Return descriptions of so many CPU devices of this process."""
     prefix = DeviceName("localhost", 0, 0, "CPU")
     return [
         Offer(prefix.merge_with(DeviceName(index=index)), 1.0 if speeds is None else speeds[index])
@@ -97,17 +97,17 @@ def cpu_offers(count: int, speeds: Sequence[float] | None = None) -> list[Offer]
 
 
 class DeviceLinks(Protocol):
-    """The time that a tensor is under way."""
+    """The time of tensors on their way."""
 
     def latency(self, source: Offer, target: Offer) -> float:
-        """Microseconds for a tensor without bytes, from one device to another one."""
+        """Return the microseconds of a tensor without bytes, from one device to another one."""
 
     def bandwidth(self, source: Offer, target: Offer) -> float:
-        """Bytes a microsecond; `inf` where nothing is copied."""
+        """Return the bytes a microsecond; `inf` if nothing is copied."""
 
 
 class UsualLinks:
-    """The links that names tell: shared memory, a bus, a network."""
+    """The links that names imply: shared memory, a bus, a network."""
 
     def latency(self, source: Offer, target: Offer) -> float:
         if source.task != target.task:
@@ -125,7 +125,7 @@ class UsualLinks:
 
 @dataclass(frozen=True, slots=True)
 class EvenLinks:
-    """The same latency and bandwidth between any two devices."""
+    """Links of the same latency and bandwidth between any two devices."""
 
     latency_microseconds: float = SHARED_MEMORY_LATENCY
     bytes_a_microsecond: float = float("inf")

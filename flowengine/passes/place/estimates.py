@@ -1,8 +1,8 @@
-"""Estimates of nodes' costs from their ops and the shapes that the graph gives, before anything has run.
+"""Estimates of nodes' costs from their ops and the shapes of the graph, before any run.
 
 Microseconds on a device of speed 1, which is one core of an ordinary server; bytes of each output. Kernels
-that know their cost (`heavy=`) are asked with stand-ins of the inferred shapes; the rest is judged by its
-bytes. Where a dimension is unknown, a usual one is assumed: measured costs correct that (`passes.costs`).
+that know their cost (`heavy=`) get stand-ins of the inferred shapes; the cost of others is estimated from
+their bytes. An unknown dimension counts as a usual one: measured costs correct that (`passes.costs`).
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from flowengine.ops.shape_inference import ShapeInference, infer_shapes
 ITEM_MICROSECONDS: Final = 1.0
 #: An item that the runtime handles itself, or a kernel that only makes a view.
 TRIVIAL_MICROSECONDS: Final = 0.5
-#: What an elementwise kernel reads and writes; half of what memory gives, since most compute something.
+#: Bytes that an elementwise kernel reads and writes; half of the memory's rate, since most compute something.
 BYTES_A_MICROSECOND: Final = 4_000.0
-#: A function call whose body is not known.
+#: A function call with an unknown body.
 CALL_MICROSECONDS: Final = 100.0
 #: A dimension that the graph leaves open: most often the batch.
 USUAL_DIMENSION: Final = 32
-#: Bytes of a tensor of which not even the rank is known, and of a string.
+#: Bytes of a tensor of unknown rank, and of a string.
 USUAL_BYTES: Final = 1024
 STRING_BYTES: Final = 64
-#: How often a loop's body is thought to run, for each level of nesting, until it is measured.
+#: The assumed iterations of a loop's body, for each level of nesting, until it is measured.
 USUAL_ITERATIONS: Final = 10
 _NESTED_MAX: Final = 3
 
-#: What a kernel's own estimate may stumble over: stand-ins have no values, and references are no arrays.
+#: Errors of a kernel's own estimate: stand-ins have no values, and references are not arrays.
 _NO_ESTIMATE: Final = (OpError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
-#: Functions within functions are followed so deep.
+#: Functions within functions are followed to this depth.
 _CALLS_MAX: Final = 8
 
 
 class Estimator:
     """Estimates for the nodes of one graph.
 
-    shapes   what is known of the graph's shapes; inferred unless given
-    frames   in which loop each node is
+    shapes   known shapes of the graph; inferred unless given
+    frames   the loop of each node
     """
 
     def __init__(
@@ -75,12 +75,12 @@ class Estimator:
         self._kernels: dict[tuple[str, tuple[DType, ...]], Kernel | None] = {}
 
     def iterations(self, node: Node) -> float:
-        """How often it is thought to run in a step."""
+        """Return the assumed number of runs in a step."""
         depth = len(self.frames.get(node.name, ()))
         return float(USUAL_ITERATIONS ** min(depth, _NESTED_MAX)) if depth else 1.0
 
     def output_bytes(self, node: Node) -> tuple[float, ...]:
-        """Bytes of each output, once."""
+        """Return the bytes of each output, once."""
         shapes = self.shapes.shapes(node.name)
         return tuple(
             bytes_of(shapes[slot] if slot < len(shapes) else TensorShape(None), dtype)
@@ -88,7 +88,7 @@ class Estimator:
         )
 
     def microseconds(self, node: Node) -> float:
-        """One execution on a device of speed 1."""
+        """Return the microseconds of one run on a device of speed 1."""
         kernel = self._kernel(node)
         if kernel is None:
             return self._call(node)
@@ -106,7 +106,7 @@ class Estimator:
         return ITEM_MICROSECONDS + moved / BYTES_A_MICROSECOND
 
     def _call(self, node: Node) -> float:
-        """A call, by the nodes in the bodies that it names; what is none is done by the runtime."""
+        """Return the cost of a call, from the nodes in its bodies; without a body, the runtime does it."""
         names = [node.op] if node.op in self._functions else []
         for value in node.attrs.values():
             parts = value if isinstance(value, tuple) else (value,)
@@ -121,7 +121,7 @@ class Estimator:
         if function is None or not depth:
             return CALL_MICROSECONDS
         if name not in self._bodies:
-            self._bodies[name] = CALL_MICROSECONDS  # of a call that a recursion makes
+            self._bodies[name] = CALL_MICROSECONDS  # of a recursive call
             total = 0.0
             for node in function.node_def:
                 called = [node.op] if node.op in self._functions else []
@@ -142,7 +142,7 @@ class Estimator:
         return bytes_of(self.shapes.shape(port), dtype)
 
     def _stand_ins(self, node: Node) -> list[Any]:
-        """The inputs as the kernel would get them, without memory behind them; small constants are real."""
+        """Return the inputs for the kernel, without memory behind them; small constants are real."""
         assert node.op_def is not None
         values = [
             self._stand_in(port, dtype) for port, dtype in zip(node.inputs, node.input_types(), strict=True)
@@ -165,14 +165,14 @@ class Estimator:
 
 
 def usual_dims(shape: TensorShape) -> tuple[int, ...]:
-    """A shape without gaps: what is unknown is as it usually is."""
+    """Return a shape without gaps: an unknown dimension gets its usual size."""
     if shape.dims is None:
         return (USUAL_DIMENSION,)
     return tuple(USUAL_DIMENSION if size is None else size for size in shape.dims)
 
 
 def bytes_of(shape: TensorShape, dtype: DType) -> float:
-    """Bytes of a tensor, as far as can be told; of a handle none."""
+    """Return the bytes of a tensor, as far as known; 0 for a handle."""
     if dtype.as_numpy_dtype.hasobject and dtype.name not in ("string", "string_ref"):
         return 0.0
     size = float(dtype.size or STRING_BYTES)

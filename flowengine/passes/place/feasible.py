@@ -1,11 +1,11 @@
-"""Which devices each node may be put on: kernels, the user's constraint, and what is colocated with it.
+"""The possible devices of each node: kernels, the user's constraint, and the colocated nodes.
 
-A device has a kernel of a node if there is one for its type, or for any, that takes the node's types, and
-if its memory holds what the kernel wants there.
+A device has a kernel of a node if there is one for its type, or for any, that takes the node's types, and if
+its memory can hold the kernel's values there.
 
-Sets of devices are bit masks, bit i for device i. A demand that no device meets is an error that names
-the nodes and what each asks for; with soft placement it is relaxed instead: first the index of the device,
-then its type, then job and task.
+Sets of devices are bit masks, bit i for device i. A demand that no device meets is an error that names the
+nodes and their demands; with soft placement it is relaxed instead: first the index of the device, then its
+type, then job and task.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from flowengine.passes.place.device_profiles import DeviceKind, Offer
 
 logger: Final = logging.getLogger("flowengine.placement")
 
-#: What the runtime does itself, on any device, without a kernel.
+#: Ops that the runtime runs itself, on any device, without a kernel.
 _ANYWHERE: Final = CONTROL_FLOW_OPS | {CONTROL_TRIGGER, ARGUMENT, RESULT}
 _WITHOUT_KERNEL: Final = frozenset({HandsOn, Constant, Orders})
-#: So many nodes of a group are named in an error.
+#: The number of a group's nodes that an error names.
 _NAMED_MAX: Final = 6
 
 
@@ -38,8 +38,8 @@ class Feasible:
     """The possible devices of every group, for one graph and one set of devices.
 
     masks        {representative of a group: bit mask}
-    relaxed      {node name: why it does not get what it asked for}, under soft placement
-    impossible   representatives of the groups that no device can take, where that is no error (`lenient`)
+    relaxed      {node name: the reason why its demand is not met}, under soft placement
+    impossible   representatives of the groups that no device can take, if that is not an error (`lenient`)
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Feasible:
         self.offers = offers
         self.kernels = kernels
         self.soft = soft
-        #: {node name: its constraint}, of nodes that have one; of anchors that passes removed, too.
+        #: {node name: its constraint}, of nodes that have one, also of anchors that passes removed.
         self.demands = requested(graph) if demands is None else demands
         self.lenient = lenient
         self.relaxed: dict[str, str] = {}
@@ -73,24 +73,24 @@ class Feasible:
         for i, offer in enumerate(offers):
             self._by_kind[offer.kind] = self._by_kind.get(offer.kind, 0) | 1 << i
         self._cpus = sum(1 << i for i, offer in enumerate(offers) if offer.type == "CPU")
-        #: {(op, its types where those matter): mask}
+        #: {(op, its types if they matter): mask}
         self._by_op: dict[tuple[object, ...], int] = {}
         self._by_demand: dict[DeviceName, int] = {}
-        #: {node index: mask of the device types with a kernel}, where that is not everywhere
+        #: {node index: mask of the device types with a kernel}, if not all have one
         self._kernel_masks: dict[int, int] = {}
         self._collect()
         self._pin(pinned or {})
         follow_preferences(groups, self.masks)
 
     def why_not(self, index: int) -> str:
-        """Why a node cannot be on the kinds of devices where it cannot; empty where no type is at fault."""
+        """Return why a node cannot be on certain kinds of devices; empty if no type is the cause."""
         mask = self._kernel_masks.get(index, self._everywhere)
         node = self.graph.nodes[self.groups.names[index]]
         reasons = [self._refused(node, kind) for kind, bits in self._by_kind.items() if not bits & mask]
         return "; ".join(dict.fromkeys(filter(None, reasons)))
 
     def allowed(self, index: int) -> int:
-        """The mask of the group that a node belongs to."""
+        """Return the mask of the group that a node belongs to."""
         return self.masks[self.groups.find(index)]
 
     # -- masks --------------------------------------------------------------------------------------
@@ -111,15 +111,15 @@ class Feasible:
                 constrained.setdefault(representative, []).append(name)
         for representative, mask in masks.items():
             if not mask:
-                # With kernels alone: no device type has all of them, and no relaxing of demands helps.
+                # From kernels alone: no device type has all of them, and relaxing demands does not help.
                 self._refuse(representative, constrained.pop(representative, ()))
         for representative, names in constrained.items():
             self._constrain(representative, names)
 
     def _pin(self, pinned: Mapping[str, str]) -> None:
-        """Keep groups where their state is, if what they are and ask for now still allows it.
+        """Keep groups with their state, if their present nodes and demands still allow it.
 
-        Where a graph that has grown joins what had homes apart, the first of them counts.
+        If an extended graph joins groups with different homes, the first home counts.
         """
         bits = {str(offer.name): 1 << index for index, offer in enumerate(self.offers)}
         for name, place in pinned.items():
@@ -150,7 +150,7 @@ class Feasible:
             if self.kernels.serving(node, kind.type, _asked(kind)) is not None:
                 mask |= bits
         if not mask:
-            # Nobody has a kernel: a function call, or something that the plan will name.
+            # No device has a kernel: a function call, or a node that the plan will name.
             mask = self._cpus or self._everywhere
         if not depends or len(self._by_kind) == 1:
             self._by_op[key] = mask
@@ -181,7 +181,7 @@ class Feasible:
         return mask
 
     def _constrain(self, representative: int, names: Iterable[str]) -> None:
-        """Intersect a group's devices with what its nodes ask for."""
+        """Intersect a group's devices with the demands of its nodes."""
         for name in names:
             demand = self.demands[name]
             mask = self.masks[representative] & self._matching(demand)
@@ -194,7 +194,7 @@ class Feasible:
             self.masks[representative] = mask
 
     def _relax(self, representative: int, name: str, demand: DeviceName) -> tuple[int, str]:
-        """The devices that come nearest to the demand of a node, and what was given up."""
+        """Return the devices that come nearest to the demand of a node, and the part that was given up."""
         possible = self.masks[representative]
         why = self._refusal(name, self._matching(demand))
         for nearer in (
@@ -208,7 +208,7 @@ class Feasible:
         return possible, why
 
     def _refusal(self, name: str, wanted: int) -> str:
-        """Why a node cannot be on one of the devices that it asks for."""
+        """Return why a node cannot be on one of the devices that it asks for."""
         if not wanted:
             return "no such device"
         index = self.groups.index.get(name)
@@ -217,7 +217,7 @@ class Feasible:
         return self.why_not(index) or "it has no kernel there"
 
     def _refuse(self, representative: int, names: Iterable[str]) -> None:
-        """Raise, or note the group and let it be anywhere."""
+        """Raise, or record the group and allow it anywhere."""
         if not self.lenient:
             raise self._impossible(representative, names)
         self.impossible.add(representative)
@@ -263,7 +263,7 @@ class Feasible:
 
 
 def _types_of(node: Node) -> Iterator[object]:
-    """The attributes of a node that are types, or lists of them, with their names."""
+    """Return the attributes of a node that are types, or lists of them, with their names."""
     for name, value in node.attrs.items():
         if isinstance(value, DType) or (
             isinstance(value, tuple) and value and all(isinstance(each, DType) for each in value)
@@ -277,9 +277,9 @@ def _asked(kind: DeviceKind) -> Holds | None:
 
 
 def requested(nodes: Iterable[Node]) -> dict[str, DeviceName]:
-    """{node name: its constraint}, of the nodes whose requested device is not empty.
+    """Return {node name: its constraint}, of the nodes whose requested device is not empty.
 
-    Raises InvalidArgumentError naming the node whose device cannot be read.
+    Raises InvalidArgumentError that names the node whose device is invalid.
     """
     parsed: dict[str, DeviceName] = {"": DeviceName()}
     found: dict[str, DeviceName] = {}

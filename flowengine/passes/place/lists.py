@@ -1,8 +1,8 @@
-"""First placements: everything on one device, one after another, and list scheduling.
+"""First placements: all nodes on one device, groups in turn, and list scheduling.
 
-List scheduling takes operations in an order that respects the edges and puts each group where its first
-operation would end first, counting transfers. Two orders are tried: by upward rank (the longest way from
-an operation to the end of the step, at mean costs), and the executor's own.
+List scheduling takes operations in an order that respects the edges and puts each group on the device where
+its first operation would end first, with transfers. It tries two orders: by upward rank (the longest path
+from an operation to the end of the step, at mean costs), and the executor's own.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Final
 
 from flowengine.passes.place.problem import Edge, Problem
 
-#: An operation without inputs that costs no more than this goes where its first consumer goes.
+#: An operation without inputs that costs no more than this goes to the device of its first consumer.
 FREE_MICROSECONDS: Final = 2.0
 
 
 def all_on(problem: Problem, device: int) -> list[int]:
-    """Every group on one device, but for those that may not be there: they go to their first."""
+    """Put every group on one device; groups that may not be there go to their first one."""
     return [device if device in allowed else allowed[0] for allowed in problem.allowed]
 
 
 def round_robin(problem: Problem) -> list[int]:
-    """The groups in the order of their first operations, one device after another."""
+    """Put the groups in the order of their first operations on one device after another."""
     places = [-1] * len(problem.allowed)
     turn = 0
     for group in problem.group_of:
@@ -37,7 +37,7 @@ def round_robin(problem: Problem) -> list[int]:
 
 
 def packed(problem: Problem) -> list[int]:
-    """The groups that keep most first, each where most room is left."""
+    """Put the groups that keep most bytes first, each on the device with most room."""
     room = [float("inf") if limit is None else float(limit) for limit in problem.limits]
     places = [0] * len(problem.allowed)
     for group in sorted(range(len(places)), key=lambda group: -problem.resident[group]):
@@ -48,7 +48,7 @@ def packed(problem: Problem) -> list[int]:
 
 
 def upward_ranks(problem: Problem, order: Sequence[int]) -> list[float]:
-    """For each operation the microseconds from its start to the end of the step, at mean costs."""
+    """Return for each operation the microseconds from its start to the end of the step, at mean costs."""
     devices = problem.devices
     pairs = max(devices * (devices - 1), 1)
     latency = sum(map(sum, problem.latency)) / pairs
@@ -65,7 +65,7 @@ def upward_ranks(problem: Problem, order: Sequence[int]) -> list[float]:
 
 
 def by_rank(problem: Problem) -> list[int]:
-    """The operations, longest way to the end first; an order that respects the edges."""
+    """Return the operations, longest path to the end first; an order that respects the edges."""
     order = problem.topological()
     ranks = upward_ranks(problem, order)
     position = {op: index for index, op in enumerate(order)}
@@ -73,7 +73,7 @@ def by_rank(problem: Problem) -> list[int]:
 
 
 def by_executor(problem: Problem) -> list[int]:
-    """The operations as one device would run them: of those that are ready the first."""
+    """Return the operations in the order of one device: always the first of the ready ones."""
     waiting = [0] * len(problem.costs)
     for out in problem.edges:
         for consumer, _, _ in out:
@@ -92,10 +92,11 @@ def by_executor(problem: Problem) -> list[int]:
 
 
 class ListScheduler:
-    """One pass of list scheduling.
+    """One run of list scheduling.
 
     chosen   {group: (device, microseconds at which its deciding operation ends there, the same for every
-             device that it was compared with)}, for explanations
+             device that
+             it was compared with)}, for explanations
     """
 
     def __init__(self, problem: Problem, incoming: list[list[Edge]]) -> None:
@@ -122,7 +123,7 @@ class ListScheduler:
             device = places[group]
             if device < 0:
                 if not sources and max(costs) <= FREE_MICROSECONDS:
-                    continue  # its first consumer draws it along
+                    continue  # its first consumer determines its device
                 device = self._choose(op, group)
             ended = max(self._arrival(sources, device), free[device]) + costs[device]
             finish[op] = free[device] = ended
@@ -135,7 +136,7 @@ class ListScheduler:
         return places
 
     def _arrival(self, sources: Sequence[Edge], device: int) -> float:
-        """When the last input is on the device; what floats is there already."""
+        """Return when the last input is on the device; floating operations count as present."""
         problem = self.problem
         places, group_of, finish = self._places, problem.group_of, self._finish
         arrival = 0.0
@@ -151,7 +152,7 @@ class ListScheduler:
         return arrival
 
     def _choose(self, op: int, group: int) -> int:
-        """The device, of those with room, where the operation ends first."""
+        """Return the device, of those with room, on which the operation ends first."""
         problem = self.problem
         allowed = problem.allowed[group]
         if len(allowed) == 1:
@@ -171,7 +172,7 @@ class ListScheduler:
         return best
 
     def _draw(self, group: int, device: int) -> None:
-        """Put a floating group where it is wanted, if it may be there and has room, else where it may."""
+        """Put a floating group on its consumer's device, if allowed there with room, else elsewhere."""
         allowed, need = self.problem.allowed[group], self.problem.resident[group]
         if device not in allowed or need > self._room[device]:
             device = max(allowed, key=lambda each: self._room[each])

@@ -3,10 +3,10 @@
     placement = place(graph, cpu_offers(4), kernels=registry)
     placement.device_of["y"]      # '/job:localhost/replica:0/task:0/device:CPU:2'
 
-Feasible devices of each node (kernels, the user's constraint), intersected over what is colocated, then a
-simulated step: each group goes where it makes the step end first, counting transfers. Costs are estimated
-from ops and shapes, or measured from earlier steps. `Placement.reasons` says of each node why it is where
-it is.
+It intersects the feasible devices of each node (kernels, the user's constraint) over colocated nodes, then
+simulates a step: each group goes to the device where it makes the step end first, with transfers. Costs are
+estimated from ops and shapes, or measured from earlier steps. `Placement.reasons` gives the reason for the
+place of each node.
 """
 
 from __future__ import annotations
@@ -36,23 +36,24 @@ logger: Final = logging.getLogger("flowengine.placement")
 
 @dataclass(frozen=True, slots=True)
 class PlaceRequest:
-    """The wishes that placement heeds beside graph and devices.
+    """The wishes for a placement in addition to graph and devices.
 
-    demands    {node name: constraint} instead of the nodes' own device fields; of nodes that passes removed,
-               too, since others may be colocated with them
-    pinned     {node name: complete device name}: where state is already
-    supplied   fed ports: their values are there when the step begins, on every device
-    soft       relax what cannot be met instead of raising
-    lenient    let nodes that no device can take be anywhere: for a graph of which parts never run
-    wishes     {node name: the node to be with} beside what the graph says
-    shapes     {node name: shape} of what is fed to placeholders, where that is known better than they say
+    demands    {node name: constraint} instead of the nodes' own device fields; also of nodes that passes
+               removed, since
+               others may be colocated with them
+    pinned     {node name: complete device name}: the device that has its state
+    supplied   fed ports: their values exist when the step begins, on every device
+    soft       relax demands that cannot be met instead of raising
+    lenient    allow nodes that no device can take: for a graph with parts that never run
+    wishes     {node name: the node to be with} in addition to those of the graph
+    shapes     {node name: shape} of placeholders' feeds, if more is known than they declare
     present    {node name: device} of a placement to compare with
-    trial      index of a device to put everything on that may be there
-    because    why, for the reasons; without it, to learn how fast it is
-    disregarded  nodes whose cost is to count as next to nothing
-    links      how long transfers take
-    costs      measured costs, used where there are any
-    seed       of the search's random moves
+    trial      index of a device for all nodes that may be there
+    because    the reason, for `reasons`; without it, to learn the device's speed
+    disregarded  nodes whose cost counts as next to nothing
+    links      the times of transfers
+    costs      measured costs, used if there are any
+    seed       the seed of the search's random moves
     effort     share of the usual work of the search; 0 takes the best first placement
     """
 
@@ -78,13 +79,13 @@ class Placement:
     """The placement of every node.
 
     device_of    {node name: complete device name}
-    reasons      {node name: why there}
-    relaxed      {node name: which demand was not met, and why}: soft placement only
-    unplaced     nodes that no device can take; only where the request was lenient
+    reasons      {node name: the reason for its place}
+    relaxed      {node name: the unmet demand, and the reason}: soft placement only
+    unplaced     nodes that no device can take; only if the request was lenient
     is_free      whether any node could be elsewhere
-    makespan     microseconds that the step is thought to take
+    makespan     estimated microseconds of the step
     present      the same for the placement that the request compares with
-    baselines    the same for everything on one device, and for groups in turn
+    baselines    the same for all nodes on one device, and for groups in turn
     """
 
     device_of: Mapping[str, str]
@@ -97,7 +98,7 @@ class Placement:
     baselines: Mapping[str, float]
 
     def apply(self, graph: NodeGraph) -> NodeGraph:
-        """The graph with complete devices as its nodes' requested ones."""
+        """Return the graph with complete devices as its nodes' requested ones."""
         return graph.rewritten(
             node
             if node.device == self.device_of[node.name]
@@ -106,7 +107,7 @@ class Placement:
         )
 
     def log(self, graph: NodeGraph) -> None:
-        """One line a node at level INFO, to `flowengine.placement`."""
+        """Log one line for each node at level INFO, to `flowengine.placement`."""
         for node in graph:
             logger.info("%s: (%s): %s", node.name, node.op, self.device_of[node.name])
 
@@ -120,8 +121,8 @@ def place(
 ) -> Placement:
     """Choose a device for every node.
 
-    Raises InvalidArgumentError naming the nodes and their demands where no device meets them, and
-    ResourceExhaustedError naming the largest groups where the devices' memory cannot hold them.
+    Raises InvalidArgumentError that names the nodes and their demands if no device meets them, and
+    ResourceExhaustedError that names the largest groups if the devices' memory cannot hold them.
     """
     request = request if request is not None else PlaceRequest()
     groups = colocate(graph, frozenset(request.supplied), request.wishes)
@@ -207,12 +208,12 @@ def _too_large(
     )
 
 
-#: So many groups are named in an error.
+#: The number of groups that an error names.
 _NAMED_MAX: Final = 5
 
 
 def _warn_of_relaxed(feasible: Feasible, device_of: Mapping[str, str]) -> None:
-    """Log the nodes that are not where they ask to be: one line for those that ask for the same."""
+    """Log the nodes that are not on their requested device: one line for those with the same request."""
     alike: dict[tuple[str, str, str], list[str]] = {}
     for name, why in feasible.relaxed.items():
         place = device_of.get(name, "another device")

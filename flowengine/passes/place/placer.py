@@ -1,9 +1,9 @@
-"""Placer: what a session keeps between placements of its graph.
+"""Placer: the state that a session keeps between placements of its graph.
 
-State stays where it is: a variable's device must not depend on which step comes first. So when a graph
-is first seen, all of it is placed once, quickly, with its calls open, as if initializers and savers cost
-nothing, and what is stateful gets its home; each step is then placed for itself, with the homes given. Steps
-are measured a few times, and placed again from what was measured if that promises enough.
+State stays on its device: a variable's device must not depend on which step comes first. So all of a new
+graph is placed once, quickly, with its calls open, as if initializers and savers cost nothing, and stateful
+nodes get their homes. Each step is then placed for itself, with these homes. A few steps are measured, and
+placed again from the measurements if that promises enough.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ from flowengine.passes.simplify.open_calls import open_calls
 
 logger: Final = logging.getLogger("flowengine.placement")
 
-#: A step is placed again if that is thought to shorten it by this share.
+#: A step is placed again if that is expected to shorten it by this share.
 REPLACING_WORTH: Final = 0.1
-#: Of the usual work of a search, for homes: the graph as a whole is no step, so its best is not worth more.
+#: Share of the usual work of a search, for homes: the whole graph is not a step, so its best is not worth
+#: more.
 _HOMES_EFFORT: Final = 0.2
 
 
@@ -41,8 +42,9 @@ class Placer:
     """The placements of one session's graph.
 
     offers   the devices, in the order of preference
-    rules    (pattern of node names, device) in order, the last that matches counts; `@name` for a
-             device is the device of that node. They come before what the graph itself asks for
+    rules    (pattern of node names, device) in order, the last match counts; `@name` as a device is the
+             device of
+             that node. They override the demands of the graph
     soft     relax demands that cannot be met
     costs    measured costs, which grow as steps are measured
     homes    {stateful node: complete device name}
@@ -59,7 +61,7 @@ class Placer:
         links: DeviceLinks | None = None,
         costs: CostModel | None = None,
     ) -> None:
-        """Raises InvalidArgumentError for a rule whose device cannot be read."""
+        """Create a placer. Raises InvalidArgumentError for a rule with an invalid device."""
         self.offers = offers
         self.soft = soft
         self.costs = costs if costs is not None else CostModel()
@@ -69,7 +71,7 @@ class Placer:
         self._log = log
         self._rules = [(pattern, _rule(pattern, device)) for pattern, device in rules]
         self._version = -1
-        #: Nodes of the session's graph for which, or for the code of which, homes were looked for.
+        #: Nodes of the session's graph that were examined for homes, or whose code was.
         self._looked_at: set[str] = set()
         self._demands: dict[str, DeviceName] = {}
         self._wishes: dict[str, str] = {}
@@ -85,15 +87,15 @@ class Placer:
         trial: int | None = None,
         because: str = "",
     ) -> Placement:
-        """A device for each node of a step's pruned graph.
+        """Choose a device for each node of a step's pruned graph.
 
-        whole   the session's graph, of which it was made
-        shapes  {placeholder: shape of what is fed}
+        whole   the session's graph, from which it was made
+        shapes  {placeholder: shape of its feed}
         present {node: device} of a placement to compare with
-        trial   index of a device to try everything on that may be there
+        trial   index of a device to try all nodes on that may be there
         because the reason that is then given
 
-        Errors as `place`, for what the step runs; what else is in the session's graph may be impossible.
+        Raises the errors of `place`, for nodes of the step; others of the session's graph may be impossible.
         """
         self._take_in(whole)
         demands, wishes = self._with_made(graph, whole)
@@ -121,7 +123,7 @@ class Placer:
         return placement
 
     def untried(self, graph: NodeGraph) -> int | None:
-        """The index of a device of whose kind no speed can be told yet from what was measured, if any was.
+        """Return the index of a device of a kind of unknown speed, if there are measurements.
 
         Devices of one type in one process are of one kind, if they are offered with one speed.
         """
@@ -132,7 +134,7 @@ class Placer:
     # -- the whole graph ----------------------------------------------------------------------------
 
     def _take_in(self, whole: NodeGraph) -> None:
-        """Read what a graph asks for, and give its state homes, when it is new or has grown."""
+        """Read the demands of a new or extended graph, and choose homes for its state."""
         if whole.version == self._version:
             return
         self._demands, self._wishes = self._asked(whole, whole)
@@ -162,7 +164,7 @@ class Placer:
                 ),
             )
         except OpError as error:
-            # A step that reaches what is wrong will say so itself.
+            # A step that reaches the faulty node will report it.
             logger.debug("the graph as a whole could not be placed: %s", error)
         else:
             self._settle(opened, placement)
@@ -179,7 +181,7 @@ class Placer:
         demands = requested(nodes)
         wishes: dict[str, str] = {}
         for pattern, (demand, other) in self._rules:
-            # What is asked of a call is asked of its code.
+            # The demands of a call apply to its code.
             patterns = pattern, f"{pattern}/called/*"
             names = [node.name for node in nodes if any(fnmatchcase(node.name, each) for each in patterns)]
             if other is not None and other not in whole:
@@ -202,7 +204,7 @@ class Placer:
 
 
 def with_open_calls(whole: NodeGraph, kernels: KernelRegistry) -> NodeGraph:
-    """The graph as steps run it: what the code of a call takes tells where state is best kept."""
+    """Return the graph as steps run it: the inputs of a call's code tell which home is best."""
     if whole.library is None:
         return whole
     registry = whole.registry if isinstance(whole, Graph) else op_registry()
@@ -210,16 +212,16 @@ def with_open_calls(whole: NodeGraph, kernels: KernelRegistry) -> NodeGraph:
     try:
         return open_calls(whole, context)
     except OpError:
-        return whole  # something is missing in it, of which a step that reaches it will say so
+        return whole  # a node is missing; a step that reaches it will report it
 
 
 def _keeps_state(node: Node) -> bool:
-    """Whether what a node keeps is there in the next step."""
+    """Return whether a node keeps state for the next step."""
     return node.is_stateful and node.op_def is not None and not node.has(OfOneStep)
 
 
 def runs_rarely(graph: NodeGraph) -> frozenset[str]:
-    """The nodes that only serve to set, keep or report state."""
+    """Return the nodes that only set, keep or report state."""
     consumers: dict[str, list[str]] = {}
     for node in graph:
         for source in dict.fromkeys(sources(node)):

@@ -1,6 +1,6 @@
-"""A placement problem: operations that cost time, edges that cost transfers, groups that stay together.
+"""A placement problem: operations with costs, edges with transfers, groups that stay together.
 
-Plain lists by index: what `place_simulate` and `place_search` work on, whether it came from a graph
+Plain lists by index, for `place_simulate` and `place_search`, whether the problem came from a graph
 (`place.problem_of`) or from a test.
 """
 
@@ -21,13 +21,14 @@ class Problem:
     """Operations in the executor's order of preference, indexed from 0.
 
     costs       for each operation its microseconds on each device
-    edges       for each operation (consumer, crossings, bytes) of its outputs, acyclic; crossings is how
-                often in a step something passes (in a loop every round), bytes what passes in all
+    edges       for each operation (consumer, crossings, bytes) of its outputs, acyclic; crossings is the
+                number of
+                transfers in a step (in a loop one for each iteration), bytes their total
     group_of    for each operation its group
-    allowed     for each group the devices that it may be on, never empty
+    allowed     for each group its possible devices, never empty
     resident    for each group the bytes that it keeps in its device's memory between steps
-    limits      for each device how many resident bytes it can take; None for no limit
-    latency     [source][target]: microseconds to hand over a tensor without bytes; 0 on the diagonal
+    limits      for each device the resident bytes that it can hold; None for no limit
+    latency     [source][target]: microseconds to pass a tensor without bytes; 0 on the diagonal
     per_byte    [source][target]: microseconds a byte
     """
 
@@ -51,7 +52,7 @@ class Problem:
         return len(self.latency)
 
     def incoming(self) -> list[list[Edge]]:
-        """For each operation (producer, crossings, bytes) of its inputs."""
+        """Return for each operation (producer, crossings, bytes) of its inputs."""
         sources: list[list[Edge]] = [[] for _ in self.costs]
         for producer, out in enumerate(self.edges):
             for consumer, crossings, size in out:
@@ -59,7 +60,7 @@ class Problem:
         return sources
 
     def topological(self) -> list[int]:
-        """Every operation after all that it needs; ready ones in the order of their index.
+        """Return every operation after its inputs; ready ones in the order of their index.
 
         Raises ValueError if the edges have a cycle.
         """
@@ -68,7 +69,7 @@ class Problem:
             for consumer, _, _ in out:
                 waiting[consumer] += 1
         order = [op for op, count in enumerate(waiting) if not count]
-        for op in order:  # grows as it is walked
+        for op in order:  # grows while it is walked
             for consumer, _, _ in self.edges[op]:
                 waiting[consumer] -= 1
                 if not waiting[consumer]:
@@ -78,7 +79,7 @@ class Problem:
         return order
 
     def fits(self, places: Sequence[int]) -> bool:
-        """Whether every device can keep what the groups put on it (`places`: device by group) hold."""
+        """Return whether every device can hold what its groups keep (`places`: device by group)."""
         if all(limit is None for limit in self.limits):
             return True
         held = [0] * self.devices
@@ -88,7 +89,7 @@ class Problem:
 
 
 def link_tables(offers: Sequence[Offer], links: DeviceLinks) -> tuple[list[list[float]], list[list[float]]]:
-    """(latency, microseconds a byte) between any two of the devices; 0 from a device to itself."""
+    """Return (latency, microseconds a byte) between any two of the devices; 0 from a device to itself."""
     latency = [[0.0 if a is b else links.latency(a, b) for b in offers] for a in offers]
     per_byte = [[0.0 if a is b else 1.0 / links.bandwidth(a, b) for b in offers] for a in offers]
     return latency, per_byte

@@ -1,4 +1,4 @@
-"""From a graph to a placement problem: what each node costs, and what each edge carries."""
+"""Turns a graph into a placement problem: the costs of nodes, and the transfers of edges."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def problem_of(
     shapes: Mapping[str, TensorShape] | None = None,
     disregarded: Collection[str] = (),
 ) -> Problem:
-    """The placement problem of a graph: one operation a node, back edges of loops cut.
+    """Return the placement problem of a graph: one operation for each node, back edges of loops cut.
 
     group_of   for each node in construction order the number of its group
-    masks      for each group a bit mask of the devices that it may be on
+    masks      for each group a bit mask of its possible devices
     supplied   fed ports: no edge comes from them
-    shapes     {placeholder: the shape of what is fed}
-    disregarded  nodes that are to count as next to nothing
+    shapes     {placeholder: the shape of its feed}
+    disregarded  nodes whose cost counts as next to nothing
 
-    What is in a loop costs as often as it is thought, or was seen, to run; so do its transfers.
+    Nodes in a loop, and their transfers, count once for each assumed or measured iteration.
     """
     estimator = Estimator(_with_shapes(graph, shapes or {}), kernels)
     model = costs if costs is not None else CostModel()
@@ -54,7 +54,7 @@ def problem_of(
     rounds: list[float] = []
     estimates: dict[str, tuple[str, float]] = {}
     for node in graph:
-        # Of what was measured it is known how often it ran, and only then do its times tell of speeds.
+        # Only measured nodes have a known number of runs, and only then do their times tell speeds.
         times = known[node.name].iterations if node.name in known else estimator.iterations(node)
         estimates[node.name] = (node.op, estimator.microseconds(node) * times)
         rounds.append(times)
@@ -89,7 +89,7 @@ def _estimated(
 
 
 def _with_shapes(graph: NodeGraph, shapes: Mapping[str, TensorShape]) -> NodeGraph:
-    """The graph with placeholders that declare what is fed to them."""
+    """Return the graph with placeholders that declare the shapes of their feeds."""
     if not shapes:
         return graph
     return graph.rewritten(
@@ -122,15 +122,15 @@ def _edges(
                 cost = model.nodes.get(port.node)
                 size = cost.output_bytes if cost is not None and cost.output_bytes else None
                 size = sizes[port.node] = size or estimator.output_bytes(graph[port.node])
-            # Two outputs of one node are sent both.
+            # Two outputs of one node are both sent.
             moved = 0.0 if size is None or port.slot >= len(size) else size[port.slot]
             carried[port.node] = carried.get(port.node, 0.0) + moved
         for name in node.control_inputs:
             carried.setdefault(name, 0.0)
         for name, moved in carried.items():
-            # A cycle that is no loop, or an input that is not there, is for planning to name.
+            # A cycle that is not a loop, or a missing input, is for planning to report.
             if order.get(name, len(order)) < order.get(node.name, -1):
-                # What is cheap to make where it is wanted never crosses.
+                # Nodes that are cheap to copy never cross.
                 times = 0.0 if name in copied else rounds[index[name]]
                 edges[index[name]].append((index[node.name], times, moved * times))
     return edges
@@ -144,7 +144,7 @@ def _is_back_edge(graph: NodeGraph, source: str, node: Node) -> bool:
 
 
 def _resident(graph: NodeGraph, group_of: Sequence[int], groups: int) -> list[int]:
-    """For each group the bytes of its variables and constants."""
+    """Return for each group the bytes of its variables and constants."""
     held = [0] * groups
     for group, node in zip(group_of, graph, strict=True):
         constant, variable = node.trait(Constant), node.trait(GivesVariable)

@@ -1,4 +1,4 @@
-"""Why each node is where it is, in words; worked out when somebody asks."""
+"""The reasons for the places of nodes, in words; computed on request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Reasons(Mapping[str, str]):
-    """{node name: why it is on its device}."""
+    """The reasons for the places: {node name: the reason for its device}."""
 
     def __init__(
         self,
@@ -108,10 +108,10 @@ class Reasons(Mapping[str, str]):
 
 
 def microseconds(time: float) -> str:
-    """A time for people: `850 us`, `12.4 ms`."""
+    """Format a time for people: `850 us`, `12.4 ms`."""
     return f"{time:.3g} us" if time < 1000 else f"{time / 1000:.3g} ms"
 
 
 def short(offer: Offer) -> str:
-    """A device's name without its task: `CPU:1`."""
+    """Return a device's name without its task: `CPU:1`."""
     return f"{offer.type}:{offer.name.index}"

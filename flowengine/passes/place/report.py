@@ -1,4 +1,4 @@
-"""A placement as text: what `Session.explain(placement=True)` gives."""
+"""A placement as text: the result of `Session.explain(placement=True)`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from flowengine.passes.place.reasons import microseconds
 
 
 def report(graph: NodeGraph, placement: Placement) -> str:
-    """Device by device its nodes in construction order, each with the reason; then what the step may take.
+    """List each device's nodes in construction order, each with the reason; then the step's estimated time.
 
     /job:localhost/replica:0/task:0/device:CPU:1
       w (VariableV2): asked for /device:CPU:1

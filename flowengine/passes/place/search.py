@@ -1,8 +1,8 @@
-"""The search for a placement: first ones by rule, the best of them improved move by move.
+"""The search for a placement: it improves the best of several first placements move by move.
 
-The result is never worse, in the simulation, than everything on one device or one device after another.
-Work is bounded by the number of simulated operations, so that a graph of 36,000 nodes takes seconds and a
-small one milliseconds. The same problem always gives the same placement.
+In the simulation, the result is never worse than all nodes on one device or groups in turn. The number of
+simulated operations is bounded, so that a graph of 36,000 nodes takes seconds and a small one milliseconds.
+The same problem always gives the same placement.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ OPERATIONS_MAX: Final = 400_000
 SIMULATIONS_MAX: Final = 600
 #: A problem of so few possible moves is searched move by move, not only along its critical path.
 SMALL_MOVES: Final = 64
-#: Everything stays on one device if spreading shortens the step by less than this share: estimates are not
-#: better than that, and what does not cross devices cannot wait for one that is slower than was thought.
+#: All nodes stay on one device if spreading shortens the step by less than this share: estimates are not
+#: better than that, and a step on one device cannot wait for another that is slower than assumed.
 SPREADING_WORTH: Final = 0.1
-#: But not if groups in turn would do better than one device by this share.
+#: But not if groups in turn would be better than one device by this share.
 _IN_TURN_WORTH: Final = 0.04
 #: An improvement below this share is not worth a move.
 _WORTH: Final = 1e-6
-#: How many groups of the critical path are tried before giving up.
+#: The number of groups of the critical path that are tried before giving up.
 _PATH_GROUPS_MAX: Final = 64
 
 
@@ -50,10 +50,11 @@ class SearchOutcome:
     places      device by group
     makespan    of the simulated step
     origin      the first placement that it was improved from: "rank", "order", "one device", "in turn";
-                "packed" where memory leaves no choice, or "trial"
+                "packed" if
+                memory leaves no choice, or "trial"
     baselines   {"one device" or "in turn": makespan}
-    moved       groups that were moved from that first placement, with what the makespan was before
-    compared    {group: {device: when its deciding operation would have ended}}
+    moved       groups that were moved from that first placement, with the makespan before
+    compared    {group: {device: the end of its deciding operation there}}
     """
 
     places: list[int]
@@ -68,10 +69,10 @@ class SearchOutcome:
 def search(
     problem: Problem, *, seed: int = 0, effort: float = 1.0, trial: int | None = None
 ) -> SearchOutcome | None:
-    """The best placement found; None if none was found that fits the devices' memory.
+    """Return the best placement found; None if none fits the devices' memory.
 
     effort   share of the usual number of simulations
-    trial    a device to put everything on that may be there, instead of searching
+    trial    a device for all nodes that may be there, instead of a search
     """
     if trial is not None:
         places = all_on(problem, trial)
@@ -82,7 +83,7 @@ def search(
 
 
 def _together(candidates: Iterable[_Candidate]) -> _Candidate | None:
-    """The best of the candidates on one device: some groups may be elsewhere only, so on as few as may be."""
+    """Return the best placement on one device: groups that cannot be there use as few others as possible."""
     single = [each for each in candidates if each[2] == "one device"]
     fewest = min((len(set(places)) for _, _, _, places in single), default=0)
     return min((each for each in single if len(set(each[3])) == fewest), default=None)
@@ -194,7 +195,7 @@ class _PlacementSearch:
         return best, places
 
     def _moves(self, places: list[int], schedule: Schedule) -> Iterator[tuple[tuple[int, int], ...]]:
-        """Groups to put elsewhere: those of the critical path first, in a small problem all, and swaps."""
+        """Yield groups to move: those of the critical path first, in a small problem all, and swaps."""
         path = self._path_groups(places, schedule)
         yield from self._single_moves(places, path)
         if len(self.movable) * (self.problem.devices - 1) > SMALL_MOVES:
@@ -217,7 +218,7 @@ class _PlacementSearch:
                     yield ((group, device),)
 
     def _path_groups(self, places: list[int], schedule: Schedule) -> list[int]:
-        """The movable groups of the critical path, those that cost most first."""
+        """Return the movable groups of the critical path, the most expensive first."""
         weight: dict[int, float] = {}
         for op in schedule.critical_path():
             group = self.problem.group_of[op]

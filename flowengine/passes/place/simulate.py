@@ -1,8 +1,8 @@
 """The time that a placement would take: a simulated step, device by device.
 
-Each device runs one operation at a time, of those that are ready the first in the executor's order, and is
-never idle while one is ready. A tensor for another device is under way for the link's latency and its
-bytes; transfers do not hold each other up. O((n + e) log n).
+Each device runs one operation at a time, always the first ready one in the executor's order, and is never
+idle while one is ready. A tensor for another device takes the link's latency and the time of its bytes;
+transfers do not delay each other. O((n + e) log n).
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from flowengine.passes.place.problem import Problem
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When everything ran.
+    """The times of a simulated step.
 
     makespan     microseconds until the last operation ended
-    finish       for each operation when it ended
-    blame        for each operation the one whose end it waited for last: a producer, or what ran before it
-                 on its device; -1 for one that could start at once
+    finish       for each operation the time of its end
+    blame        for each operation the one whose end it waited for last: a producer, or the one before it on
+                 its
+                 device; -1 for one that could start at once
     """
 
     makespan: float
@@ -29,7 +30,7 @@ class Schedule:
     blame: list[int]
 
     def critical_path(self) -> list[int]:
-        """The operations that the makespan is made of, last first."""
+        """Return the operations that the makespan consists of, last first."""
         if not self.finish:
             return []
         op = max(range(len(self.finish)), key=self.finish.__getitem__)
@@ -58,7 +59,7 @@ def simulate(problem: Problem, places: Sequence[int]) -> Schedule:
     for op in range(count):
         if not waiting[op]:
             ready[device_of[op]].append(op)
-    #: (when, operation) for an end, (when, count + operation) for the arrival of a last input.
+    #: (time, operation) for an end, (time, count + operation) for the arrival of a last input.
     events: list[tuple[float, int]] = []
     for device, queue in enumerate(ready):
         heapify(queue)

@@ -1,11 +1,11 @@
-"""Large constants that are stored small stay small: each step writes one out where it is needed.
+"""Large constants that are stored small stay small: each step expands one where it needs it.
 
     large = Const(v0, v1, ..., vk, vk, ... to the end)
     ->  large = Reshape(PadV2([v0, ..., vk], up to n, vk), shape)
 
-A tensor proto may leave out repeats of its last element, so that two hundred bytes are gigabytes once written
-out. Here that is the work of a kernel: under the step's bound on memory and its deadline, on a thread, and
-gone with the last that needs it. One whose elements are all equal needs none of this: it is a view of one.
+A tensor proto may leave out repeats of its last element, so that two hundred bytes expand to gigabytes. Here
+a kernel expands them: under the step's limit on memory and its deadline, on a thread, and freed after the
+last consumer. A constant whose elements are all equal needs none of this: it is a view of one element.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from flowengine.ir.traits import Constant
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes.context import PassContext
 
-#: More than is ever folded, so that what is left small here is not written out there.
+#: More than is ever folded, so that folding does not expand constants that are left small here.
 _LARGE_BYTES: Final = 16_000_000
-#: So many times smaller it must be: what is nearly full is as well held.
+#: It must be so many times smaller: a nearly full constant is as well stored expanded.
 _RATIO: Final = 16
 
 
 def keep_compact(graph: NodeGraph, context: PassContext) -> NodeGraph:
-    """The graph with its large, compact constants written out by nodes; itself where it has none."""
+    """Return the graph with nodes that expand its large, compact constants; itself if it has none."""
     made: dict[str, list[Node]] = {}
     for node in graph:
         constant = node.trait(Constant)
@@ -53,7 +53,7 @@ def keep_compact(graph: NodeGraph, context: PassContext) -> NodeGraph:
 
 
 def _written_out(node: Node, value: TensorAttr, stored: Array, elements: int) -> list[Node]:
-    """The nodes that write a constant out; the last one has its name."""
+    """Return the nodes that expand a constant; the last one has its name."""
     ops, dtype = op_registry(), value.dtype
     site = {"device": node.device, "creation_site": node.creation_site}
 

@@ -2,9 +2,9 @@
 
     MatMul(a: [2,3], b: [4,5])   ->   InvalidArgumentError, at planning
 
-A constructor refuses such a node. An imported graph may hold it: TensorFlow refuses the whole graph then,
-this pass only the steps that need the node. What is fed in place of a node's output has the shape that the
-step gives it, so that nothing is said of what follows from it.
+A constructor refuses such a node. An imported graph may contain it: TensorFlow refuses the whole graph then,
+this pass only the steps that need the node. A value fed instead of a node's output has the shape that the
+step gives it, so nothing is checked that follows from it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from flowengine.passes.context import PassContext
 
 
 def refuse_contradictions(graph: NodeGraph, context: PassContext) -> NodeGraph:
-    """The graph as it is; InvalidArgumentError naming a node that fails whatever its values are."""
+    """Return the graph unchanged.
+
+    Raises InvalidArgumentError that names a node which fails for any values.
+    """
     return at_once(refusing_contradictions(graph, context))
 
 
 def refusing_contradictions(graph: NodeGraph, context: PassContext) -> Pieces[NodeGraph]:
-    """As `refuse_contradictions`, in pieces."""
+    """Check as `refuse_contradictions` does, in pieces."""
     whole = graph.rewritten([*context.declared, *graph])
     shapes = ShapeInference(whole)
     yield from shapes.updating()

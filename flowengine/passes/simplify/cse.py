@@ -1,12 +1,12 @@
 """Merge common subexpressions: of nodes that compute the same, keep the first.
 
-    a = f(x); b = f(x)  ->  a = f(x), and a for b everywhere
+    a = f(x); b = f(x)  ->  a = f(x), and a instead of b everywhere
 
-Two nodes compute the same if they are pure and agree in op, attributes, inputs, control inputs and
-requested device. Being fed by the same nodes they are in the same frame and alive together. Attributes
-are compared bit by bit: 0.0 is not -0.0, and a NaN is equal to itself. A node that is fetched or a
-target keeps its name and is not replaced, though others may be by it. Linear time, since each node
-becomes a key once; constants above `COMPARED_BYTES_MAX` count as different rather than be read.
+Two nodes compute the same if they are pure and agree in op, attributes, inputs, control inputs and requested
+device. With the same inputs they are in the same frame and alive together. Attributes are compared bit by
+bit: 0.0 is not -0.0, and a NaN is equal to itself. A fetched or target node keeps its name and is not
+replaced, though it may replace others. Linear time, since each node becomes a key once; constants above
+`COMPARED_BYTES_MAX` count as different instead of being read.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _PLAIN: Final = frozenset({DType, bytes, TensorShape})
 
 
 def merge_common_subexpressions(graph: NodeGraph, context: PassContext) -> NodeGraph:
-    """The graph with each set of equal nodes reduced to one; the same graph if all differ."""
+    """Return the graph with each set of equal nodes reduced to one; the same graph if all differ."""
     named = {port.node for port in (*context.fetches, *context.feeds)} | set(context.targets)
     fed = {port.node for port in context.feeds}
     is_pure = Purity(context.kernels)
-    #: {hash of a key: the first node that has it}. Keys are made again where hashes agree: kept, those of a
-    #: large graph would fill the caches.
+    #: {hash of a key: the first node that has it}. Keys are computed again if hashes agree: stored, those of
+    #: a large graph would fill the caches.
     first: dict[int, str] = {}
-    #: Of other keys with a hash that is taken.
+    #: Nodes with other keys whose hash is taken.
     collided: dict[Hashable, str] = {}
     instead: dict[str, str] = {}
     for name in traverse.topological_order(graph.nodes):
         node = _redirected(graph.nodes[name], instead)
-        # Placeholders, NoOps and whatever else has a purpose beside its value are not pure.
+        # Placeholders, NoOps and other nodes with a purpose beside their value are not pure.
         if name in fed or not is_pure(node) or _reads_reference(node, graph):
             continue
         key = _key(node)
@@ -55,12 +55,12 @@ def merge_common_subexpressions(graph: NodeGraph, context: PassContext) -> NodeG
             instead[name] = known
     if not instead:
         return graph
-    # Once more for all, since a back edge was met before what it comes from.
+    # Once more for all, since a back edge was met before its source.
     return graph.rewritten(_redirected(node, instead) for node in graph if node.name not in instead)
 
 
 def _reads_reference(node: Node, graph: NodeGraph) -> bool:
-    """Whether an input is a variable's reference: its value depends on the moment of reading."""
+    """Return whether an input is a variable's reference: its value depends on the moment of reading."""
     for port in node.inputs:
         source = graph.nodes.get(port.node)
         if (
@@ -73,7 +73,7 @@ def _reads_reference(node: Node, graph: NodeGraph) -> bool:
 
 
 def _redirected(node: Node, instead: dict[str, str]) -> Node:
-    """The node with its inputs from those that stay."""
+    """Return the node with its inputs from the remaining nodes."""
     if not instead:
         return node
     inputs, controls = node.inputs, node.control_inputs
@@ -93,7 +93,7 @@ def _key(node: Node) -> Hashable:
 
 
 def _attr_key(value: AttrValue) -> Hashable:
-    """Equal for equal values only; for what cannot be compared, the object's identity."""
+    """Return a key that is equal for equal values only; for incomparable ones, the object's identity."""
     if isinstance(value, float):
         return "float", value.hex()
     if isinstance(value, tuple):
@@ -104,7 +104,7 @@ def _attr_key(value: AttrValue) -> Hashable:
         hash(value)
     except TypeError:
         return type(value), id(value)
-    # The type keeps 1 apart from True.
+    # The type distinguishes 1 from True.
     return type(value), value
 
 

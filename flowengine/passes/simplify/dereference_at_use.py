@@ -1,13 +1,13 @@
-"""Late reads: who uses a variable's value follows the reference itself.
+"""Late reads: the users of a variable's value follow the reference themselves.
 
     v --ref--> Identity --> consumer        =>        v --ref--> consumer
 
-An Identity of a reference hands on the variable's buffer, not a copy of what is in it, so a consumer that is
-ordered after an update (by a control edge) sees the update. Old training graphs count on it: the tokens of
-synchronous replicas are filled with a `global_step` that was read before, and waits for, its increment.
-A reference is followed when its consumer runs; so the consumers are given the reference. The
-Identity stays for those that wait for it, fetch it, or carry values through control flow; prune removes it
-where nobody is left. Time is linear in nodes and edges.
+An Identity of a reference forwards the variable's buffer, not a copy of its contents, so a consumer that is
+ordered after an update (by a control edge) sees the update. Old training graphs rely on it: the tokens of
+synchronous replicas are filled with a `global_step` that was read before, and waits for, its increment. A
+reference is followed when its consumer runs; so the consumers get the reference. The Identity stays for nodes
+that wait for it, fetch it, or carry values through control flow; prune removes it if nobody is left. Time is
+linear in nodes and edges.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from flowengine.passes.context import PassContext
 
 
 def read_late(graph: NodeGraph, context: PassContext) -> NodeGraph:
-    """The graph with references in the place of their Identities; itself if there are none."""
+    """Return the graph with references instead of their Identities; itself if there are none."""
     feeds = frozenset(context.feeds)
     references: dict[OutputPort, OutputPort] = {}
     for node in graph:
@@ -36,7 +36,7 @@ def read_late(graph: NodeGraph, context: PassContext) -> NodeGraph:
 
 
 def _reference(graph: NodeGraph, port: OutputPort, feeds: frozenset[OutputPort]) -> OutputPort | None:
-    """The reference that a port hands on, if it does."""
+    """Return the reference that a port forwards, if it does."""
     while port not in feeds:
         node = graph[port.node]
         types = node.output_types
@@ -52,5 +52,5 @@ def _following(node: Node, references: Mapping[OutputPort, OutputPort]) -> Node:
     if node.op_def is None or references.keys().isdisjoint(node.inputs):
         return node
     if node.op in CONTROL_FLOW_OPS or node.has(HandsOn):
-        return node  # what it got is what the rest shares
+        return node  # its input is shared by the others
     return replace(node, inputs=tuple(references.get(port, port) for port in node.inputs))

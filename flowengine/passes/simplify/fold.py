@@ -1,16 +1,16 @@
-"""Fold constants: compute once, while planning, what every step would compute alike.
+"""Fold constants: compute values once, while planning, that every step would compute alike.
 
     f(c1, ..., cn), all ci Const, f pure  ->  Const with f's name, control inputs of f and of all ci
 
-A node with several outputs becomes one Const an output, and its consumers are given those. The nodes
-that nothing needs any more are left for prune. Folding is never more than a saving: whatever it cannot
-do, because a kernel is missing, raises, or gives something else than its op promises, it leaves to the
-step. It works on what is small only: before a kernel is called, the op's shape function must know the
-shape of the result, so that a Fill of a terabyte is not tried. A kernel that asks for more, such as one
-that writes text of a width that the graph gives, is stopped.
+A node with several outputs becomes one Const for each output, which its consumers then use. Prune removes the
+nodes that nothing needs any more. Folding is never more than a saving: if a kernel is missing, raises, or
+returns a value that its op does not promise, the step computes the node. It only works on small values:
+before a kernel is called, the op's shape function must know the shape of the result, so that a Fill of a
+terabyte is not tried. A kernel that asks for more, such as one that writes text of a width that the graph
+gives, is stopped.
 
-Each node is looked at once, in topological order: linear time, kernels apart. A plan can be left between any
-two of them, and an op whose kernels turn out to take long is left to the step.
+Each node is examined once, in topological order: linear time, without kernels. A plan can be interrupted
+between any two of them, and an op whose kernels take long is left to the step.
 """
 
 from __future__ import annotations
@@ -39,32 +39,32 @@ from flowengine.ops.load import registry as op_registry
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify.purity import Purity
 
-#: Neither inputs nor outputs of a folded node take more. A larger constant costs more memory, for as
-#: long as the plan lives, than computing it again costs time.
+#: Neither inputs nor outputs of a folded node take more. A larger constant costs more memory, for as long as
+#: the plan lives, than computing it again costs time.
 FOLDED_BYTES_MAX: Final = 10_000_000
 
-#: All results of one pass, those included that only lead to others: planning has a bounded cost too.
+#: A limit on all results of one pass, also intermediate ones: planning has a bounded cost, too.
 FOLDED_BYTES_TOTAL_MAX: Final = 10 * FOLDED_BYTES_MAX
 
-#: A kernel that says that it takes longer is left to the step: planning holds up the host's event loop,
-#: where a step would use another thread.
+#: A kernel that announces a longer time is left to the step: planning blocks the host's event loop, whereas a
+#: step would use another thread.
 FOLDED_MICROSECONDS_MAX: Final = 10_000.0
 
-#: An op is left to the step when so many of its folds took longer than that without having said so: matching
-#: many strings, say. One may have had to import what it computes with.
+#: An op is left to the step after so many of its folds took longer than that unannounced: matching many
+#: strings, for example. One fold may have had to import a library.
 SLOW_FOLDS_MAX: Final = 2
 
-#: Nodes that are looked at before the pass may be interrupted; after a fold it may be at once.
+#: Nodes that are examined before the pass may be interrupted; after a fold it may be at once.
 _NODES_A_PIECE: Final = 256
 
 
 def fold_constants(graph: NodeGraph, context: PassContext) -> NodeGraph:
-    """The graph with pure nodes of constant inputs replaced; the same graph if there is none."""
+    """Return the graph with pure nodes of constant inputs replaced; the same graph if there are none."""
     return at_once(folding_constants(graph, context))
 
 
 def folding_constants(graph: NodeGraph, context: PassContext) -> Pieces[NodeGraph]:
-    """As `fold_constants`, in pieces."""
+    """Fold as `fold_constants` does, in pieces."""
     if context.kernels is None:
         return graph
     return (yield from _ConstantFolder(graph, context, context.kernels).run())
@@ -77,16 +77,16 @@ class _ConstantFolder:
         self._fetches = frozenset(context.fetches)
         self._kernels = kernels
         self._is_pure = Purity(kernels)
-        #: {name: (constant, its value)}: those of the graph that no feed replaces, and those made here.
+        #: {name: (constant, its value)}: those of the graph that no feed replaces, and new ones.
         self._constants: dict[str, tuple[Node, TensorAttr]] = {}
         #: {output of a node with several: the Const that has its value}.
         self._moved: dict[OutputPort, OutputPort] = {}
-        #: {name: what stands in its place}.
+        #: {name: the node that replaces it}.
         self._replaced: dict[str, list[Node]] = {}
         self._bytes_left = FOLDED_BYTES_TOTAL_MAX
         if context.memory_bytes_max is not None:
             self._bytes_left = min(self._bytes_left, context.memory_bytes_max)
-        #: {op: how many of its folds took long}.
+        #: {op: the number of its folds that took long}.
         self._slow: dict[str, int] = {}
 
     def run(self) -> Pieces[NodeGraph]:
@@ -112,7 +112,7 @@ class _ConstantFolder:
         )
 
     def _has_something_to_fold(self) -> bool:
-        """Whether any node has only constants for inputs: a look that spares the walk."""
+        """Return whether any node has only constants for inputs; if none has, the walk is unnecessary."""
         constants = {node.name for node in self._graph if node.has(Constant)}
         if not constants:
             return False
@@ -121,7 +121,7 @@ class _ConstantFolder:
         )
 
     def _visit(self, node: Node) -> bool:
-        """Fold a node if that may be done; whether its kernel was run."""
+        """Fold a node if allowed; return whether its kernel was run."""
         known: list[tuple[Node, TensorAttr]] = []
         for port in node.inputs:
             constant = self._constant(port)
@@ -175,7 +175,7 @@ class _ConstantFolder:
             if len(new) > 1:
                 self._moved[OutputPort(node.name, slot)] = OutputPort(constant.name, 0)
         if len(new) > 1:
-            # What is fetched, or waited for, is named by its node; prune drops the node if nothing is.
+            # Fetches and waiting nodes name the node itself; prune drops the node if there are none.
             new.insert(0, self._rewired(node))
         self._replaced[node.name] = new
 
@@ -186,7 +186,7 @@ class _ConstantFolder:
 
 
 class FoldingAccount:
-    """Asked by kernels that are folded, where no shape tells: no more than a folded node may take."""
+    """The memory of folded kernels, which ask it if no shape tells: no more than a folded node may take."""
 
     def check(self, wanted: int = 0) -> None:
         if wanted > FOLDED_BYTES_MAX:
@@ -202,15 +202,15 @@ _FOLDING: Final = FoldingAccount()
 def _evaluate(
     node: Node, inputs: Sequence[TensorAttr], kernels: KernelRegistry, producer: int
 ) -> Sequence[Value] | None:
-    """The outputs of the node, read-only; None where they are not to be had cheaply."""
+    """Return the outputs of the node, read-only; None if they cannot be computed cheaply."""
     if sum(_bytes(attr.dtype, attr.shape) for attr in inputs) > FOLDED_BYTES_MAX:
         return None
     shape_function = None if node.op_def is None else node.op_def.shape
     kernel = next((k for k in kernels.candidates(node.op) if k.serves(node)), None)
     if shape_function is None or kernel is None:
         return None
-    # What a damaged constant, a shape function or a kernel raises, the step will meet again if it ever
-    # gets there, and knows how to tell it.
+    # If a damaged constant, a shape function or a kernel raises, the step will raise the same if it ever gets
+    # there, with a proper message.
     try:
         values = [attr.value() for attr in inputs]
         if any(attr.dtype is dtypes.string for attr in inputs) and (
@@ -243,7 +243,7 @@ def _evaluate(
 
 
 def _grouped(node: Node, values: Sequence[Value]) -> list[Any]:
-    """The inputs as a kernel takes them: a list argument is one tuple."""
+    """Return the inputs as a kernel takes them: a list argument is one tuple."""
     assert node.op_def is not None
     grouped: list[Any] = []
     position = 0
@@ -259,7 +259,7 @@ def _grouped(node: Node, values: Sequence[Value]) -> list[Any]:
 
 
 def _settled(value: Value, dtype: DType) -> Value | None:
-    """The value, to be shared by all steps; None if it is not of the type that the op promises."""
+    """Return the value, to be shared by all steps; None if it is not of the type that the op promises."""
     if isinstance(value, bytes):
         return value if dtype is dtypes.string else None
     if not isinstance(value, np.ndarray | np.generic) or value.dtype != dtype.as_numpy_dtype:
@@ -270,7 +270,7 @@ def _settled(value: Value, dtype: DType) -> Value | None:
 
 
 def _bytes(dtype: DType, shape: TensorShape) -> int:
-    """At least what a tensor takes; more than is ever folded where the shape is not known."""
+    """Return the minimum bytes of a tensor; more than is ever folded if the shape is unknown."""
     elements = shape.num_elements()
     return FOLDED_BYTES_MAX + 1 if elements is None else elements * (dtype.size or 8)
 

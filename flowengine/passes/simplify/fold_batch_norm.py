@@ -2,12 +2,12 @@
 
     FusedBatchNorm(Conv2D(x, F), scale, offset, mean, variance)  ->  BiasAdd(Conv2D(x, F k), offset - mean k)
 
-with k = scale / sqrt(variance + epsilon), one number an output channel, worked out in double precision. A
-product of a convolution with a constant vector along the channels is folded in the same way. All that is
-folded must be constant, and the convolution's result taken by nothing else. What is computed is the same, but
-not in the same order: values differ by some units in the last place of the largest number that is summed, a
-millionth of it or less. What would not be finite is left as it is. Linear time; filters are copied once, for
-all plans of a graph.
+with k = scale / sqrt(variance + epsilon), one number for each output channel, computed in double precision. A
+product of a convolution with a constant vector along the channels is folded in the same way. All folded
+operands must be constant, and the convolution's result must have no other consumer. The result is the same,
+but computed in another order: values differ by some units in the last place of the largest number that is
+summed, a millionth of it or less. A fold whose result would not be finite is left out. Linear time; filters
+are copied once, for all plans of a graph.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from flowengine.ir.traits import Constant, Convolves, Multiplies, Normalises
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes.context import PassContext
 
-#: How features lie in memory where no attribute says so.
+#: The layout of features in memory if no attribute names it.
 _CHANNELS_LAST: Final = b"NHWC"
 
 
 def fold_batch_norms(graph: NodeGraph, context: PassContext) -> NodeGraph:
-    """The graph with normalisations of convolutions folded into filters; the same graph if there are none."""
+    """Return the graph with normalisations folded into filters; the same graph if there are none."""
     return _NormFolder(graph, context).run() if any(node.has(Convolves) for node in graph) else graph
 
 
@@ -48,7 +48,7 @@ class _NormFolder:
         for node in graph:
             for source in {*(port.node for port in node.inputs), *node.control_inputs}:
                 self._takers.setdefault(source, []).append(node)
-        #: {name: what stands in its place}.
+        #: {name: the node that replaces it}.
         self._made: dict[str, list[Node]] = {}
         self._names = set(graph.nodes)
 
@@ -80,7 +80,7 @@ class _NormFolder:
         self._fold(node, features, parameters, factor, bias)
 
     def _takes_statistics(self, node: Node) -> bool:
-        """Whether anything but the normalised features is used."""
+        """Return whether any output but the normalised features is used."""
         if any(port.node == node.name and port.slot for port in self._asked):
             return True
         return any(
@@ -108,7 +108,7 @@ class _NormFolder:
         return values if len({value.size for value in values}) == 1 else None
 
     def _constant(self, port: OutputPort) -> Array | None:
-        """The float32 constant of a port, in double precision."""
+        """Return the float32 constant of a port, in double precision."""
         attr = self._constant_attr(port)
         return None if attr is None else to_array(attr.value()).astype(np.float64)
 
@@ -160,7 +160,7 @@ class _NormFolder:
         changed = list(convolution.inputs)
         changed[convolves.places[1]] = OutputPort(kernel.name, 0)
         behind = tuple(changed)
-        # What the constants waited for, the result waits for.
+        # The result waits for the nodes that the constants waited for.
         controls = dict.fromkeys((*convolution.control_inputs, *node.control_inputs))
         for port in (*constants, source):
             controls.update(dict.fromkeys(self._graph[port.node].control_inputs))
@@ -200,9 +200,9 @@ _made_before: Final[weakref.WeakKeyDictionary[TensorAttr, dict[bytes, TensorAttr
 
 
 def _scaled(plain: TensorAttr, filters: Array, width: int, factor: Array) -> TensorAttr | None:
-    """The filters times the factors of their channels; None where that is too large for a number.
+    """Return the filters times the factors of their channels; None if that overflows.
 
-    plain     the filters as they are
+    plain     the filters
     filters   their values
     """
     known = _made_before.setdefault(plain, {})
@@ -218,7 +218,7 @@ def _scaled(plain: TensorAttr, filters: Array, width: int, factor: Array) -> Ten
 
 
 def _single(values: Array) -> TensorAttr | None:
-    """Values in double precision as a float32 constant; None where one of them is not finite then."""
+    """Return values in double precision as a float32 constant; None if one of them is not finite then."""
     with np.errstate(over="ignore", invalid="ignore"):
         rounded = values.astype(np.float32)
     return TensorAttr.of(unchangeable(rounded), dtypes.float32) if np.isfinite(rounded).all() else None

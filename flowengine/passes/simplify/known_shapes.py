@@ -1,4 +1,4 @@
-"""Shapes as they are known before a plan runs: which ports give numbers, and whose dimensions are certain."""
+"""Shapes that are known before a plan runs: ports of numbers, and certain dimensions."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from flowengine.passes.context import PassContext
 def known_shapes(
     graph: NodeGraph, context: PassContext
 ) -> tuple[frozenset[OutputPort], dict[OutputPort, Extents]]:
-    """(the ports of numbers whose shape is known to be a scalar's whatever is fed, certain dimensions).
+    """Return (ports of numbers that are scalars for any feed, certain dimensions).
 
-    Dimensions are certain where no variable has a say, which may hold another shape than it declares.
+    Dimensions are certain if no variable decides them, because it may hold another shape than declared.
     """
     if any(port.node in graph for port in context.feeds):
-        return frozenset(), {}  # what is fed in place of a node's output may have another shape
+        return frozenset(), {}  # a feed instead of a node's output may have another shape
     whole = graph.rewritten([*context.declared, *graph])
     shapes = infer_shapes(whole)
     declared = {node.name for node in context.declared}
@@ -28,7 +28,7 @@ def known_shapes(
     certain: set[str] = set()
     for name in shapes.order:
         node = whole[name]
-        # The shapes that control flow gives depend on which way a step goes.
+        # Shapes from control flow depend on the path of a step.
         if name in declared or (node.op not in CONTROL_FLOW_OPS and _is_certain(node, certain)):
             certain.add(name)
         for slot, dtype in enumerate(node.output_types):

@@ -1,4 +1,4 @@
-"""Constants that a step's memory limit forbids, found by their shapes before anything of them is written out.
+"""Constants that a step's memory limit forbids, found by their shapes before any of them is expanded.
 
 A constant may say in a hundred bytes that it has a billion elements, all equal to the last one stored.
 """
@@ -13,12 +13,15 @@ from flowengine.ir.graph import Node, NodeGraph
 from flowengine.ir.traits import Constant
 from flowengine.passes.context import PassContext
 
-#: Bytes of an element of a type that does not say: a reference to a string.
+#: Bytes of an element of a type without a size: a reference to a string.
 _REFERENCE_BYTES: Final = 8
 
 
 def refuse_large_constants(graph: NodeGraph, context: PassContext) -> NodeGraph:
-    """The graph as it is; ResourceExhaustedError naming a constant larger than all that a step may hold."""
+    """Return the graph unchanged.
+
+    Raises ResourceExhaustedError that names a constant larger than all the memory that a step may hold.
+    """
     limit = context.memory_bytes_max
     if limit is not None:
         for node in graph:

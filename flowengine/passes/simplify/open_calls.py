@@ -1,17 +1,17 @@
-"""Calls of functions become nodes of the graph, where that makes a step quicker.
+"""Opens calls of functions: their nodes join the graph, if that makes a step quicker.
 
     y = StatefulPartitionedCall(x, f)   ->   the nodes of f under `y/called/`,   y = IdentityN(their results)
     y = If(p, x, then, else)            ->   Switches, both bodies, Merges,      y = IdentityN(the Merges)
     y = While(x, cond, body)            ->   Enter, Merge, Switch, both bodies,  y = IdentityN(the Exits)
     y = RemoteCall("/device:D", x, f)   ->   the nodes of f on D,                y = IdentityN(their results)
 
-A body that is part of the graph is folded, merged and compiled with what is around it, and a loop becomes one
-Python loop. What stays a call: one whose output is fed; one that calls itself; one whose body has an op that
-is not known here, which may be a branch that is never taken; one whose body has an effect that its end would
-not wait for; a loop in which something may wait, which the state machine would go through node by node while
-a call runs its body as compiled code; and whatever would make the graph too large. The order of effects is
-that of the call: it starts when all its inputs are there, and has ended when all its stateful nodes have run.
-Who takes a result of a call that has no effects, and cannot be dead, takes it from the code itself.
+A body that is part of the graph is folded, merged and compiled with the nodes around it, and a loop becomes
+one Python loop. A call stays if its output is fed; if it calls itself; if its body has an op that is not
+known here, which may be a branch that is never taken; if its body has an effect that its end would not wait
+for; if it is a loop with waiting nodes, which the state machine would run node by node while a call runs its
+body as compiled code; and if it would make the graph too large. The order of effects is that of the call: it
+starts when all its inputs are there, and has ended when all its stateful nodes have run. If a call has no
+effects, and cannot be dead, consumers of its results take them from the code itself.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ from flowengine.passes.context import PassContext
 from flowengine.passes.simplify.prune import prune
 from flowengine.passes.simplify.unknown_ops import refuse_unknown_ops
 
-#: Nodes that a graph may have with its calls open; few models have more, and planning takes its time.
+#: The number of nodes of a graph with its calls open; few models have more, and planning takes its time.
 NODES_MAX: Final = 10_000
-#: How deep in one another calls are opened.
+#: The depth of nested calls that are opened.
 DEPTH_MAX: Final = 32
-#: What of them can be dead inside.
+#: Ops of conditionals and loops, whose nodes can be dead.
 _BRANCHING: Final = LOWERED_OPS - CALL_OPS
-#: What is there before a step does anything.
+#: Ops whose values exist before a step does anything.
 _CALM: Final = (Constant, GivesVariable, ExternalValue)
 
 
 def open_calls(graph: NodeGraph, context: PassContext) -> NodeGraph:
-    """The graph with calls opened; the same graph where there is none to open.
+    """Return the graph with calls opened; the same graph if there is none to open.
 
-    A body that cannot be made leaves its call: who makes the call tells what is wrong with it. Raises
-    NotFoundError with `missing_op` where the step cannot do without an op that has no definition.
+    A body that cannot be made leaves its call, and the caller reports the fault. Raises NotFoundError with
+    `missing_op` if the step needs an op that has no definition.
     """
     if graph.library is None or context.registry is None:
         return graph
@@ -83,7 +83,7 @@ def open_calls(graph: NodeGraph, context: PassContext) -> NodeGraph:
 
 
 class _CallInliner:
-    """Opens the calls of one graph, those that come out of others included."""
+    """Opens the calls of one graph, also those inside the opened ones."""
 
     def __init__(self, graph: Graph, library: FunctionLibrary, context: PassContext) -> None:
         self.graph = graph
@@ -94,13 +94,13 @@ class _CallInliner:
         self.lowering = CallLowering(graph, to_run=True)
         #: Whether a call of the graph itself may be dead.
         self.has_frames = any(node.op in CONTROL_FLOW_OPS for node in graph)
-        #: Nodes of branches and loops that calls were: they may be dead.
+        #: Nodes of opened branches and loops: they may be dead.
         self.in_frames: set[str] = set()
-        #: {output of a call that nobody has to wait for: what its code gives}
+        #: {output of a call that nobody has to wait for: the port with its value in the code}
         self.given: dict[OutputPort, OutputPort] = {}
 
     def run(self, names: set[str]) -> bool:
-        """Open what may be opened of these nodes, and of what comes of them; whether anything was."""
+        """Open the possible calls among these nodes, and calls inside them; return whether any was opened."""
         waiting = [name for name in self.graph.nodes if name in names]
         opened = False
         while waiting:
@@ -129,14 +129,14 @@ class _CallInliner:
         return True
 
     def _sent(self, node: Node) -> Node:
-        """A call on another device as a call with that device, where the graph tells which that is."""
+        """Return a call on another device as a call with that device, if the graph names it."""
         port = node.inputs[0]
         target = self.graph.constant_value(Tensor(self.graph, *port))
         if target is None or port in self.feeds or not self.graph[port.node].has(Constant):
             return node
         name = to_array(target)
         if name.ndim:
-            return node  # the call itself says what is wrong
+            return node  # the call itself reports the fault
         device = DeviceName.parse(name.item().decode("utf-8", "surrogateescape"))
         return called_on(self.graph, node, str(device))
 
@@ -146,7 +146,7 @@ class _CallInliner:
                 self.given[OutputPort(node.name, slot)] = port
 
     def past_calls(self, node: Node) -> Node:
-        """A node that takes what the code of calls gives, and not what their nodes hand on."""
+        """Return a node that takes values from the code of calls, and not from their end nodes."""
         if self.given.keys().isdisjoint(node.inputs):
             return node
         return replace(node, inputs=tuple(map(self._origin, node.inputs)))
@@ -157,7 +157,7 @@ class _CallInliner:
         return port
 
     def _bodies(self, node: Node) -> list[FunctionBody] | None:
-        """The bodies of a call that is to be opened; None for anything else."""
+        """Return the bodies of a call to open; None for anything else."""
         if not self._is_call(node) or node.name in self.fed or not self.lowering.can_lower(node):
             return None
         if len(self.lowering.within(node)) >= DEPTH_MAX:
@@ -168,7 +168,7 @@ class _CallInliner:
         if not all(ends_with_its_results(body) for body in bodies):
             return None
         if not all(self._is_known(each) for body in bodies for each in body.graph):
-            return None  # it is a fault of the step that makes the call
+            return None  # the step that makes the call reports it
         if node.op in LOOPING_CALL_OPS and not all(
             self._is_straight(body, self.lowering.within(node)) for body in bodies
         ):
@@ -179,7 +179,7 @@ class _CallInliner:
         return node.op in LOWERED_OPS or node.op in self.library
 
     def _is_known(self, node: Node) -> bool:
-        """Whether a plan can be made of a node: it is a call, the engine's own, or has a kernel."""
+        """Return whether a node can be planned: it is a call, one of the engine's own, or has a kernel."""
         if node.op == ARGUMENT or node.op in CONTROL_FLOW_OPS or node.op in FUNCTION_CALL_OPS:
             return True
         if node.op_def is None:
@@ -191,7 +191,7 @@ class _CallInliner:
         return next((each for each in candidates if each.serves(node)), None)
 
     def _is_straight(self, body: FunctionBody, within: frozenset[str]) -> bool:
-        """Whether nothing in a body waits or makes a resource: then its loop is compiled whole."""
+        """Return whether nothing in a body waits or makes a resource: then its loop is compiled whole."""
         inside = within | {body.name}
         if len(inside) > DEPTH_MAX:
             return False
@@ -213,9 +213,9 @@ class _CallInliner:
         return kernel is not None and not kernel.is_async
 
     def _is_anchored(self, node: Node, bodies: list[FunctionBody]) -> bool:
-        """Whether the code of a call has to wait for what the call waited for.
+        """Return whether the code of a call has to wait for the inputs of the call.
 
-        It need not where all that is there beforehand, or where nobody could tell.
+        It need not if all its inputs exist beforehand, or if nobody could notice.
         """
         if self.has_frames or node.name in self.in_frames:
             return True

@@ -1,12 +1,12 @@
-"""Prune: keep what a fetch or target needs, cut at the feeds (white paper 4.2).
+"""Prune: keep the nodes that a fetch or target needs, cut at the feeds (white paper 4.2).
 
     graph, feeds F, fetches and targets T  ->  the nodes reached from T against the edges, where a data
     edge that comes from a port of F is not followed
 
-A node stays although one of its outputs is fed if another output, or the node itself, is wanted.
-Control edges out of a fed placeholder move to the feed: a feed is there before the step, so they vanish.
-Out of any other fed node they stay, and so does the node: feeding what an Assign returns does not undo
-that something waits for the assignment. Time is linear in the nodes and edges of the graph.
+A node stays although one of its outputs is fed if another output, or the node itself, is needed. Control
+edges out of a fed placeholder vanish, because a feed exists before the step. Out of any other fed node they
+stay, and so does the node: feeding the result of an Assign does not cancel that nodes wait for the
+assignment. Time is linear in the nodes and edges of the graph.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from flowengine.passes.context import PassContext
 
 
 def prune(graph: NodeGraph, context: PassContext) -> NodeGraph:
-    """The part of the graph that the request runs, in construction order, with nodes shared.
+    """Return the part of the graph that the request runs, in construction order, with nodes shared.
 
-    Raises NotFoundError for a target or an input that the graph does not have.
+    Raises NotFoundError for a target or an input that the graph lacks.
     """
     feeds = frozenset(context.feeds)
     fed = {port.node for port in feeds}
@@ -31,7 +31,7 @@ def prune(graph: NodeGraph, context: PassContext) -> NodeGraph:
 
     def before(node: Node) -> Iterator[str]:
         for port in node.inputs:
-            # Few nodes are fed: their names tell sooner than their ports.
+            # Few nodes are fed, so their names answer faster than their ports.
             if port.node not in fed or port not in feeds:
                 yield port.node
         for control in node.control_inputs:
@@ -49,7 +49,7 @@ def prune(graph: NodeGraph, context: PassContext) -> NodeGraph:
 def _backwards(
     graph: NodeGraph, wanted: set[str], before: Callable[[Node], Iterable[str]]
 ) -> set[str] | None:
-    """Return the wanted nodes and all before them, if each was constructed after its sources; else None.
+    """Return the needed nodes and all before them, if each was constructed after its sources; else None.
 
     One look at each node, in the order in which they lie in memory.
     """
@@ -63,7 +63,7 @@ def _backwards(
 
 
 def _walked(graph: NodeGraph, wanted: Iterable[str], before: Callable[[Node], Iterable[str]]) -> set[str]:
-    """The same for any order; NotFoundError for what the graph does not have."""
+    """Return the same for any order. Raises NotFoundError for nodes that the graph lacks."""
     stack = list(wanted)
     kept: set[str] = set()
     while stack:

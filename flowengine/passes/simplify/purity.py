@@ -1,4 +1,4 @@
-"""Which nodes are nothing but a function of their inputs, so that a pass may compute or merge them."""
+"""Pure nodes, which are nothing but a function of their inputs, so that a pass may compute or merge them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flowengine.ir.opdef import OpDef
 from flowengine.ir.traits import ExternalValue, Impure, Names, Orders
 from flowengine.kernels.registry import KernelRegistry
 
-#: Where values come in, what is there to be waited for, and what touches the world, or names a part of it,
+#: Ops for feeds, ops that exist to be waited for, and ops that affect the world, or name a part of it,
 #: although no type says so.
 _NEVER: Final = (ExternalValue, Orders, Impure, Names)
 _CONTROL: Final = CONTROL_FLOW_OPS | {LOOP_COND, CONTROL_TRIGGER}
@@ -25,11 +25,11 @@ _TELLING: Final = frozenset({DType, tuple, FuncAttr})
 
 
 class Purity:
-    """Tells whether two runs of a node with equal inputs cannot be told from one.
+    """A test whether two runs of a node with equal inputs are indistinguishable.
 
-    That is never so for an op that is unknown, stateful, asynchronous or control flow, that calls a
-    function, or that takes or yields a reference, a resource or a variant. What depends on the op alone
-    is found out once, so keep one of these for a whole pass.
+    They never are for an op that is unknown, stateful, asynchronous or control flow, that calls a function,
+    or that takes or returns a reference, a resource or a variant. The facts of an op are computed once, so
+    keep one of these for a whole pass.
     """
 
     def __init__(self, kernels: KernelRegistry | None) -> None:
@@ -45,7 +45,8 @@ class Purity:
             known = self._ops[id(op_def)] = (op_def, self._allows(op_def))
         if not known[1]:
             return False
-        # Types that the op leaves open are attributes, so these tell of all inputs and outputs.
+        # Types that the op leaves open are attributes, so these determine the types of all inputs and
+        # outputs.
         return not [v for v in node.attrs.values() if type(v) in _TELLING and _forbids(v)]
 
     def _allows(self, op_def: OpDef) -> bool:

@@ -1,18 +1,18 @@
-"""Relax controls: pure nodes wait for no more than they need, and effects come in the order that they had.
+"""Relax controls: pure nodes wait for no more than they need, and effects keep their order.
 
     dw, dx -> NoOp ^-> Identity(dw) -> update(w)         =>         dw, ^dx -> update(w)
                    ^-> Identity(dx) -> layer before      =>         dx -> layer before
 
-TensorFlow's gradients hand on what belongs together by such groups, so that no variable changes while others
-still read it: four nodes for each layer, and each of them parts the layers that could run as one.
+TensorFlow's gradients group their results by such nodes, so that no variable changes while others still read
+it: four nodes for each layer, and each of them separates layers that could run as one.
 
-Nodes with effects, and those that read a reference when they run, are the graph's *events*; what comes
-between events matters to nobody. For each node the set of events before it is kept as it was: a control edge
-is dropped where the events before its source come before the node anyhow, a NoOp that only gathers is looked
-through, and an Identity that waits for nothing any more is passed by. Only edges from nodes that run in any
-case are dropped, that have takers and cannot be dead; what is there to stop a step (CheckNumerics) is an
-event. A node may be marked to keep its edges: a copy that is computed late to save memory.
-(Dependency pruning of this kind is described for TensorFlow's graph optimizer.)
+Nodes with effects, and those that read a reference when they run, are the graph's *events*; the order between
+events matters to nobody. For each node the set of events before it stays the same: a control edge is dropped
+if the events before its source come before the node anyway, a NoOp that only gathers is looked through, and
+an Identity that waits for nothing any more is skipped. An edge is dropped only if its source runs in any
+case, has consumers and cannot be dead; a node that exists to stop a step (CheckNumerics) is an event. A node
+may be marked to keep its edges: a copy that is computed late to save memory. (Dependency pruning of this kind
+is described for TensorFlow's graph optimizer.)
 
 Sets are bits of an integer: time is linear in edges, times events by 64.
 """
@@ -31,21 +31,21 @@ from flowengine.passes.blocks.tokens import PASSES, role_of, token_sets
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify.purity import Purity
 
-#: So many edges may come in the place of one from a NoOp.
+#: The number of edges that may replace one from a NoOp.
 _EDGES_MORE: Final = 3
 #: Bits of all sets together from which they are not worth their memory.
 _BITS_MAX: Final = 1 << 28
 
 
 def relax_controls(graph: NodeGraph, context: PassContext) -> NodeGraph:
-    """The graph without control edges that order no events; the same graph if there are none such."""
+    """Return the graph without control edges that order no events; the same graph if there are none."""
     if context.kernels is None or not any(_gathers(node) for node in graph):
         return graph
     return _RelaxedControls(graph, context).run()
 
 
 def _gathers(node: Node) -> bool:
-    """Whether it does nothing but wait, for others to wait for it."""
+    """Return whether it does nothing but wait, for others to wait for it."""
     return bool(node.control_inputs) and node.has(Orders)
 
 
@@ -58,7 +58,7 @@ class _RelaxedControls:
         assert context.kernels is not None
         pure = Purity(context.kernels)
         reads = self._readers()
-        #: {node: those that take what it gives}
+        #: {node: its consumers}
         self._takers: dict[str, set[str]] = {}
         waited_for: set[str] = set()
         for node in graph:
@@ -80,7 +80,7 @@ class _RelaxedControls:
             if is_event and not _gathers(node):
                 self._bits[name] = 1 << number
                 number += 1
-            # What is fed is not in the graph, and there.
+            # Feeds are not in the graph, but their values exist.
             if not waits[name] and role_of(node, context.kernels) == PASSES:
                 self._certain.add(name)
                 if name in self._takers:
@@ -88,13 +88,13 @@ class _RelaxedControls:
         self._is_small = number * len(self._order) <= _BITS_MAX
         #: {node: the events before it, itself among them}
         self._before: dict[str, int] = {}
-        #: {port: what is read in its place}
+        #: {port: the port that is read instead}
         self._moved: dict[OutputPort, OutputPort] = {}
-        #: {port that is moved: what its takers wait for instead}
+        #: {moved port: the node that its consumers wait for instead}
         self._waits: dict[OutputPort, tuple[str, ...]] = {}
 
     def _readers(self) -> set[str]:
-        """Nodes that look at a variable when they run: at a reference, or what only hands one on."""
+        """Return the nodes that read a variable when they run, directly or through forwarding nodes."""
         aliases: set[OutputPort] = set()
         found: set[str] = set()
         for name in self._order:
@@ -120,7 +120,8 @@ class _RelaxedControls:
                 self._waits[port] = node.control_inputs
         if all(made[name] is self._nodes[name] for name in self._order):
             return self._graph
-        # What only gathered or handed on, and what was left to nobody: the rest is there to be run.
+        # Drop nodes that only gathered or forwarded, and have no consumers left: the others run for their
+        # effects.
         passed = {port.node for port in self._moved}
         used: set[str] = set()
         for name in reversed(self._order):
@@ -134,14 +135,14 @@ class _RelaxedControls:
         return self._graph.rewritten(made[node.name] for node in self._graph if node.name in made)
 
     def _relaxed(self, node: Node) -> Node:
-        """The node with the inputs and control edges that it needs; what is before it is noted."""
+        """Return the node with the inputs and control edges that it needs; record the events before it."""
         inputs = tuple(self._moved.get(port, port) for port in node.inputs)
         before = self._all_before(port.node for port in inputs)
         controls = node.control_inputs
         for port in node.inputs:
             controls += self._waits.get(port, ())
         if KEEPS_CONTROLS in node.attrs:
-            pass  # it frees memory, and is no event
+            pass  # it frees memory, and is not an event
         elif controls and node.name in self._certain and node.name not in self._kept and not _gathers(node):
             controls = self._needed(controls, inputs, before)
         before |= self._all_before(controls) | self._bits.get(node.name, 0)
@@ -153,14 +154,14 @@ class _RelaxedControls:
     def _all_before(self, names: Iterable[str]) -> int:
         before = 0
         for name in names:
-            # Around a loop: what comes from behind is not known, and nothing is dropped for it.
+            # Around a loop: the events behind are unknown, so nothing is dropped.
             before |= self._before.get(name, 0)
         return before
 
     def _needed(
         self, controls: tuple[str, ...], inputs: tuple[OutputPort, ...], before: int
     ) -> tuple[str, ...]:
-        """The control edges that order events; through NoOps, where not all that they gather is needed."""
+        """Return the control edges that order events, through NoOps of which not all inputs are needed."""
         given = {port.node for port in inputs}
         droppable: list[str] = []
         needed: list[str] = []
@@ -173,7 +174,7 @@ class _RelaxedControls:
             droppable.extend(loose)
             needed.extend(leaf for leaf in leaves if leaf not in loose)
         before |= self._all_before(needed)
-        # What has most before it first: it may have all that the others have.
+        # The source with most events first: it may cover all others.
         for name in sorted(dict.fromkeys(droppable), key=lambda n: -self._before[n].bit_count()):
             if self._before[name] & ~before:
                 needed.append(name)
@@ -195,7 +196,7 @@ class _RelaxedControls:
         return list(found)
 
     def _can_be_passed(self, node: Node) -> bool:
-        """Whether its takers can read what it reads, and wait for what it waits for if they have effects."""
+        """Return whether its consumers can read its input, and wait for its sources if they have effects."""
         name = node.name
         if name in self._bits or name not in self._runs_anyhow or KEEPS_CONTROLS in node.attrs:
             return False

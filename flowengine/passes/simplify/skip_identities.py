@@ -46,7 +46,7 @@ def skip_identities(graph: NodeGraph, context: PassContext) -> NodeGraph:
 
 
 def _hands_on_a_value(node: Node, graph: NodeGraph) -> bool:
-    """Whether it takes a value that is there when it runs, on its device, and waits for nothing else."""
+    """Return whether its input exists when it runs, on its device, and it waits for nothing else."""
     port = node.inputs[0]
     source = graph.nodes.get(port.node)
     if source is None or node.control_inputs or source.device != node.device or node.op == LOOP_COND:

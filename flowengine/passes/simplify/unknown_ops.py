@@ -1,7 +1,7 @@
-"""Ops that a step needs and nobody has registered: all are reported at once, before anything is planned.
+"""Unregistered ops that a step needs: all are reported at once, before anything is planned.
 
-A branch or a loop's body that has one is left alone, for it may never run; a function that is simply called
-is looked into.
+A branch or a loop's body with such an op is left alone, because it may never run; a function that is simply
+called is examined.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from flowengine.passes.simplify.prune import prune
 
 
 def refuse_unknown_ops(graph: NodeGraph, context: PassContext) -> NodeGraph:
-    """The graph, which has been pruned, as it is.
+    """Return the graph, which has been pruned, unchanged.
 
-    Raises NotFoundError with `missing_op` where the step needs ops that have no definition. It names all that
-    the step may reach, in functions too.
+    Raises NotFoundError with `missing_op` if the step needs ops that have no definition. It names all that
+    the step may reach, also in functions.
     """
     registry = context.registry
     if registry is None:
@@ -40,14 +40,14 @@ def refuse_unknown_ops(graph: NodeGraph, context: PassContext) -> NodeGraph:
 
 
 def _advice(op: str) -> str:
-    """Say why an op is not here, as far as that is known, and how it can be brought."""
+    """Explain why an op is missing, as far as that is known, and how to get it."""
     why = reason(op)
     known = "" if why == NOT_YET else f"it is left out ({why}); "
     return f"{known}a module of yours can define it, with its kernel (--import MODULE on the command line)"
 
 
 def _reached(graph: Iterable[Node], library: FunctionLibrary | None) -> list[UnknownOp]:
-    """The unknown ops of all functions that a graph may call, taken or not."""
+    """Return the unknown ops of all functions that a graph may call, taken or not."""
     if library is None:
         return []
     names = [function.name for node in graph for function in functions_in(node)]
@@ -57,7 +57,7 @@ def _reached(graph: Iterable[Node], library: FunctionLibrary | None) -> list[Unk
 def _call_unknown(
     graph: Iterable[Node], library: FunctionLibrary, context: PassContext, seen: set[str]
 ) -> bool:
-    """Whether a function that the nodes simply call needs an unknown op."""
+    """Return whether a function that the nodes simply call needs an unknown op."""
     for node in graph:
         plain = functions_in(node) if node.op in CALL_OPS else []
         for function in [FuncAttr(node.op, node.attrs)] if node.op in library else plain:
@@ -71,7 +71,7 @@ def _call_unknown(
 def _needs_unknown(
     function: FuncAttr, library: FunctionLibrary, context: PassContext, seen: set[str]
 ) -> bool:
-    """Whether what the body gives and does needs an unknown op, and not only what it throws away."""
+    """Return whether the results and effects of the body need an unknown op, not only unused values."""
     try:
         body = library.instantiate(function.name, function.attrs)
     except OpError as error:

@@ -1,12 +1,12 @@
-"""Drop gradients that nobody takes: what only orders other nodes orders them without being computed.
+"""Drop gradients that nobody takes: a node that only orders others need not be computed.
 
     Conv2DBackpropInput "dx" -^-> group_deps      ->      NoOp "dx" -^-> group_deps
 
 A gradient of two inputs is made as a pair with a node that waits for both, so that the gradient of a
-network's first layer by its images, or of a loss by its labels, is computed at every step, often the dearest
-of all, and thrown away. Such a node becomes a NoOp that waits for what it had as inputs, and so do those
-that were only there for it. Only gradients, products and what gradients of losses are made of are: their
-siblings find the same faults in the inputs. Time is linear in the nodes and edges of the graph.
+network's first layer by its images, or of a loss by its labels, is computed at every step, often the most
+expensive of all, and discarded. Such a node becomes a NoOp that waits for its former inputs, and so do nodes
+that only served it. Only gradients, products and parts of gradients of losses are dropped: their siblings
+find the same faults in the inputs. Time is linear in the nodes and edges of the graph.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from flowengine.passes.context import PassContext
 
 
 def drop_unused_gradients(graph: NodeGraph, context: PassContext) -> NodeGraph:
-    """The graph with NoOps in place of gradients whose value nobody takes; the same one if there is none."""
+    """Return the graph with NoOps instead of gradients that nobody takes; the same one if there are none."""
     nodes = graph.nodes
     suspects = {
         name for node in graph for name in node.control_inputs if name in nodes and nodes[name].has(Droppable)
@@ -37,7 +37,7 @@ def drop_unused_gradients(graph: NodeGraph, context: PassContext) -> NodeGraph:
     while waiting:
         node = waiting.pop()
         sources = [port.node for port in node.inputs if port not in feeds]
-        # A control edge out of control flow is alive where a data edge may be dead.
+        # A control edge out of control flow is alive although a data edge may be dead.
         if any(graph[name].op in CONTROL_FLOW_OPS for name in sources):
             continue
         made[node.name] = make.no_op(registry(), node, tuple(dict.fromkeys((*sources, *node.control_inputs))))
