@@ -368,7 +368,13 @@ async def load_saved_model(
     target: str = "",
     resources: ResourceManager | None = None,
 ) -> AwaitedModel:
-    """See `flowengine.saved_model.load`; the model's calls are awaited in this asyncio program."""
+    """Load a SavedModel whose calls are awaited in this asyncio program.
+
+    Arguments and errors are those of `flowengine.saved_model.load`; cancelled, it leaves nothing open.
+
+        async with await fe.asyncio.load_saved_model("export/1") as model:
+            scores = await model(x=[[1.0, 2.0]])
+    """
     from flowengine.saved_model.loading import restored, source_of
     from flowengine.saved_model.model import AwaitedModel
 

@@ -192,8 +192,13 @@ def load_saved_model(
 ) -> BlockingModel:
     """Load a SavedModel whose calls are plain ones; arguments and errors as of `flowengine.saved_model.load`.
 
-    with fe.blocking.load_saved_model("export/1") as model:
-        scores = model.signatures["serving_default"](x=[[1.0, 2.0]])
+    >>> graph = fe.Graph()
+    >>> x = graph.placeholder("float32", [None], name="x")
+    >>> with fe.blocking.Session(graph) as session:
+    ...     session.call(fe.saved_model.save, "export", signatures={"double": ({"x": x}, {"y": x + x})})
+    >>> with fe.blocking.load_saved_model("export") as model:
+    ...     model(x=[1.0, 2.0])["y"].tolist()
+    [2.0, 4.0]
     """
     from flowengine.saved_model.loading import restored, source_of
     from flowengine.saved_model.model import BlockingModel

@@ -38,6 +38,14 @@ class SignatureTensor:
     dtype, shape   of a composite one: of its values, as far as the export says
     is_sparse, is_composite   whether it is fed as three arrays, or as a tuple of components
     default        the value to feed if the caller gives none; None if it must
+
+    >>> graph = fe.Graph()
+    >>> x = graph.placeholder("float32", [None, 2], name="x")
+    >>> with fe.blocking.Session(graph) as session:
+    ...     session.call(fe.saved_model.save, "export", signatures={"double": ({"x": x}, {"y": x + x})})
+    >>> saved = fe.saved_model.read_saved_model("export")
+    >>> saved.signatures["double"].inputs["x"], saved.checkpoint
+    (<SignatureTensor float32 [?,2]>, None)
     """
 
     tensors: tuple[str, ...]
@@ -125,9 +133,14 @@ class ModelSignature:
     asyncio programs, at once from a blocking model. It raises the errors of a step, and InvalidArgumentError
     for inputs that are missing or unknown. Cancelled, it leaves the model usable.
 
-        signature = model.signatures["serving_default"]
-        signature.inputs["x"].dtype, signature.inputs["x"].shape
-        outputs = await signature(x=[[1.0, 2.0]])  # {"y": array}
+    >>> graph = fe.Graph()
+    >>> x = graph.placeholder("float32", [None], name="x")
+    >>> with fe.blocking.Session(graph) as session:
+    ...     session.call(fe.saved_model.save, "export", signatures={"double": ({"x": x}, {"y": x + x})})
+    >>> with fe.blocking.load_saved_model("export") as model:
+    ...     signature = model.signatures["double"]
+    ...     print(signature, signature(x=[1.0, 2.0])["y"], signature.call({"x": [3.0]})["y"])
+    <ModelSignature 'double' (x float32 [?] -> y float32 [?])> [2. 4.] [6.]
     """
 
     facts: SignatureFacts

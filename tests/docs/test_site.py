@@ -118,6 +118,7 @@ def test_docstrings_are_definitions_and_code() -> None:
     text = (SITE / "reference" / "sessions.html").read_text()
     assert re.search(r"<dt><code>fetches</code></dt>\s*<dd>", text)
     assert "Steps of one graph in this process" in text
+    assert re.search(r'<div class="language-pycon highlight">.*?<span class="gp">&gt;&gt;&gt;', text, re.S)
     assert re.search(
         r'<div class="language-python highlight">.*?<span class="k">with</span>', text, re.DOTALL
     )
