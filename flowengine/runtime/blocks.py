@@ -1,8 +1,8 @@
-"""How blocks and functions run: a plain block is called, any other is begun, gone on with, and settled.
+"""The calls of blocks and functions: a plain block is called, any other is begun, resumed and settled.
 
-A block that outlasts its turn, or waits for a variable, is put among those that have `begun`; its item is
-made ready again, and whoever has the executor then comes back to it. Here is also what the owner may ask of
-others (`Outside`).
+A block that outlasts its turn, or waits for a variable, is put among those that have `begun`. Its item is
+made ready again, and the owner of the executor then resumes it. This module also has the requests that an
+owner may make to others (`Outside`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from flowengine.runtime.resumable_blocks import DONE, PARKED, Body, Outcome, Seq
 from flowengine.runtime.state import ExecutorState
 from flowengine.transport.tensors.routes import Route
 
-#: A look at the clock is due about so often: a slice ends when it should, give or take this.
+#: The clock is read about so often: a slice ends on time, give or take this.
 CLOCK_SECONDS: Final = 100e-6
 
 
@@ -46,10 +46,10 @@ class Outside(Protocol):
         """Begin an item that may wait."""
 
     def send(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
-        """Hand the value of a Send over, or that it is dead."""
+        """Send the value of a Send, or its dead token."""
 
     def receive(self, item: Item, iteration: IterationState) -> None:
-        """Have a Recv told of its value."""
+        """Wait for the value of a Recv."""
 
     def lane_of(self, item: Item, iteration: IterationState, args: list[Any], estimate: float) -> int:
         """Return the lane of a kernel with large inputs, which has started unless it runs here or later."""
@@ -58,37 +58,37 @@ class Outside(Protocol):
         """Whether a region was given to a thread, so that other partitions go on meanwhile."""
 
     def ready_when_free(self, item: Item, iteration: IterationState, variable: Variable) -> None:
-        """Make an item ready when nobody writes a variable any more."""
+        """Make an item ready when no thread writes the variable any more."""
 
     def depart(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
-        """Have a compute thread begin with this item."""
+        """Let a compute thread begin with this item."""
 
     def issue(self, doing: Callable[[], None]) -> None:
-        """Have the event loop's thread do something. Called on any thread."""
+        """Have a function called on the event loop's thread. Called on any thread."""
 
 
 class BlockRunner(MemberCalls, Outside):
-    """Runs the blocks and calls of one step. Also the *turn* that bodies ask how long they may go on.
+    """The runner of a step's blocks and calls. It is also the *turn* that bodies ask for their time limit.
 
-    state          which items may run
-    context        what kernels see
-    meter          what counts the step's memory, where anybody asks
-    ends           from when on it is worth asking whether the turn `is_over`
-    spent          whether it is over already
-    is_cancelled   whether the step is to end
+    state          the items that may run
+    context        the context of the kernels
+    meter          counts the step's memory, if anybody asks
+    ends           the time from which on the turn may be over: see `is_over`
+    spent          whether the turn is over already
+    is_cancelled   whether the step must end
     offloaded_run  the compute thread's, if one runs the step; None on the event loop's thread
-    crossing       takes values into the memory of a device and out of it; None on the host
-    exchange       what a partition of a step waits for from the others; None for a step of one partition
-    along          sends a live value along an edge, outside any loop; None where each Send names its key
-    begun          {(order, serial of the iteration): what has begun and is not done}; None if nothing has
-    held           {a call whose turn ended between two bodies: what goes on with it}; None as for `begun`
-    postponed      what would not have fitted into the last slice
-    heavy_items    how many kernels and regions were worth a thread
+    crossing       copies values into the memory of a device and out of it; None on the host
+    exchange       the values that a partition of a step awaits from others; None for a step of one partition
+    along          sends a live value along an edge, outside any loop; None if each Send names its key
+    begun          {(order, serial of the iteration): a body that has begun and is not done}; None if empty
+    held           {a call whose turn ended between two bodies: its continuation}; None as for `begun`
+    postponed      the item that would not have fitted into the last slice
+    heavy_items    the number of kernels and regions that were worth a thread
 
     """
 
     state: ExecutorState
-    # What most steps never change: to set it for each of them would cost a null step a twentieth.
+    # Most steps never change these: setting them for each step would cost a null step a twentieth.
     ends = 0.0
     spent = False
     is_cancelled = False
@@ -102,7 +102,7 @@ class BlockRunner(MemberCalls, Outside):
     held: dict[tuple[int, int], Callable[[], None]] | None = None
 
     def close(self) -> None:
-        """Let go of what has begun: the step is over."""
+        """Release the bodies that have begun, because the step is over."""
         begun, self.begun, self.held = self.begun, None, None
         if begun is not None:
             for body in begun.values():
@@ -111,7 +111,7 @@ class BlockRunner(MemberCalls, Outside):
     # -- as a turn ----------------------------------------------------------------------------------
 
     def is_over(self) -> bool:
-        """Whether a body is to stop between two members: asked from `ends` on."""
+        """Return whether a body must stop between two members; asked from `ends` on."""
         if self.is_cancelled:
             return True
         if self.offloaded_run is None:
@@ -129,11 +129,11 @@ class BlockRunner(MemberCalls, Outside):
             self.state.finish(item, iteration, outputs)
 
     def may_wait(self, item: Item) -> bool:
-        """Whether an item can be put back: once, and not if it followed references."""
+        """Return whether an item can be put back: once, and not if it followed references."""
         return self.postponed is not item and not item.dereference and not item.mutates
 
     def put_back(self, item: Item, iteration: IterationState) -> None:
-        """Have an item that still has its inputs begin the next slice."""
+        """Put an item that still has its inputs at the beginning of the next slice."""
         self.postponed = item
         self.spent = True
         heappush(self.state.ready, (item.order, iteration.serial, item, iteration))
@@ -148,7 +148,7 @@ class BlockRunner(MemberCalls, Outside):
     # -- blocks -------------------------------------------------------------------------------------
 
     def fits(self, item: Item) -> bool:
-        """Whether a region ends within this slice, as it did at its fastest, or was put back already."""
+        """Return whether a region is expected to end within this slice, or was put back already."""
         fastest = item.times.fastest_seconds
         if self.offloaded_run is not None or fastest <= CLOCK_SECONDS or not self.ends:
             return True
@@ -174,7 +174,7 @@ class BlockRunner(MemberCalls, Outside):
         self._settle(item, iteration, body, outcome, started)
 
     def goes_on(self, item: Item, iteration: IterationState) -> bool:
-        """Go on with an item that has begun, if it has: a sequence on a compute thread, a loop here."""
+        """Resume an item that has begun: a sequence on a compute thread, a loop here."""
         begun = self.begun
         key = (item.order, iteration.serial)
         if begun is None or key not in begun:
@@ -203,7 +203,7 @@ class BlockRunner(MemberCalls, Outside):
         self.spent = True
 
     def keep_begun(self, item: Item, iteration: IterationState, body: Body) -> None:
-        """Remember a body that has begun, for when its item is ready again."""
+        """Remember a body that has begun, for the time when its item is ready again."""
         if self.begun is None:
             self.begun = {}
         self.begun[item.order, iteration.serial] = body
@@ -216,7 +216,7 @@ class BlockRunner(MemberCalls, Outside):
     # -- on a compute thread, and variables ---------------------------------------------------------
 
     def run_here(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
-        """A kernel on the compute thread that has the executor, where all are worth it."""
+        """Run a kernel on the compute thread that has the executor, if all are worth it."""
         offloaded = self.offloaded_run
         assert offloaded is not None
         layers = offloaded.items.sequences.get(item)
@@ -232,7 +232,7 @@ class BlockRunner(MemberCalls, Outside):
         return any(isinstance(value, Variable) for value in iteration.entries[item.start : item.stop])
 
     def leave_to_loop(self, item: Item, iteration: IterationState) -> None:
-        """Leave an item, with its inputs in place, to the event loop, where it comes first."""
+        """Leave an item, with its inputs in place, to the event loop, which runs it first."""
         assert self.offloaded_run is not None
         self.offloaded_run.keep((item.order, iteration.serial, item, iteration))
         self.spent = True
@@ -298,7 +298,7 @@ class BlockRunner(MemberCalls, Outside):
             raise self.failure(error, item, iteration, args) from cause_of(error)
 
     def _hold(self, item: Item, iteration: IterationState, goes_on: Callable[[], None]) -> None:
-        """Give way within a call: bodies in which nothing is to do would else follow each other for ever."""
+        """Pause within a call: bodies with nothing to do would otherwise follow each other for ever."""
         if self.held is None:
             self.held = {}
         self.held[item.order, iteration.serial] = goes_on
@@ -306,7 +306,7 @@ class BlockRunner(MemberCalls, Outside):
         self.spent = True
 
     def resumes(self, item: Item, iteration: IterationState) -> bool:
-        """Go on with a call that gave way, if the item is one."""
+        """Resume a call that paused, if the item is one."""
         goes_on = None if self.held is None else self.held.pop((item.order, iteration.serial), None)
         if goes_on is None:
             return False

@@ -1,10 +1,10 @@
 """The executor: one step of a plan, from its feeds to its end.
 
-The state machine says what may run (`state.py`), `lanes.py` where, and `ready_loop.py` runs it. Small
-synchronous kernels and blocks run one after another in the task that called the step, in what is left of the
-slice of 2 ms that all steps share (`turns.py`). Heavy ones run on a thread (`offload.py`). Asynchronous ones
-are trio tasks of a nursery, which is opened when the first of them, or the first heavy item, is ready: a step
-without any costs no nursery.
+The state machine says which items may run (`state.py`), `lanes.py` where, and `ready_loop.py` runs them.
+Small synchronous kernels and blocks run one after another in the task that called the step, in the rest of
+the slice of 2 ms that all steps share (`turns.py`). Heavy ones run on a thread (`offload.py`). Asynchronous
+ones are trio tasks of a nursery, which is opened when the first of them, or the first heavy item, is ready: a
+step without any needs no nursery.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ NewContext: TypeAlias = Callable[[Plan, StepContainer], KernelContext]
 
 
 class Executor(StepDoors):
-    """One run of a plan. Made for a step and thrown away with it.
+    """One run of a plan. It is made for a step and discarded with it.
 
-    state       which items may run
-    context     what kernels see, made when the first of them asks for it
+    state       the items that may run
+    context     the context of the kernels, made on first use
     container   the TensorArrays and stacks of a step that made its own context; None before it has
     error       the first failure; later ones are its notes
     """
 
     #: Whether Recvs outside of loops wait at the edges of the rendezvous, all at once.
     at_edges = False
-    #: Whether variables are looked up, whose places the plan will know from then on.
+    #: Whether variables are looked up whose places the plan will know from then on.
     looks_up = False
     container: StepContainer | None = None
     _generation: int
@@ -64,8 +64,8 @@ class Executor(StepDoors):
         ticket: Ticket | None = None,
     ) -> None:
         """
-        context       what kernels see; or else
-        new_context   makes it, when the first of them asks
+        context       the context of the kernels; or else
+        new_context   makes it, on first use
         ticket        the step's place in line, if it had to wait for a turn to begin
         """
         self.plan = plan
@@ -77,7 +77,7 @@ class Executor(StepDoors):
         if context is not None:
             self.context = context
             self.crossing = context.crossing
-        # What most steps have as their class says.
+        # The class has the values that most steps keep.
         if not use_threads:
             self.uses_threads = False
         if meter is not None:
@@ -93,21 +93,21 @@ class Executor(StepDoors):
         return made
 
     def make_context(self, container: StepContainer) -> KernelContext:
-        """Make what kernels see."""
+        """Make the context of the kernels."""
         assert self._new_context is not None
         return self._new_context(self.plan, container)
 
     # -- the step -----------------------------------------------------------------------------------
 
     async def run(self, feeds: list[Any] | None, *, has_turn: bool = True) -> None:
-        """Run the plan to its end with one value a fed port.
+        """Run the plan to its end with one value for each fed port.
 
         feeds      None for a step whose first slice is over
-        has_turn   whoever calls this has waited for a turn; else that is done here
+        has_turn   the caller has waited for a turn; otherwise this method does
 
-        Raises the first error of an item, the others as its notes, or trio.Cancelled. Cancelled, it stops
-        before the next item; a kernel that writes is waited for, a pure one on a thread is left alone. A step
-        whose last item has finished by then has its results, as a receive that is done has its value.
+        Raises the first error of an item, with the others as its notes, or trio.Cancelled. If cancelled, it
+        stops before the next item; it waits for a kernel that writes, and abandons a pure one on a thread. A
+        step whose last item has finished by then has its results, as a receive that is done has its value.
         """
         try:
             if not has_turn:
@@ -122,14 +122,14 @@ class Executor(StepDoors):
                 await self._wind_up()
             if self.begun or self.held:
                 self.close()
-            # An error knows the frames that it came through, and they know this step: as long as the step
-            # knows the error, too, neither goes before the collector comes.
+            # An error refers to the frames that it came through, and they refer to this step: while the step
+            # refers to the error, too, neither is freed before the collector runs.
             self.ending = None
         if self.error is not None or self.looks_up:
             self._conclude()
 
     def _start(self, feeds: Sequence[Any]) -> None:
-        """Begin with these values, one a fed port: nothing has run yet."""
+        """Begin with these values, one for each fed port: nothing has run yet."""
         plan = self.plan
         root, sources = plan.root, plan.sources
         if plan.handles.has_any:
@@ -144,7 +144,7 @@ class Executor(StepDoors):
         self.state = prepared.begin(feeds)
 
     def _conclude(self) -> None:
-        """Raise the step's error, or remember what a step that went well has looked up."""
+        """Raise the step's error, or remember the variables that a successful step has looked up."""
         if self.error is not None:
             error, self.error = self.error, None
             try:
@@ -157,10 +157,10 @@ class Executor(StepDoors):
     def results(self) -> list[Any]:
         """Take the fetched values, in order, out of a step that ended well: once.
 
-        InvalidArgumentError for one that is dead or never came.
+        Raises InvalidArgumentError for a value that is dead or never came.
         """
         state = self.state
-        del self.state  # it is another step's from now on
+        del self.state  # it belongs to another step from now on
         values = take_results(self.plan, state.root) if self.plan.fetches else []
         if not self.has_shared:
             self._prepared.take_back(state)
@@ -169,12 +169,12 @@ class Executor(StepDoors):
     # -- a step's task ------------------------------------------------------------------------------
 
     async def _run_on(self) -> None:
-        """Everything after the first slice, in which the step may yield, wait and spawn."""
+        """Run the step after its first slice, when it may yield, wait and spawn."""
         while not self.needs_nursery:
             self.hand_over()
             if not self.is_away and self.state.ready:
                 await self._yield()
-            else:  # a thread has it, or all that is left is parked
+            else:  # a thread has it, or all remaining items are parked
                 await self._wait_for_progress()
             if not self.is_away and self._run_slice(self._turns.line.ends):
                 return
@@ -199,7 +199,7 @@ class Executor(StepDoors):
             finally:
                 del interrupt
         if self.error is None and interrupt is not None and not self.state.done:
-            # The caller's own cancellation: raised afresh, here, where its scope encloses it.
+            # The caller's own cancellation: raised anew, here, where its scope encloses it.
             interrupt = None
             await trio.lowlevel.checkpoint_if_cancelled()
             raise CancelledError("the step was cancelled")
@@ -238,7 +238,7 @@ class Executor(StepDoors):
             self._turns.end(ticket)
 
     async def _wait_for_progress(self) -> None:
-        """Sleep until an async item, a heavy one, a parked one or a tensor received wakes this step."""
+        """Sleep until an async item, a heavy one, a parked one or a received tensor wakes this step."""
         offload = self.offload
         has_jobs = offload is not None and bool(offload.jobs)
         if (
@@ -277,18 +277,18 @@ class Executor(StepDoors):
     # -- ending -------------------------------------------------------------------------------------
 
     def recall(self) -> None:
-        """Have the executor back as soon as that can be, and the step end, wherever it waits or stands."""
+        """Get the executor back as soon as possible, and end the step, wherever it waits."""
         if self._ticket is not None:
             self._turns.call_off(self._ticket)
         super().recall()
 
     def request_cancel(self) -> None:
-        """End the step with CancelledError: for the session that is being closed."""
+        """End the step with CancelledError, because the session is being closed."""
         self.is_cancelled = True
         self.recall()
 
     async def _wind_up(self) -> None:
-        """Leave nothing behind: wait for kernels that write, give up those that only compute."""
+        """Leave nothing behind: wait for kernels that write, abandon those that only compute."""
         try:
             if self.parked is not None:
                 self.parked.forget()
@@ -299,7 +299,7 @@ class Executor(StepDoors):
                     while offload.must_be_waited_for:
                         await self._wait_for_progress()
         finally:
-            # Whoever made the one is known to the other: as long as both live, so do their values.
+            # The frames of one error refer to the other: as long as both live, so do their values.
             self.offload = None
             self._end_ticket()
 
@@ -307,7 +307,7 @@ class Executor(StepDoors):
 
     @trio.lowlevel.enable_ki_protection
     def _run_slice(self, ends: float) -> bool:
-        """Run ready items until the slice ends. True once the step is done, False if more is to come."""
+        """Run ready items until the slice ends; return whether the step is done."""
         if self.crossing is None:
             self.run_ready(ends)
         else:
@@ -316,7 +316,10 @@ class Executor(StepDoors):
         return (self.state.done and not self.has_shared) or self._has_ended()
 
     def _has_ended(self) -> bool:
-        """Whether the step is done, after a slice. Raises if it is not, and nothing will ever be ready."""
+        """Return whether the step is done, after a slice.
+
+        Raises if it is not, and nothing will ever be ready.
+        """
         state = self.state
         if state.done:
             return not (self.async_running or (self.offload is not None and self.offload.jobs))

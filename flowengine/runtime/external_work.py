@@ -1,9 +1,9 @@
-"""The doors of one step: what its items need that is not done by the ready loop, and what comes for them.
+"""The outside work of one step: work that the ready loop does not do, and the results that return from it.
 
 Out go items that may wait, Sends and Recvs, kernels and regions that are worth a thread, items whose variable
-somebody writes. In come what they give, tensors from other partitions, errors, and the wish to end the step.
-All of it happens on the event loop's thread; while a compute thread has the executor (`lanes.py`) it is
-handed over through the inbox and the outbox.
+is being written. In come their results, tensors from other partitions, errors, and the request to end the
+step. All of it happens on the event loop's thread; while a compute thread has the executor (`lanes.py`), the
+inbox and the outbox pass it on.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ class StepDoors(StepOwner):
     """The outside work of one step that is under way, and the errors that it has met.
 
     error          the first failure; later ones are its notes
-    interrupt      what ends the step and is no error of it: a cancellation, Ctrl-C
+    interrupt      an interruption that is no error of the step: a cancellation, Ctrl-C
     ending         an error that ends the step at its next turn
     nursery        where items that may wait run, once there is one
     needs_nursery  async and heavy items that were ready before
     uses_threads   whether kernels may be worth a thread
-    offload        what is on compute threads, once anything is
+    offload        its work on compute threads, once there is any
     parked         items that wait for variables, once there are any
-    sleeper        where the step waits, once it has waited
-    async_items    how many items became tasks; async_running, how many are
+    sleeper        the object that the step waits on, once it has waited
+    async_items    the number of items that became tasks; async_running, of those that run
     """
 
-    # What a step that runs in one slice does without: it is made when it is first needed.
+    # A step that runs in one slice needs none of these: they are made on first use.
     error: OpError | None = None
     interrupt: BaseException | None = None
     ending: Exception | None = None
@@ -62,7 +62,7 @@ class StepDoors(StepOwner):
     # -- being woken, and ended ---------------------------------------------------------------------
 
     def wake(self) -> None:
-        """Go on: something has become ready from outside."""
+        """Continue: an item has become ready from outside."""
         if self.sleeper is not None:
             self.sleeper.wake()
 
@@ -73,13 +73,13 @@ class StepDoors(StepOwner):
         self.recall()
 
     def recall(self) -> None:
-        """Have the executor back as soon as that can be, and the step end, wherever it waits."""
+        """Get the executor back as soon as possible, and end the step, wherever it waits."""
         if self.offload is not None:
             self.offload.ownership.recall()
         self.wake()
 
     def fail(self, error: BaseException) -> None:
-        """Record what an item has raised, and end what runs beside it."""
+        """Record the error of an item, and end the work beside it."""
         self.record(error)
         if self.nursery is not None:
             self.nursery.cancel_scope.cancel()
@@ -88,7 +88,7 @@ class StepDoors(StepOwner):
         """Keep the first failure; later ones become its notes."""
         if isinstance(error, OpError):
             if self.error is None:
-                # What an item finds missing once the session is closed has gone with that.
+                # Objects that an item misses after the session is closed were removed with it.
                 self.error = CancelledError(SESSION_CLOSED) if self.is_cancelled else error
             elif error is not self.error:
                 self.error.add_note(f"also: {type(error).__name__}: {error}")
@@ -96,7 +96,7 @@ class StepDoors(StepOwner):
             self.interrupt = error
 
     def is_waiting(self) -> bool:
-        """Whether something is under way that will wake this step."""
+        """Return whether work is under way that will wake this step."""
         offload = self.offload
         return bool(
             self.async_running
@@ -108,14 +108,14 @@ class StepDoors(StepOwner):
     # -- variables ----------------------------------------------------------------------------------
 
     def ready_when_free(self, item: Item, iteration: IterationState, variable: Variable) -> None:
-        """Make an item ready when nobody writes a variable any more."""
+        """Make an item ready when no thread writes the variable any more."""
         if self.parked is None:
             self.has_shared = True
             self.parked = ParkedItems(self.state)
         self.parked.add(item, iteration, variable, self._arrives)
 
     def _arrives(self, doing: Callable[[], None]) -> None:
-        """Have something done by whoever has the executor, and the step go on."""
+        """Have the owner of the executor do something, and the step continue."""
         offload = self.offload
         if offload is None or offload.ownership.arrive(doing):
             doing()
@@ -155,7 +155,7 @@ class StepDoors(StepOwner):
         return lane
 
     def depart(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
-        """Have a compute thread begin with this item."""
+        """Let a compute thread begin with this item."""
         self._own_offload().depart(item, iteration, args)
 
     def shares_region(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
@@ -166,7 +166,7 @@ class StepDoors(StepOwner):
         return True
 
     def is_worth_thread(self, item: Item, args: list[Any]) -> bool:
-        """Whether a kernel or a region may be worth a thread, by the inputs that it has."""
+        """Return whether a kernel or a region may be worth a thread, by the inputs that it has."""
         return self.uses_threads and is_worth_thread(item, args)
 
     def _start_on_thread(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
@@ -177,7 +177,7 @@ class StepDoors(StepOwner):
             self._own_offload().start(item, iteration, args)
 
     def issue(self, doing: Callable[[], None]) -> None:
-        """Have the event loop's thread do something. Called on any thread."""
+        """Have a function called on the event loop's thread. Called on any thread."""
         if self.offload is None:
             doing()
         else:
@@ -230,7 +230,7 @@ class StepDoors(StepOwner):
         self.nursery.start_soon(self._run_async, item, iteration, args, name=item.name)
 
     async def _run_async(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
-        """The trio task of one asynchronous item; it never raises, what happened is recorded."""
+        """Run one asynchronous item in a trio task. It never raises, but records errors."""
         try:
             outputs = await item.function(*grouped(item, args), **self._keywords(item))
             self._complete(item, iteration, outputs)
@@ -245,14 +245,14 @@ class StepDoors(StepOwner):
     # -- other partitions ---------------------------------------------------------------------------
 
     def send(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
-        """Hand the value of a Send over, or that it is dead."""
+        """Send the value of a Send, or its dead token."""
         try:
             item.function(value, is_dead, iteration.tag(), **self._keywords(item))
         except Exception as error:
             raise self.failure(error, item, iteration, (value,)) from cause_of(error)
 
     def receive(self, item: Item, iteration: IterationState) -> None:
-        """Have a Recv told of its value."""
+        """Wait for the value of a Recv."""
         try:
             if self.exchange is not None:
                 done = self.exchange.awaited(item, iteration)
@@ -261,7 +261,7 @@ class StepDoors(StepOwner):
             raise self.failure(error, item, iteration, ()) from cause_of(error)
 
     def received(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
-        """Take in the value that a Recv waited for."""
+        """Take the value that a Recv waited for."""
         if self.offload is None:
             self._take_in(item, iteration, value, is_dead)
             self.wake()

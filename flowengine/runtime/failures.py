@@ -1,6 +1,6 @@
 """The failure of a step, as the one error that the caller sees.
 
-It is the error that a kernel raised, or says that nothing can go on.
+It is the error that a kernel raised, or says that the step cannot continue.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from flowengine.runtime.planning.items import NEVER, Item, Kind
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.state import ExecutorState
 
-#: NumPy says so when shapes, dtypes or indices do not fit: the caller's values are at fault.
+#: NumPy raises these when shapes, dtypes or indices do not fit: the caller's values are at fault.
 _CALLERS_FAULT = (ValueError, TypeError, IndexError, OverflowError, ZeroDivisionError, ArithmeticError)
 
 
-#: So many waiting items does a message name.
+#: The number of waiting items that a message names.
 _SHOWN: Final = 20
 
-#: How NumPy tells that shapes do not broadcast.
+#: NumPy's message if shapes do not broadcast.
 _BROADCAST = re.compile(r"could not be broadcast together with (?:remapped )?shapes ((?:\([\d,]*\) ?)+)")
 
 
 def _worded(text: str) -> str:
-    """NumPy's message in TensorFlow's words where there are such: `Incompatible shapes: [2,3] vs. [4]`."""
+    """Return NumPy's message in TensorFlow's words if possible: `Incompatible shapes: [2,3] vs. [4]`."""
     found = _BROADCAST.search(text)
     if found is None:
         return text
@@ -46,7 +46,7 @@ def _worded(text: str) -> str:
 
 
 def as_op_error(error: Exception) -> OpError:
-    """An exception of NumPy, Python or a kernel under the canonical class that fits."""
+    """Convert an exception of NumPy, Python or a kernel to the canonical class that fits."""
     if isinstance(error, OpError):
         return error
     text = str(error) or type(error).__name__
@@ -66,7 +66,7 @@ def cause_of(error: BaseException) -> BaseException | None:
 
     An OpError stays the same object: its own cause is returned. For any other error it is the error itself.
 
-    One that is its own cause lives, with all that its frames hold, until the collector comes.
+    An error that is its own cause lives, with the values of its frames, until the collector runs.
     """
     return error.__cause__ if isinstance(error, OpError) else error
 
@@ -85,7 +85,7 @@ def locate_at(
     inputs: Sequence[Any] | None,
     device: str,
 ) -> OpError:
-    """The same for a node that is part of an item."""
+    """Add the same to an error for a node that is part of an item."""
     frame = "frame " + "/".join(f"'{name}' iteration {number}" for name, number in tag) if tag else None
     return error.locate(
         node_name=node.name,
@@ -108,7 +108,7 @@ def _describe_all(inputs: Sequence[Any]) -> list[str]:
 
 
 def leaves_of(error: BaseException) -> Iterator[BaseException]:
-    """The exceptions of nested groups in the order in which they were raised; what is no group itself."""
+    """Yield the exceptions of nested groups in the order in which they were raised."""
     if isinstance(error, BaseExceptionGroup):
         for each in error.exceptions:
             yield from leaves_of(each)
@@ -128,15 +128,16 @@ def first_of(group: BaseException) -> BaseException:
     )
 
 
-# -- a step in which nothing can go on ----------------------------------------------------------------
+# -- a step that cannot continue ----------------------------------------------------------------------
 
 
 def cannot_go_on(plan: Plan, state: ExecutorState) -> OpError | None:
     """Return the error of a step in which nothing is ready and nothing runs, though it is not done.
 
     An Enter may wait for a value that its iteration never gets: its loop never ends the first iteration, and
-    InvalidArgumentError says so for a fetch that depends on it. None where all fetches have come: the step is
-    over. Anything else is a fault of ours, an InternalError that names what waits, and for what.
+    InvalidArgumentError says so for a fetch that depends on it. None if all fetches have come: the step is
+    over. Any other case is a fault of ours, an InternalError that names the waiting items and their missing
+    inputs.
     """
     entering = [text for frame in state.frames.values() for text in _enters_missing(frame)]
     if not entering:
@@ -188,7 +189,7 @@ def _waiting(iteration: IterationState) -> Iterator[str]:
 
 
 def _awaited(item: Item, iteration: IterationState) -> str:
-    """The inputs that have not come."""
+    """Describe the inputs that have not come."""
     names: list[str] = []
     if item.kind == Kind.MERGE:
         if iteration.entries[item.start + 1] is None:

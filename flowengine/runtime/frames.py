@@ -1,7 +1,7 @@
-"""Frames and iterations of one step: which are alive, and when each is done.
+"""The living frames and iterations of one step, and the conditions under which each is done.
 
-A `FrameState` is one execution of a while loop, made by its first Enter. An `IterationState` is one round
-of it and holds what its items wait for. The root frame has one iteration, the step itself.
+A `FrameState` is one execution of a while loop, made by its first Enter. An `IterationState` is one
+iteration of it, with the counts and inputs of its items. The root frame has one iteration, the step itself.
 
 An iteration is done when none of its items is outstanding (ready or running), no child frame opened in it
 lives, and its predecessor is done; iteration 0 when, besides, all Enters of the frame have arrived. It is
@@ -20,7 +20,7 @@ class IterationState:
     """The tables of one iteration, indexed by `Item.local` and by entry.
 
     serial       unique in the step and growing: breaks ties among ready items, older first
-    pending      how many inputs each item still waits for
+    pending      the number of inputs that each item still waits for
     entries      the inputs that have arrived
     dead         locals of the items that a dead input has reached, or None while there are none
     dead_inputs  {local of a Merge: dead data inputs seen}
@@ -53,7 +53,7 @@ class IterationState:
         self.children = 0
 
     def tag(self) -> tuple[tuple[str, int], ...]:
-        """((frame name, iteration), ...) from the outermost loop in; () for the root."""
+        """Return ((frame name, iteration), ...) from the outermost loop in; () for the root."""
         if self.frame.parent is None:
             return ()
         result: list[tuple[str, int]] = []
@@ -74,8 +74,8 @@ class FrameState:
     constants        (Enter, value or DEAD) that every iteration receives
     held             (NextIteration, value) waiting until fewer iterations are alive
     dead_exits       Exits that were dead in the newest iteration
-    left             Exits that have given what they had, None while there are none
-    on_done          of a function's body: what to call with its one iteration when that is done
+    left             Exits that have delivered, None while there are none
+    on_done          of a function's body: called with its one iteration when that is done
     """
 
     __slots__ = (
@@ -106,7 +106,7 @@ class FrameState:
         self.on_done: Callable[[IterationState], None] | None = None
 
     def lets_out(self, leaving: Item) -> bool:
-        """Whether what an Exit has goes to the parent: once, as its consumers there wait for one token."""
+        """Return whether an Exit delivers to the parent: once, as its consumers there wait for one token."""
         left = self.left
         if left is None:
             self.left = {leaving}
@@ -118,7 +118,7 @@ class FrameState:
 
 
 def root_frame(static: StaticFrame) -> FrameState:
-    """The frame that all steps have in common: it has no Enters, no Exits, and one iteration a step."""
+    """Return the frame that all steps share: it has no Enters, no Exits, and one iteration a step."""
     frame: FrameState | None = static.root_state
     if frame is None:
         frame = static.root_state = FrameState(static, None)

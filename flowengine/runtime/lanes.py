@@ -1,26 +1,25 @@
-"""Lanes: who has a step's executor, and where an item runs. Pure: no trio, no threads, no clock.
+"""Lanes: the owner of a step's executor, and the place where an item runs. No trio, no threads, no clock.
 
-**Who has it.** One thread at a time runs a step's items and touches its counts: the event loop's thread for a
-slice, or a compute thread for as long as nobody asks. Whatever else has to do with the step passes one of two
-doors: the *inbox*, to whoever has the executor (what a thread or a coroutine gives, a tensor, a variable set
-free), and the *outbox*, from a compute thread to the event loop (items that wait, Sends, Recvs).
+**The owner.** One thread at a time runs a step's items and touches its counts: the event loop's thread for a
+slice, or a compute thread for as long as nobody asks. All others reach the step through one of two queues:
+the *inbox*, to the owner of the executor (results of threads and coroutines, tensors, released variables),
+and the *outbox*, from a compute thread to the event loop (items that wait, Sends, Recvs).
 
-    state      who has the executor
+    state      owner of the executor
     HERE       the event loop's thread
-    LEAVING    the same, and a compute thread gets it when the slice is over
+    LEAVING    the same, and a compute thread gets it at the end of the slice
     AWAY       a compute thread
-    RECALLED   the same, which gives it back after the member that runs
-    ABANDONED  the same, and the step has ended: what comes is dropped
-    OVER       nobody: the step has ended, and what comes is dropped
+    RECALLED   the same, which returns it after the running member
+    ABANDONED  the same, and the step has ended: arrivals are dropped
+    OVER       nobody: the step has ended, and arrivals are dropped
 
-`_TABLE` says what each event leads to; any other is a fault of ours. Only the event loop's thread changes the
-state, so what is put into a door is put there without a lock: both are deques. The inbox is emptied when the
-executor is given back. It is not emptied before, though a compute thread could: what comes from outside may
-have happened after a write that the step must then see, and a compute thread sees variables as they were when
-it began. So what comes from outside calls the executor back; what the step's own kernels give does not.
+`_TABLE` gives the result of each event; any other event is a fault of ours. Only the event loop's thread
+changes the state, so the queues need no lock: both are deques. The inbox is emptied when the executor is
+returned. It is not emptied before, though a compute thread could: an event from outside may have happened
+after a write that the step must then see, and a compute thread sees variables as they were when it began. So
+an event from outside calls the executor back; results of the step's own kernels do not.
 
-**Where an item runs.** `lane_of` decides for a kernel with large inputs, by what it is estimated to take and
-by what else there is to do.
+**The lane.** `lane_of` decides for a kernel with large inputs, by its estimated time and by the other work.
 """
 
 from __future__ import annotations
@@ -33,19 +32,19 @@ from typing import Final, TypeAlias
 HERE, LEAVING, AWAY, RECALLED, ABANDONED, OVER = range(6)
 STATE_NAMES: Final = ("HERE", "LEAVING", "AWAY", "RECALLED", "ABANDONED", "OVER")
 
-#: What is to be done about an event: nothing; at once by who asks; keep it in the door; keep it and tell the
-#: event loop; empty both doors; drop it.
+#: The reactions to an event: nothing; the caller acts at once; keep it in the queue; keep it and tell the
+#: event loop; empty both queues; drop it.
 NOTHING, NOW, KEEP, CALL, EMPTY, DROP = range(6)
 
 Doing: TypeAlias = Callable[[], None]
 
-#: {event: {state: (state after it, what is to be done)}}
+#: {event: {state: (next state, reaction)}}
 _TABLE: Final[dict[str, dict[int, tuple[int, int]]]] = {
     # An item was found that is worth the way to a thread.
     "depart": {HERE: (LEAVING, NOTHING)},
     "hand over": {LEAVING: (AWAY, NOTHING)},
     "give back": {AWAY: (HERE, EMPTY), RECALLED: (HERE, EMPTY), ABANDONED: (OVER, DROP)},
-    # Cancelled, closed, or wanted by whoever waits for the step's variables.
+    # Cancelled, closed, or wanted by a step that waits for this step's variables.
     "recall": {
         HERE: (HERE, NOTHING),
         LEAVING: (LEAVING, NOTHING),
@@ -93,11 +92,11 @@ _TABLE: Final[dict[str, dict[int, tuple[int, int]]]] = {
 
 
 class Ownership:
-    """The ownership of one step's executor, with the queues of work for the owner and the event loop.
+    """The owner of one step's executor, with the queues of work for the owner and the event loop.
 
     state    one of the states above
-    inbox    what is to be done to the executor by whoever has it
-    outbox   what is to be done by the event loop's thread
+    inbox    work for the owner of the executor
+    outbox   work for the event loop's thread
     """
 
     __slots__ = ("inbox", "outbox", "state")
@@ -115,43 +114,43 @@ class Ownership:
 
     @property
     def is_away(self) -> bool:
-        """Whether a compute thread has the executor."""
+        """Return whether a compute thread has the executor."""
         return AWAY <= self.state <= ABANDONED
 
     @property
     def is_recalled(self) -> bool:
-        """Whether a compute thread is to give it back. May be asked on any thread."""
+        """Return whether a compute thread must return it. May be asked on any thread."""
         return self.state in (RECALLED, ABANDONED)
 
     @property
     def is_closed(self) -> bool:
-        """Whether the step has ended."""
+        """Return whether the step has ended."""
         return self.state in (ABANDONED, OVER)
 
     # -- by the event loop's thread -----------------------------------------------------------------
 
     def depart(self) -> None:
-        """The slice is to end, and a compute thread to have the executor then."""
+        """Let a compute thread have the executor at the end of the slice."""
         self._on("depart")
 
     def hand_over(self) -> None:
         self._on("hand over")
 
     def recall(self) -> None:
-        """Have the executor back as soon as that can be."""
+        """Get the executor back as soon as possible."""
         self._on("recall")
 
     def give_back(self) -> None:
-        """A compute thread has run to its end. What waits in the doors is now to be taken out and done."""
+        """Take the executor back from a compute thread that has ended. Then empty both queues."""
         if self._on("give back") == DROP:
             self.inbox.clear()
             self.outbox.clear()
 
     def arrive(self, doing: Doing, *, is_own: bool = False) -> bool:
-        """Something comes for the executor: True if it is to be done at once, by who asks.
+        """Handle an event for the executor; return True if the caller must act at once.
 
-        Else it is done when the executor is back, or by nobody, where the step is over.
-        is_own   it comes from one of the step's own kernels
+        Otherwise the action follows when the executor is back, or never, if the step is over.
+        is_own   the event comes from one of the step's own kernels
         """
         action = self._on("hand in" if is_own else "arrive")
         if action == KEEP:
@@ -159,45 +158,46 @@ class Ownership:
         return action == NOW
 
     def close(self) -> None:
-        """The step has ended, or is being ended: what still comes is dropped."""
+        """Record that the step has ended, or is being ended: later events are dropped."""
         self._on("close")
         self.inbox.clear()
         self.outbox.clear()
 
-    # -- by whoever has the executor ----------------------------------------------------------------
+    # -- by the owner of the executor ---------------------------------------------------------------
 
     def issue(self, doing: Doing) -> int:
-        """Something has to be done by the event loop's thread.
+        """Handle an event for the event loop's thread.
 
-        NOW if that is the one who asks, CALL if it has to be told, KEEP if it has been, DROP if nobody does.
+        Returns NOW if the caller is that thread, CALL if it must be told, KEEP if it was, DROP if nobody
+        acts.
         """
         action = _TABLE["issue"][self.state][1]
         if action != CALL:
             return action
         self.outbox.append(doing)
-        # Counted after it was put there: who empties the box just now finds it, or leaves it alone there.
+        # Counted after it was queued: the thread that empties the queue now finds it, or leaves it alone.
         return CALL if len(self.outbox) == 1 else KEEP
 
     def take(self, door: deque[Doing]) -> None:
-        """Do what waits in a door, in the order in which it came, also what comes meanwhile."""
+        """Do the work in a queue, in order of arrival, including work that arrives meanwhile."""
         while door:
             door.popleft()()
 
 
-# -- where an item runs -----------------------------------------------------------------------------
+# -- the lane of an item ----------------------------------------------------------------------------
 
-#: Where a kernel with large inputs runs: here, here in the next slice, on a thread by itself, or as the first
-#: of those that a compute thread runs with the executor.
+#: The lane of a kernel with large inputs: here, here in the next slice, on a thread by itself, or as the
+#: first of those that a compute thread runs with the executor.
 INLINE, LATER, THREAD, OFFLOADED_RUN = range(4)
 LANE_NAMES: Final = ("inline", "later", "a thread", "an offloaded run")
 
-#: A kernel that takes less is not worth the hand-off to a thread: 13 us if the thread is awake, and several
+#: A shorter kernel is not worth passing to a thread: that takes 13 us if the thread is awake, and several
 #: times as much if it is not.
 HEAVY_MICROSECONDS: Final = 100.0
 #: A kernel that would be alone, with nothing else to do meanwhile, goes to a thread only for the sake of the
 #: host, whose turn comes after a slice anyway.
 ALONE_MICROSECONDS: Final = 800.0
-#: A product may take a whole slice, at the slice's beginning: it has every core, to hand it over and wake two
+#: A product may take a whole slice, at the slice's beginning: it has every core, passing it on and waking two
 #: threads takes 120 to 220 us, and a network has a hundred of them one after another.
 SLICE_MICROSECONDS: Final = 1800.0
 
@@ -217,12 +217,12 @@ def lane_of(
 ) -> int:
     """Choose the lane of a kernel by its estimated microseconds.
 
-    seconds_left        of the slice
+    seconds_left        the rest of the slice
     is_product          whether it uses every core by itself
     is_running          whether kernels of the step are on threads
     product_is_running  whether one of those is a product
     others_wait         whether some are about to go to threads
-    has_company         whether another item that is ready is worth a thread
+    has_company         whether another ready item is worth a thread
     may_wait            whether it can be put back to begin the next slice
     departs             whether a compute thread may begin an offloaded run with it
     """
@@ -233,9 +233,9 @@ def lane_of(
     if (
         others_wait
         or estimate > (SLICE_MICROSECONDS if is_product else ALONE_MICROSECONDS)
-        # What they give would have to wait for a turn.
+        # Their results would have to wait for a turn.
         or (is_running and estimate > ALONE_MICROSECONDS)
-        # Two products at a time would fight for the cores.
+        # Two products at a time would compete for the cores.
         or (is_product and product_is_running)
         # One for a thread and one for here: the cores share the work.
         or has_company()

@@ -1,4 +1,4 @@
-"""Single members: how a kernel or a region is called, its references followed, and its failure told.
+"""Single members: the call of a kernel or a region, its references, and its errors.
 
 The same for an item by itself, for a member of a block, and for the region that is a function's whole body.
 """
@@ -25,10 +25,10 @@ from flowengine.runtime.streams.memory_holders import forget_locals, name_holder
 
 
 def _without_warnings() -> tuple[ContextVar[Any], Any]:
-    """Find the variable that NumPy keeps its error handling in, and the value that ignores all errors.
+    """Find the variable in which NumPy keeps its error handling, and the value that ignores all errors.
 
-    `np.errstate` sets the same, in three Python calls. A NumPy that keeps it elsewhere gives a variable that
-    nobody reads, so that kernels may warn.
+    `np.errstate` sets the same, in three Python calls. If a NumPy keeps it elsewhere, this returns a variable
+    that nobody reads, so that kernels may warn.
     """
     apart = Context()
     apart.run(np.seterr, all="ignore")
@@ -44,9 +44,9 @@ NUMPY_ERRORS, IGNORED = _without_warnings()
 class MemberCalls:
     """The kernel calls of one step.
 
-    plan      whose items these are
-    context   what kernels see
-    meter     what counts the step's memory, where anybody asks
+    plan      the plan of the items
+    context   the context of the kernels
+    meter     counts the step's memory, if anybody asks
     """
 
     plan: Plan
@@ -58,7 +58,7 @@ class MemberCalls:
         def context(self) -> KernelContext: ...
 
     def follow(self, item: Item, iteration: IterationState, args: list[Any]) -> Variable | None:
-        """Follow references to values; or a variable that another thread writes, and nothing has happened."""
+        """Follow references to values; or return a variable that another thread writes, and do nothing."""
         for value in args:
             if isinstance(value, Variable) and value.writer is not None and value.writer is not self:
                 return value
@@ -94,7 +94,7 @@ class MemberCalls:
     def call_region(self, item: Item, iteration: IterationState, args: list[Any], times: PlanTimes) -> Any:
         """Call a region without a loop and return its outputs.
 
-        times   where it is noted if it is slow: its plan's
+        times   the plan's object that records slow runs
         """
         region, taken = item.region, item.times
         started = perf_counter()
@@ -115,7 +115,7 @@ class MemberCalls:
         return locate(told, item, iteration, inputs, self.context.device)
 
     def region_failure(self, error: Exception, item: Item, iteration: IterationState) -> OpError:
-        """The error of a member, located as if that had run by itself."""
+        """Return the error of a member, located as if it had run by itself."""
         blame = item.region.blame(error.__traceback__)
         if blame is None:
             return self.failure(error, item, iteration, None)
@@ -124,7 +124,7 @@ class MemberCalls:
         if isinstance(told, ResourceExhaustedError):
             name_holders(told, self.context, blame.node, iteration, blame.inputs)
         if self.context.hardware is not None:
-            # Whoever keeps the error would keep what the region had in the device's memory.
+            # The error's frames would keep the region's values in the device's memory.
             forget_locals(error.__traceback__)
         return locate_at(told, blame.node, tag, blame.inputs, self.context.device)
 

@@ -1,10 +1,10 @@
-"""The memory of a step: what its tensors hold, and a refusal before a bound is passed.
+"""The memory of a step: the bytes of its tensors, and a refusal before a limit is passed.
 
-Only a session with a limit, or one that counts allocations, pays for this. Two looks are taken at each
-kernel: before it runs, at the size that the op's shape function gives for its actual inputs, so that one
-absurd Fill allocates nothing; and after it, at the memory that its outputs own, which is counted until the
-last reference to it goes. What a kernel makes that no shape function can tell, it asks for as it goes. The
-step has a ledger; so have each device and the session, which count variables too and outlive the step.
+Only a session with a limit, or one that counts allocations, pays for this. Each kernel is checked twice:
+before it runs, at the size that the op's shape function gives for its actual inputs, so that one absurd Fill
+allocates nothing; and after it, at the memory that its outputs own, which counts until the last reference to
+it goes. A kernel asks for sizes that no shape function can tell as it runs. The step has a ledger; so have
+each device and the session, which also count variables and outlive the step.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from flowengine.runtime.planning.items import Item
 
 
 class MemoryMeter:
-    """Counts what the kernels of one step on one device make and hold: an `accounting.Account`.
+    """Counts the tensors that the kernels of one step on one device make and hold: an `accounting.Account`.
 
     step   the ledger of the whole step; partitions of one step share it
     """
 
     def __init__(self, step: Ledger, device: Device, producer: int, session: Ledger | None = None) -> None:
-        """`session` is the ledger of all steps and resources together, where there is one."""
+        """`session` is the ledger of all steps and resources together, if there is one."""
         self.step = step
         self._device = device
         self._ledgers = (step, device.ledger) if session is None else (step, device.ledger, session)
@@ -39,7 +39,7 @@ class MemoryMeter:
         self._producer = producer
 
     def check(self, wanted: int = 0) -> None:
-        """ResourceExhaustedError if so many bytes more pass a limit."""
+        """Raise ResourceExhaustedError if so many more bytes pass a limit."""
         try:
             self._check(wanted)
         except ResourceExhaustedError:
@@ -51,14 +51,14 @@ class MemoryMeter:
             ledger.check(wanted)
 
     def book(self, owner: Any, size: int, holder: str) -> None:
-        """Say how many bytes an object holds now, that lives in the step."""
+        """Record how many bytes an object that lives in the step holds now."""
         for ledger in self._ledgers:
             ledger.book(owner, size, holder)
 
     def check_before(self, item: Item, inputs: Sequence[Any]) -> None:
-        """ResourceExhaustedError if the outputs, as far as their shapes are known, would not fit.
+        """Raise ResourceExhaustedError if the outputs, as far as their shapes are known, would not fit.
 
-        The inputs are alive while the kernel runs, whatever becomes of them afterwards.
+        The inputs are alive while the kernel runs, even if they are freed afterwards.
         """
         if not self._has_limit:
             return
@@ -73,14 +73,14 @@ class MemoryMeter:
             try:
                 shapes = op_def.shape(ConcreteInputs(item.node, inputs, self._producer))
             except (OpError, TypeError, ValueError, AttributeError, IndexError):
-                shapes = ()  # the kernel itself says what is wrong with its inputs
+                shapes = ()  # the kernel itself reports its wrong inputs
             for shape, dtype in zip(shapes, item.node.output_types, strict=False):
                 if not dtype.is_ref:
                     wanted += (shape.num_elements() or 0) * (dtype.size or REFERENCE_BYTES)
         self.check(wanted)
 
     def count(self, item: Item, outputs: Any, inputs: Sequence[Any] = ()) -> None:
-        """Count what a kernel returned, and what a variable among its inputs came to hold.
+        """Count the outputs of a kernel, and the new size of a variable among its inputs.
 
         Raises ResourceExhaustedError if that is too much.
         """
@@ -104,7 +104,7 @@ class MemoryMeter:
             self._count_parts(holder, value)
 
     def _count_parts(self, holder: str, value: Composite) -> None:
-        """Of a list, the references that are its own, and what they refer to, if that is not known yet."""
+        """Return the references of a list that are its own, and their referents if not known yet."""
         storage = getattr(value, "storage", None)
         if storage is not None:
             is_known = self.step.knows(storage)
@@ -122,13 +122,13 @@ class MemoryMeter:
                 ledger.book(*owned, variable.name)
 
     def close(self) -> None:
-        """The step is over."""
+        """Return all bytes to the ledgers, because the step is over."""
         self._texts.clear()
 
 
 def _growth(variable: Variable, inputs: Sequence[Any]) -> int:
-    """At most so many bytes more a variable holds when a kernel with these inputs has written it."""
-    is_lent = variable.is_lent()  # asked first: whoever holds the array lends it
+    """Return an upper bound of the bytes that a kernel with these inputs adds to a variable."""
+    is_lent = variable.is_lent()  # asked first: the holder of the array lends it
     held = variable.held()
     size = 0 if held is None else bytes_of(held)
     written = max((bytes_of(value) for value in inputs if value is not variable), default=0)

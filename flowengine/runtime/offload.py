@@ -37,7 +37,7 @@ class StepOwner(ReadyLoop):
     """The step whose items these are."""
 
     def wake(self) -> None:
-        """Something has happened for the step."""
+        """Wake the step."""
         raise NotImplementedError
 
     def end_with(self, error: Exception) -> None:
@@ -45,7 +45,7 @@ class StepOwner(ReadyLoop):
         raise NotImplementedError
 
     def fail(self, error: BaseException) -> None:
-        """Record what an item has raised, and end the step."""
+        """Record the error of an item, and end the step."""
         raise NotImplementedError
 
 
@@ -59,10 +59,10 @@ def _entered(call: Callable[..., Any], args: list[Any], context: KernelContext) 
 class Offload:
     """The compute threads' part of one step.
 
-    ownership   who has the executor
+    ownership   the owner of the executor
     jobs        kernels on threads
     departing   the first item of the next offloaded run, with its inputs
-    gives_way   an offloaded run was called back: whoever waits for its variables has them before the next
+    gives_way   whether an offloaded run was called back: then waiting steps get its variables before the next
     """
 
     __slots__ = (
@@ -95,12 +95,12 @@ class Offload:
 
     @property
     def is_away(self) -> bool:
-        """Whether a thread has the executor."""
+        """Return whether a thread has the executor."""
         return self.ownership.is_away
 
     @property
     def must_be_waited_for(self) -> bool:
-        """Whether something runs that may be half written. What only computes ends by itself."""
+        """Return whether a kernel runs that may leave a variable half written. Others end by themselves."""
         return bool(self.jobs) or (self._offloaded_run is not None and self._offloaded_run.holds_variables)
 
     def lane_of(self, item: Item, estimate: float, seconds_left: float, *, others_wait: bool) -> int:
@@ -148,10 +148,10 @@ class Offload:
 
     @trio.lowlevel.enable_ki_protection
     def _job_done(self, job: Job) -> None:
-        """A thread has finished a job; called by the run's system task."""
+        """Handle a finished job; called by the run's system task."""
         found = self.jobs.take(job)
         if found is None:
-            return  # the step gave it up
+            return  # the step abandoned it
         item, iteration = found
 
         def go_on() -> None:
@@ -163,7 +163,7 @@ class Offload:
             self._step.wake()
 
     def _go_on(self, job: Job, item: Item, iteration: IterationState) -> None:
-        """Go on after a heavy kernel."""
+        """Continue after a heavy kernel."""
         step = self._step
         try:
             if job.error is not None:
@@ -172,7 +172,7 @@ class Offload:
                 if item.kind == Kind.REGION:
                     raise step.region_failure(job.error, item, iteration) from cause_of(job.error)
                 raise step.failure(job.error, item, iteration, job.arguments) from cause_of(job.error)
-            # Whoever still holds the job must not hold its inputs: a variable that was read counts them.
+            # The job must not hold its inputs any longer: a variable that was read counts them.
             arguments, job.arguments = job.arguments, ()
             result, job.result = job.result, None
             if self._meter is not None:
@@ -185,7 +185,7 @@ class Offload:
         except BaseException as error:
             self._step.fail(error)
         finally:
-            job.error = None  # it knows the frames that know the job
+            job.error = None  # its frames refer to the job
         self._step.wake()
 
     # -- offloaded runs ------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ class Offload:
         return (self._has_products() or self._beside_others) and item in self._plan.offloaded_items.free
 
     def _has_products(self) -> bool:
-        """Whether the plan's products are worth an offloaded run, on the one thread that is for them."""
+        """Return whether the plan's products are worth an offloaded run, on the one thread for them."""
         if self._is_worth_it is None:
             self._is_worth_it = self._plan.offloaded_items.are_worth_it()
         return self._is_worth_it
@@ -230,7 +230,7 @@ class Offload:
 
     @trio.lowlevel.enable_ki_protection
     def _offloaded_run_over(self, job: Job) -> None:
-        """The executor is the event loop's again; called by the run's system task."""
+        """Take the executor back from a thread; called by the run's system task."""
         ownership, offloaded = self.ownership, self._offloaded_run
         assert offloaded is not None
         job.arguments = ()
@@ -255,7 +255,7 @@ class Offload:
         self._step.wake()
 
     def issue(self, doing: Doing) -> None:
-        """Have the event loop's thread do something. Called on any thread."""
+        """Have a function called on the event loop's thread. Called on any thread."""
         action = self.ownership.issue(doing)
         if action == lanes.NOW:
             doing()
@@ -264,14 +264,14 @@ class Offload:
 
     @trio.lowlevel.enable_ki_protection
     def _empty_outbox(self) -> None:
-        """Something waits for the event loop's thread."""
+        """Call the event loop's thread, because work waits for it."""
         try:
             self.ownership.take(self.ownership.outbox)
         except Exception as error:
             self._step.end_with(error)
 
     def give_up(self) -> None:
-        """The step ends: nothing that only computes is waited for, and nothing that still comes is done."""
+        """End the step: jobs that only compute are abandoned, and later results are dropped."""
         self.jobs.give_up_pure()
         self.ownership.close()
 

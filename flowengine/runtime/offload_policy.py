@@ -1,8 +1,8 @@
-"""Heavy items: which kernels are worth a worker thread, and those that are on one.
+"""Heavy items: the choice of kernels that are worth a worker thread, and the kernels that are on one.
 
-A kernel's time is estimated from its inputs, by its registered cost or by their bytes, at a pace that is
-corrected by what it took before. What takes less than the hand-off runs where it is; what would be alone does
-so too, unless the host would wait too long for its turn.
+A kernel's time is estimated from its inputs, by its registered cost or by their bytes, and corrected by
+earlier measurements. A kernel that takes less than passing it to a thread runs in place; so does one that
+would be alone, unless the host would wait too long for its turn.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from flowengine.runtime.planning.signatures import INLINE_BYTES
 from flowengine.runtime.planning.timings import NEVER_RAN
 from flowengine.runtime.threads import POOL, PRODUCTS, Job
 
-#: A region of one partition that takes less is not worth it either, though others could run meanwhile.
+#: A shorter region of one partition is not worth it either, though others could run meanwhile.
 _REGION_SECONDS: Final = 250e-6
-#: Bytes of input that a kernel without an estimate of its own is taken to need a microsecond for.
+#: Bytes of input in a microsecond for a kernel without an estimate of its own.
 _BYTES_A_MICROSECOND: Final = INLINE_BYTES / HEAVY_MICROSECONDS
-#: Ready items that are looked at for another one worth a thread.
+#: The number of ready items that are searched for another one worth a thread.
 _LOOK_AHEAD: Final = 16
 
 
 def bytes_of(args: Sequence[Any]) -> int:
-    """The bytes of the arrays among a kernel's arguments; strings count nothing."""
+    """Return the bytes of the arrays among a kernel's arguments; strings count nothing."""
     size = 0
     for value in args:
         if isinstance(value, np.ndarray) and not value.dtype.hasobject:
@@ -38,33 +38,33 @@ def bytes_of(args: Sequence[Any]) -> int:
 
 
 def estimated(item: Item, args: list[Any], size: int | None = None) -> float:
-    """Microseconds that a kernel will take: what its inputs say, by what it took before.
+    """Estimate the microseconds of a kernel, from its inputs and earlier measurements.
 
-    size   the inputs' bytes, from whoever has counted them
+    size   the inputs' bytes, if the caller has counted them
     """
     if item.cost is None:
         return item.times.pace * (bytes_of(args) if size is None else size) / _BYTES_A_MICROSECOND
     try:
         return item.times.pace * float(item.cost(*grouped(item, args)))
     except Exception:
-        # The estimate trusts the inputs; the kernel itself will say what is wrong with them.
+        # The estimate trusts the inputs; the kernel itself reports wrong ones.
         return 0.0
 
 
 def is_worth_thread(item: Item, args: list[Any]) -> bool:
-    """Whether a kernel or a region may be worth a thread, by the inputs that it has, where others can run."""
+    """Return whether a kernel or a region may be worth a thread, by its inputs, if others can run."""
     if item.kind == Kind.REGION:
         return is_worth_sharing(item)
     limit = item.times.inline_bytes
     for value in args:
-        # Of scalars, which most are, nothing need be summed up.
+        # Most inputs are scalars, which need no sum.
         if type(value) is np.ndarray and value.ndim:
             return bytes_of(args) > limit and estimated(item, args) > HEAVY_MICROSECONDS
     return limit < 0 and estimated(item, args) > HEAVY_MICROSECONDS
 
 
 def has_company(item: Item, ready: Sequence[tuple[int, int, Item, IterationState]]) -> bool:
-    """Whether one of the next items that are ready is worth a thread too."""
+    """Return whether one of the next ready items is worth a thread, too."""
     for _, _, other, _ in ready[:_LOOK_AHEAD]:
         if other.times.microseconds > HEAVY_MICROSECONDS and not (item.is_product and other.is_product):
             return True
@@ -72,7 +72,7 @@ def has_company(item: Item, ready: Sequence[tuple[int, int, Item, IterationState
 
 
 def is_worth_sharing(item: Item) -> bool:
-    """Whether a region goes to a thread where other partitions of the step could run meanwhile."""
+    """Return whether a region goes to a thread if other partitions of the step could run meanwhile."""
     return item.is_pure and _REGION_SECONDS < item.times.fastest_seconds < NEVER_RAN
 
 
@@ -89,7 +89,7 @@ class HeavyJobs:
 
     @property
     def have_product(self) -> bool:
-        """Whether one of them uses every core by itself."""
+        """Return whether one of them uses every core by itself."""
         return any(item.is_product for item, _, _ in self._running.values())
 
     def submit(
@@ -112,7 +112,7 @@ class HeavyJobs:
         (PRODUCTS if item.is_product else POOL).submit(job)
 
     def take(self, job: Job) -> tuple[Item, IterationState] | None:
-        """Return the item that a finished job ran, its variables released; None if it was given up."""
+        """Return the item that a finished job ran, its variables released; None if it was abandoned."""
         found = self._running.pop(job, None)
         if found is None:
             return None

@@ -1,10 +1,10 @@
 """Offloaded runs: parts of a step that a worker thread runs by itself, item after item.
 
-The layers of a network take a millisecond or less, and each needs the one before it. If the event loop handed
+The layers of a network take a millisecond or less, and each needs the one before it. If the event loop passed
 them to a thread one by one, each would take 0.12 to 0.22 ms more, in which the library's own threads fall
 asleep. If some ran on the event loop's thread and some on the worker, the library would keep two sets of
-threads, which fight for the cores. So if a plan's products take long enough together, a thread gets the whole
-executor. It runs ready items until one needs the event loop, or until somebody asks for the executor.
+threads, which compete for the cores. So if a plan's products take long enough together, a thread gets the
+whole executor. It runs ready items until one needs the event loop, or until somebody asks for the executor.
 
 The thread owns the executor during an offloaded run (`lanes.py`). Tensors and results that arrive for the
 step from outside wait until the run is over, so the items that become ready in it depend on nothing else.
@@ -33,16 +33,16 @@ from flowengine.runtime.planning.offloaded_run_items import READS, TAKES, Offloa
 from flowengine.runtime.state import ExecutorState
 from flowengine.runtime.token_propagation import ReadyEntry
 
-#: How long an offloaded run goes on while jobs of other steps wait for the thread.
+#: The duration of an offloaded run while jobs of other steps wait for the thread.
 _SHARE_SECONDS: Final = 0.005
-#: How often a body asks whether it shall be suspended.
+#: The interval at which a body asks whether it must pause.
 LOOK_SECONDS: Final = 0.002
-#: What is left to the event loop comes before anything else there.
+#: Items that are left to the event loop come first there.
 _FIRST: Final = 1 << 41
 
 
 class ReadOnlyVariable:
-    """A variable as a region's code sees it that only reads it."""
+    """A variable as the code of a region that only reads it sees it."""
 
     __slots__ = ("_value",)
 
@@ -58,7 +58,7 @@ class OffloadedRun:
 
     Made and ended on the event loop's thread.
 
-    items   what is known of the plan's items
+    items   facts about the plan's items
     """
 
     __slots__ = ("_held", "_is_wanted", "_kept", "_lanes", "_lent", "_shared_from", "_state", "items")
@@ -66,7 +66,7 @@ class OffloadedRun:
     def __init__(
         self, items: OffloadedItems, state: ExecutorState, lanes: Ownership, is_wanted: Callable[[], bool]
     ) -> None:
-        """Reserves variables: `end` it once it has run.
+        """Reserve variables; call `end` after the run.
 
         is_wanted   whether others wait for the thread
         """
@@ -75,7 +75,7 @@ class OffloadedRun:
         self._lanes = lanes
         self._is_wanted = is_wanted
         self._shared_from = perf_counter() + _SHARE_SECONDS
-        #: What only the event loop can run.
+        #: An item that only the event loop can run.
         self._kept: list[ReadyEntry] = []
         self._held: list[Variable] = []
         self._lent: dict[Variable, Value] = {}
@@ -83,11 +83,11 @@ class OffloadedRun:
 
     @property
     def holds_variables(self) -> bool:
-        """Whether something may be half written until it has run."""
+        """Return whether a variable may be half written until it has run."""
         return bool(self._held)
 
     def _take_variables(self) -> None:
-        """Reserve or borrow what the items of the root frame need that have not run."""
+        """Reserve or borrow the variables of the root frame's items that have not run."""
         root = self._state.root
         pending, entries = root.pending, root.entries
         ready = {item for _, _, item, iteration in self._state.ready if iteration is root}
@@ -108,22 +108,22 @@ class OffloadedRun:
                 try:
                     self._lent[variable] = variable.read()
                 except FailedPreconditionError:
-                    continue  # whoever reads it will say so
+                    continue  # its reader will report it
 
     # -- on the compute thread ----------------------------------------------------------------------
 
     def is_over(self) -> bool:
-        """Whether somebody wants the executor, or others have waited for the thread for long enough."""
+        """Return whether somebody wants the executor, or others have waited long enough for the thread."""
         return self._lanes.is_recalled or (perf_counter() > self._shared_from and self._is_wanted())
 
     def leaves(self, item: Item) -> bool:
-        """Whether only the event loop can run an item."""
+        """Return whether only the event loop can run an item."""
         return item not in self.items.free
 
     def resolve(self, item: Item, args: list[Any]) -> bool:
-        """Put the values of variables in place of those that an item reads.
+        """Replace the variables that an item reads by their values.
 
-        False, with nothing done, if the offloaded run holds not all of its variables or other resources.
+        Returns False, and does nothing, if the offloaded run lacks some of its variables or resources.
         """
         given = args[:]
         for slot, use in self.items.variables.get(item, ()):
@@ -142,13 +142,13 @@ class OffloadedRun:
         return True
 
     def keep(self, entry: ReadyEntry) -> None:
-        """Leave an item, its inputs in place, to the event loop, where it comes before all others."""
+        """Leave an item, its inputs in place, to the event loop, which runs it before all others."""
         self._kept.append(entry)
 
     # -- on the event loop's thread -----------------------------------------------------------------
 
     def end(self) -> None:
-        """Give everything back: it has run."""
+        """Release everything after the run."""
         for order, serial, item, iteration in self._kept:
             heappush(self._state.ready, (order - _FIRST, serial, item, iteration))
         self._kept.clear()

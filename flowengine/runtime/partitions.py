@@ -1,7 +1,7 @@
 """A step of several partitions: one nursery, one rendezvous, one state machine for each device.
 
-The first error ends the step everywhere: it aborts the rendezvous, so that whoever waits there is told, and
-cancels the other partitions. What they raise because of that is not reported in its place.
+The first error ends the step everywhere: it aborts the rendezvous, so that all waiting tasks get it, and
+cancels the other partitions. Errors that they raise because of that are not reported instead.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ MakeRendezvous: TypeAlias = Callable[[], Rendezvous]
 
 
 class JointStep(NamedTuple):
-    """A step that other processes run parts of: its number there too, and the rendezvous that reaches them.
+    """A step with parts in other processes: its number there too, and the rendezvous that reaches them.
 
-    The end of what runs here is not the end of the step: whoever began it says so to the rendezvous.
-    group    knows the partitions that run here
+    The end of the local part is not the end of the step: its initiator announces that to the rendezvous.
+    group    the partitions that run here
     """
 
     number: int
@@ -81,7 +81,7 @@ class PartitionedPlan:
     """A request's plan, cut by device.
 
     parts       one for each device that has anything to do
-    transfers   {edge name, target device: what crosses}
+    transfers   {edge name, target device: the transfer}
     """
 
     def __init__(self, transfers: Sequence[Transfer], fetches: int, parts: list[Part]) -> None:
@@ -121,10 +121,10 @@ def partitioned(
     *,
     debugs_devices: bool = False,
 ) -> Pieces[PartitionedPlan]:
-    """The plan of what was cut, in pieces.
+    """Make the plan of a cut graph, in pieces.
 
-    measure         gives kernels that note what they take, from kernels and the name of a device
-    debugs_devices  whether each kernel of a device with streams is waited for
+    measure         returns kernels that record their times, from kernels and the name of a device
+    debugs_devices  whether to wait for each kernel of a device with streams
     """
     parts: list[Part] = []
     for each in cut.partitions:
@@ -150,7 +150,7 @@ def partitioned(
 class PartitionRunner:
     """Runs partitioned plans on the devices of one session, beside the steps of one device.
 
-    when_lost   called with a device that is lost: whether the next step finds a successor in its place
+    when_lost   called with a lost device: returns whether the next step finds a successor
     """
 
     def __init__(self, runner: StepRunner, make_rendezvous: MakeRendezvous, *, compiles: bool = True) -> None:
@@ -173,10 +173,10 @@ class PartitionRunner:
         waited: float = 0.0,
         joint: JointStep | None = None,
     ) -> tuple[list[Any], list[TieredPlan]]:
-        """The fetched values of one step, and the plans that have become hot.
+        """Run one step; return its fetched values, and the plans that have become hot.
 
-        options  say whether values stay on their devices; joint: the step, where other processes take part in
-                 it, else it is one of its own. As `StepRunner.run` for everything else.
+        options  say whether values stay on their devices; joint: the step, if other processes take part in
+        it. The rest is as in `StepRunner.run`.
         """
         started, results = perf_counter(), list[Any]()
         stay = options is not None and options.keep_on_device
@@ -210,7 +210,7 @@ class PartitionRunner:
         return results, step.hot(perf_counter() - started) if self._compiles else []
 
     def _loss(self, step: _PlanStep, device: Device) -> UnavailableError:
-        """The error of a step that had a part on a device which is lost; others that have end as well."""
+        """Return the error of a step with a part on a lost device; other ones end as well."""
         gone = self._held.lost(device)
         is_followed = self.when_lost is not None and self.when_lost(device)
         for other in self._steps - {step}:
@@ -219,18 +219,18 @@ class PartitionRunner:
         return loss_of(device, step.in_flight(device), gone, is_followed=is_followed)
 
     def close(self) -> None:
-        """Free what devices with memory of their own hold between steps."""
+        """Free the values that devices with memory of their own keep between steps."""
         self._held.close()
 
     @property
     def resources(self) -> Mapping[str, ResourceManager]:
-        """{name of a device with memory of its own: what it holds between steps}, where that is anything."""
+        """Return {name of a device with memory of its own: its resources between steps}, if it has any."""
         return self._held.by_name
 
-    # -- what a step is made of ---------------------------------------------------------------------
+    # -- the objects of a step -----------------------------------------------------------------------
 
     def new_ledger(self) -> Ledger | None:
-        """The ledger of a step, where allocations are counted at all."""
+        """Return the ledger of a step, if allocations are counted at all."""
         settings = self._runner.settings
         return self._runner.new_ledger() if settings.counts_allocations else None
 
@@ -241,7 +241,7 @@ class PartitionRunner:
     def context_of(
         self, device: Device, step_id: int, container: StepContainer, rendezvous: Rendezvous, plan: Plan
     ) -> KernelContext:
-        """The context of one partition. Devices that share host memory share its resources too."""
+        """Return the context of one partition. Devices that share host memory share its resources, too."""
         is_host = device.shares_host_memory
         return KernelContext(
             resources=self._runner.resources if is_host else self._held.of(device),
@@ -277,7 +277,7 @@ class _PlanStep:
         self._scope: trio.CancelScope | None = None
         self._interrupt: BaseException | None = None
         self._is_joint = joint is not None
-        #: How many have not come to their end.
+        #: The number of partitions that have not ended.
         self._parts_left = len(plan.parts)
         rendezvous = runner.new_rendezvous() if joint is None else joint.rendezvous
         self._counted = None if metadata is None else CountedRendezvous(rendezvous)
@@ -292,7 +292,7 @@ class _PlanStep:
         self._feeds: list[list[Any]] = []
         self._plans: list[Plan] = []
         self._exchanges: list[Receives] = []
-        #: {name of a device with memory of its own: what goes in and out there}
+        #: {name of a device with memory of its own: its transfers}
         self._crossings: dict[str, DeviceTransfers] = {}
         for part in plan.parts:
             device = part.device
@@ -328,7 +328,7 @@ class _PlanStep:
 
     @property
     def devices(self) -> list[Device]:
-        """Those that have a part of it."""
+        """Return the devices that have a part of it."""
         return [part.device for part in self._plan.parts]
 
     def in_flight(self, device: Device) -> Sequence[Node]:
@@ -337,7 +337,7 @@ class _PlanStep:
         return () if crossing is None else crossing.in_flight
 
     def lose(self, device: Device) -> None:
-        """End: a device that has a part of it is lost."""
+        """End the step, because a device with a part of it is lost."""
         self._fail(UnavailableError(f"{device.name} is lost"))
         if self._scope is not None:
             self._scope.cancel()
@@ -360,9 +360,9 @@ class _PlanStep:
                 raise error
             is_cancelled = interrupt is not None and self._parts_left > 0
         finally:
-            del interrupt, error  # they know this frame
+            del interrupt, error  # they refer to this frame
         if is_cancelled:
-            # The caller's own cancellation: raised afresh, here, where its scope encloses it.
+            # The caller's own cancellation: raised anew, here, where its scope encloses it.
             await trio.lowlevel.checkpoint_if_cancelled()
             raise CancelledError("the step was cancelled")
 
@@ -379,7 +379,7 @@ class _PlanStep:
             self._exchanges[index].finish(failed=failed)
 
     def _fail(self, error: OpError) -> None:
-        """Keep the first error, tell all who wait; later ones become its notes unless they come from it."""
+        """Keep the first error and tell all waiting tasks; errors that it did not cause become notes."""
         first = self._error
         if first is None:
             self._error = error
@@ -388,7 +388,7 @@ class _PlanStep:
             first.add_note(f"also: {type(error).__name__}: {error}")
 
     async def results(self, stay: bool) -> list[Any]:
-        """The fetched values in host memory, or where they are; waits for devices with streams."""
+        """Return the fetched values in host memory, or in place; waits for devices with streams."""
         values: list[Any] = [None] * self._plan.fetches
         for part, executor in zip(self._plan.parts, self.executors, strict=True):
             found = executor.results()
@@ -402,7 +402,7 @@ class _PlanStep:
         return values
 
     def hot(self, seconds: float) -> list[TieredPlan]:
-        """Learn from the step; the plans that should be compiled now."""
+        """Learn from the step; return the plans that should be compiled now."""
         return [
             part.tiers
             for part, plan, values in zip(self._plan.parts, self._plans, self._feeds, strict=True)
@@ -422,7 +422,7 @@ class _PlanStep:
             self._ledger.close()
 
     def describe(self, metadata: RunMetadata) -> None:
-        """Say what the step did."""
+        """Record the statistics of the step."""
         metadata.items = sum(len(plan.items) for plan in self._plans)
         metadata.heavy_items = sum(executor.heavy_items for executor in self.executors)
         metadata.async_items = sum(executor.async_items for executor in self.executors)
@@ -436,7 +436,7 @@ class _PlanStep:
             counts = self._counted.counts
             metadata.transfers = {f"{edge} -> {target}": count for (edge, target), count in counts.items()}
             # Half of the bytes are sent, so as many were saved.
-            # A task of a cluster is not told of transfers between tasks.
+            # A task of a cluster does not hear of transfers between tasks.
             known = self._plan.transfers
             metadata.bytes_saved = sum(
                 size for key, (_, size) in counts.items() if key in known and known[key].is_compressed

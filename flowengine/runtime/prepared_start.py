@@ -1,12 +1,11 @@
-"""Prepared starts: what the steps of a plan know before they begin, computed once and fed from step to step.
+"""Prepared starts: the state of a plan's steps before they begin, computed once and reused for each step.
 
-Which items are ready at the start, what each item waits for once all feeds are delivered, and where each fed
-value goes depend on the plan alone. So a plan prepares its start once. The tables of a step that ended well
-go back to it, as they were when the step began, and the next step uses them again: to begin is to write the
-fed values into them.
+The items that are ready at the start, the inputs that each item waits for once all feeds are delivered, and
+the place of each fed value depend on the plan alone. So a plan prepares its start once. The tables of a step
+that ended well are returned to it, as they were when the step began, and the next step uses them again: to
+begin is to write the fed values into them.
 
-A plan whose feeds or constants go to Merges starts through the state machine instead, which decides what a
-Merge does with them.
+A plan whose feeds or constants go to Merges starts through the state machine instead, which handles Merges.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class PreparedStart:
     def __init__(self, plan: Plan, root: StaticFrame, sources: Sequence[Item], *, at_edges: bool) -> None:
         """
         root, sources   the templates, and the items that wait for nothing: see `Plan.handles`
-        at_edges        whether whoever begins a step has its Recvs wait, all at once, at these `routes`
+        at_edges        whether the Recvs of a step wait, all at once, at these `routes`
         """
         self._root = root
         self._plan_start = (sources, plan.feeds, plan.constants)
@@ -58,7 +57,7 @@ class PreparedStart:
                 pending[local] -= 1
                 if not pending[local]:
                     ready.append(consumer)
-        #: The Recvs that wait at their edges, and where.
+        #: The Recvs that wait at their edges, and the edges.
         self._receives = [item for item in ready if item.kind == Kind.RECEIVE]
         self.routes: Mapping[Route, Key] = {item.route: (item.order, 0) for item in self._receives}
         if not at_edges or not self._is_simple or len(self.routes) < len(self._receives):
@@ -71,7 +70,7 @@ class PreparedStart:
         self._idle: list[ExecutorState] = []
 
     def begin(self, values: Sequence[Any]) -> ExecutorState:
-        """The state of a step that begins with one value for each feed."""
+        """Return the state of a step that begins with one value for each feed."""
         if not self._is_simple:
             sources, ports, constants = self._plan_start
             state = ExecutorState(self._root)
@@ -90,7 +89,7 @@ class PreparedStart:
         return state
 
     def take_back(self, state: ExecutorState) -> None:
-        """Keep the tables of a step that ended well, of which nobody else holds any part.
+        """Keep the tables of a step that ended well, if nobody else holds any part of them.
 
         Those of steps with loops, calls or dead tokens are not kept, nor those that a Merge was fed through.
         """
@@ -115,9 +114,9 @@ def start_of(plan: Plan, root: StaticFrame, sources: Sequence[Item], *, at_edges
 
 
 def take_results(plan: Plan, root: IterationState) -> list[Any]:
-    """The fetched values of a plan whose root iteration is done, moved out of it.
+    """Return the fetched values of a plan whose root iteration is done, moved out of it.
 
-    InvalidArgumentError for one that is dead or never came.
+    Raises InvalidArgumentError for a value that is dead or never came.
     """
     values = []
     for local, entry, port in plan.fetches:

@@ -1,12 +1,12 @@
 """The ready loop: takes ready items and finishes them, for the thread that has the executor.
 
-That is the event loop's thread for a slice, or a compute thread until somebody asks for the executor
+The owner is the event loop's thread for a slice, or a compute thread until somebody asks for the executor
 (`lanes.py`). The *offloaded run* of a compute thread (`offloaded_runs.py`) holds the state in which the two
-differ: its variables, and when it is over. The loop hands out items that need the event loop: at once if the
-event loop's thread runs the loop, else through the outbox.
+differ: its variables, and its end. The loop passes on items that need the event loop: at once if the event
+loop's thread runs the loop, else through the outbox.
 
-How an item runs depends on its kind: a kernel is called, a block's body begun or called, a function's body
-opened among the items of the step, control flow is told to the state machine.
+The kind of an item decides how it runs: a kernel is called, a block's body begun or called, a function's body
+opened among the items of the step; the state machine handles control flow.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from flowengine.runtime.resumable_blocks import LoopBody
 
 #: The clock is read once for so many items: reading it costs as much as a tenth of a small kernel.
 ITEMS_PER_CLOCK: Final = 16
-#: An item has no value to deliver: it gave none, gave it already, or will give it later.
+#: An item has no value to deliver: it has none, has delivered it already, or will deliver it later.
 NOT_NOW: Final = object()
 
 
 class ReadyLoop(BlockRunner):
-    """Takes ready items of one step and runs them."""
+    """The runner of the ready items of one step."""
 
     # -- the loop -----------------------------------------------------------------------------------
 
     def run_ready(self, ends: float) -> None:
         """Run ready items until the turn is over or none is left. Raises the error that ends the step.
 
-        On a device with memory of its own, within `crossing.entered()`.
+        On a device with memory of its own, call it within `crossing.entered()`.
         """
         ready = self.state.ready
         self.ends = ends
-        # A thread looks at the clock after each item: what it runs takes long.
+        # A thread reads the clock after each item, because its items take long.
         batch = 1 if self.offloaded_run is not None else self.plan.times.items_per_clock or ITEMS_PER_CLOCK
         looked = 0.0
         warnings = NUMPY_ERRORS.set(IGNORED)
@@ -136,7 +136,7 @@ class ReadyLoop(BlockRunner):
                 return
 
     def _run_binary(self, item: Item, iteration: IterationState) -> Any:
-        """Run a kernel of two tensors: its value, or NOT_NOW if it is not there yet."""
+        """Run a kernel of two tensors; return its value, or NOT_NOW if it has none yet."""
         entries, start = iteration.entries, item.start
         a = entries[start]
         b = entries[start + 1]
@@ -157,14 +157,14 @@ class ReadyLoop(BlockRunner):
         return value
 
     def _run_unary(self, item: Item, iteration: IterationState) -> Any:
-        """Run a kernel of one tensor: its value, or NOT_NOW if it is not there yet."""
+        """Run a kernel of one tensor; return its value, or NOT_NOW if it has none yet."""
         entries, start = iteration.entries, item.start
         a = entries[start]
         if self.meter is not None:
             return self._run_general(item, iteration)
         if (
             a.nbytes > ESTIMATE_BYTES and a.nbytes > item.times.inline_bytes
-        ):  # of fewer nobody asks what it takes
+        ):  # the time of fewer does not matter
             entries[start] = None
             self._run_large(item, iteration, [a], a.nbytes)
             return NOT_NOW
@@ -176,7 +176,7 @@ class ReadyLoop(BlockRunner):
         return value
 
     def _run_dead(self, item: Item, iteration: IterationState) -> None:
-        """Pass over an item with a dead input, unless it runs dead, too."""
+        """Skip an item with a dead input, unless it runs dead, too."""
         if item.runs_dead:
             self._run_other(item, iteration)
         else:
@@ -192,7 +192,7 @@ class ReadyLoop(BlockRunner):
         entries[start] = None
 
     def _followed(self, item: Item, iteration: IterationState) -> Any:
-        """The value of the reference that an item hands on; NOT_NOW if somebody writes the variable."""
+        """Return the value of the reference that an item forwards; NOT_NOW while a thread writes it."""
         if self.offloaded_run is None:
             entries, start = iteration.entries, item.start
             variable = entries[start]
@@ -209,7 +209,7 @@ class ReadyLoop(BlockRunner):
         return NOT_NOW if args is None else args[0]
 
     def _run_general(self, item: Item, iteration: IterationState) -> Any:
-        """Run a kernel: its one value, or NOT_NOW if there is none, or it is not there yet."""
+        """Run a kernel; return its one value, or NOT_NOW if there is none, or not yet."""
         if self.offloaded_run is not None and self.offloaded_run.leaves(item):
             self._leave(item, iteration)
             return NOT_NOW
@@ -237,7 +237,7 @@ class ReadyLoop(BlockRunner):
         return NOT_NOW
 
     def _run_region(self, item: Item, iteration: IterationState) -> Any:
-        """Run many nodes at once: their one value, or NOT_NOW if there is none, or it is not there yet."""
+        """Run many nodes at once; return their one value, or NOT_NOW if there is none, or not yet."""
         offloaded = self.offloaded_run
         if offloaded is not None and offloaded.leaves(item):
             self._leave(item, iteration)
@@ -266,9 +266,9 @@ class ReadyLoop(BlockRunner):
         return NOT_NOW
 
     def begin_with(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
-        """Run an item that has its inputs, or go on with one that has begun: the first of an offloaded run.
+        """Run an item that has its inputs, or resume one: the first of an offloaded run.
 
-        Whether the offloaded run goes on.
+        Returns whether the offloaded run continues.
         """
         with np.errstate(all="ignore"):
             body = None if self.begun is None else self.begun.pop((item.order, iteration.serial), None)
@@ -279,7 +279,7 @@ class ReadyLoop(BlockRunner):
         return not self.spent and not self.is_over()
 
     def _fit(self, batch: int, took: float) -> int:
-        """How many items come before the next look at the clock, after so many that took so long."""
+        """Return the number of items before the clock is read next, after so many that took so long."""
         if self.offloaded_run is not None:
             return 1
         if took > CLOCK_SECONDS:
@@ -294,7 +294,7 @@ class ReadyLoop(BlockRunner):
     # -- one item -----------------------------------------------------------------------------------
 
     def _run_other(self, item: Item, iteration: IterationState) -> None:
-        """Any live item that is not a plain unary or binary kernel."""
+        """Run any live item that is not a plain unary or binary kernel."""
         state = self.state
         kind = item.kind
         if self.offloaded_run is not None and self.offloaded_run.leaves(item):
@@ -332,7 +332,7 @@ class ReadyLoop(BlockRunner):
             self.begin_call(item, iteration, args)
 
     def _taken(self, item: Item, iteration: IterationState) -> list[Any] | None:
-        """An item's inputs out of the entries, references followed; None if it waits for a variable."""
+        """Take an item's inputs, with references followed; None if it waits for a variable."""
         entries = iteration.entries
         start, stop = item.start, item.stop
         args = entries[start:stop]
@@ -353,7 +353,7 @@ class ReadyLoop(BlockRunner):
     # -- kernels ------------------------------------------------------------------------------------
 
     def _run_large(self, item: Item, iteration: IterationState, args: list[Any], size: int) -> None:
-        """An item with inputs of so many bytes: on a thread if it is judged to be worth it, else here."""
+        """Run an item with inputs of so many bytes: on a thread if it is worth it, else here."""
         if self.offloaded_run is not None:
             self.run_here(item, iteration, args)
             return
@@ -370,7 +370,7 @@ class ReadyLoop(BlockRunner):
         if lane != INLINE:
             return
         self.postponed = None
-        # What may take a slice stays out of regions, which would take more.
+        # An item that may take a slice stays out of regions, which would take more.
         times = item.times
         times.was_heavy = estimate > ALONE_MICROSECONDS
         started = perf_counter()
@@ -385,7 +385,7 @@ class ReadyLoop(BlockRunner):
     # -- in an offloaded run ------------------------------------------------------------------------
 
     def _leave(self, item: Item, iteration: IterationState) -> None:
-        """Leave an item to the event loop: hand it out and go on, or end the offloaded run with it."""
+        """Leave an item to the event loop: pass it on and continue, or end the offloaded run with it."""
         if item.kind >= Kind.SEND and not item.dereference:
             self._send_or_receive(item, iteration)
         elif item.kind == Kind.ASYNC and not self.has_variables(item, iteration):
@@ -396,7 +396,10 @@ class ReadyLoop(BlockRunner):
             self.leave_to_loop(item, iteration)
 
     def _send_or_receive(self, item: Item, iteration: IterationState) -> None:
-        """Both run dead or live. A Recv is outstanding until its tensor comes; a Send is done at once."""
+        """Run a Send or a Recv, dead or live.
+
+        A Recv is outstanding until its tensor comes; a Send ends at once.
+        """
         is_here = self.offloaded_run is None
         if item.kind == Kind.RECEIVE:
             if is_here:

@@ -1,9 +1,9 @@
 """The receives that the partitions of one step wait for, and their end when none can send any more.
 
-A Recv that waits is an entry here and no trio task. When every partition of a step has nothing left to do but
-to wait for the others, what they wait for will never be sent: by a loop, for example, of whose variables one
-was dead from the start and so is in no later iteration. On one device its consumers would simply never run;
-here the Recvs are given up, innermost and oldest first, until something moves again or the step is done.
+A Recv that waits is an entry here, not a trio task. When all partitions of a step only wait for each other,
+the awaited tensors will never be sent: for example by a loop with a variable that was dead from the start and
+so is in no later iteration. On one device its consumers would simply never run; here the Recvs are given up,
+innermost and oldest first, until something moves again or the step is done.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from flowengine.transport.tensors.routes import Route
 
 K = TypeVar("K")
 
-#: What a Recv is known by: its place in construction order, and the serial of its iteration.
+#: The key of a Recv: its place in construction order, and the serial of its iteration.
 Key: TypeAlias = tuple[int, int]
-#: Where a Recv stands, the innermost and oldest first: (minus its depth, numbers of the iterations).
+#: The place of a Recv, the innermost and oldest first: (minus its depth, numbers of the iterations).
 Place: TypeAlias = tuple[int, tuple[int, ...]]
 
 
 class StepGroup(Protocol):
-    """A step's partitions in this process, as who began the step sees them: see `Group`."""
+    """A step's partitions in this process, as the initiator of the step sees them: see `Group`."""
 
     @property
     def is_asleep(self) -> bool: ...
@@ -50,7 +50,7 @@ class ReceiveTable(Protocol):
         """Return the function to call with the value that a Recv waits for."""
 
     def is_settled(self) -> bool:
-        """Called before the partition sleeps with nothing but Recvs to wait for: True if it need not."""
+        """Return True if the partition need not sleep. Called when it only waits for Recvs."""
 
 
 class PartitionExecutor(Protocol):
@@ -74,13 +74,13 @@ class Receives:
     __slots__ = ("_executor", "_group", "waiting")
 
     def __init__(self, group: Group | None) -> None:
-        """`group` knows the other partitions, where all of them are in this process."""
+        """`group` has the other partitions, if all of them are in this process."""
         self.waiting: dict[Key, tuple[Item, IterationState]] = {}
         self._group = group
         self._executor: PartitionExecutor | None = None
 
     def serve(self, executor: PartitionExecutor) -> None:
-        """Say whose Recvs these are."""
+        """Set the executor of these Recvs."""
         self._executor = executor
         if self._group is not None:
             self._group.join(self)
@@ -92,7 +92,7 @@ class Receives:
         return partial(self.come, key)
 
     def come(self, key: Key, value: Any, is_dead: bool, error: Exception | None) -> None:
-        """Take in the value that a Recv waits for."""
+        """Take the value that a Recv waits for."""
         executor = self._executor
         if executor is None:
             return  # the step is over
@@ -106,14 +106,14 @@ class Receives:
             executor.received(*found, value, is_dead)
 
     def has_work(self) -> None:
-        """Something has come: whoever slept with nothing to do goes on."""
+        """Wake the partition, which slept with nothing to do."""
         if self._group is not None:
             self._group.has_work(self)
 
     def is_settled(self) -> bool:
-        """Called before the partition sleeps with nothing but Recvs to wait for.
+        """Return True if the partition need not sleep. Called when it only waits for Recvs.
 
-        True if it need not: all partitions were about to, and some of its own Recvs were given up.
+        It need not if all partitions were about to, and some of its own Recvs were given up.
         """
         return self._group is not None and self._group.sleeps(self)
 
@@ -131,7 +131,7 @@ class Receives:
         executor.wake()
 
     def finish(self, *, failed: bool = False) -> None:
-        """The partition is done, or has failed; what still comes for it is dropped."""
+        """End the partition, which is done or has failed; later values for it are dropped."""
         self._executor = None
         self.waiting.clear()
         if self._group is not None:
@@ -163,9 +163,9 @@ class Group:
         self._has_begun = True
 
     def leave(self, exchange: Receives, *, failed: bool) -> None:
-        """One partition is over; if the others all sleep they are looked at again.
+        """End one partition; if the others all sleep they are checked again.
 
-        If it has failed the others end too: what they wait for does not matter any more.
+        If it has failed the others end, too: their awaited values do not matter any more.
         """
         self._members.discard(exchange)
         self._asleep.discard(exchange)
@@ -179,7 +179,7 @@ class Group:
         self._asleep.discard(exchange)
 
     def sleeps(self, exchange: Receives) -> bool:
-        """One partition has nothing to do but wait. True if it was given something to do instead."""
+        """Let one partition sleep; return True if it was given something to do instead."""
         self._asleep.add(exchange)
         if self._over or not self._asleep >= self._members:
             return False
@@ -187,18 +187,18 @@ class Group:
         return exchange not in self._asleep
 
     def _give_up(self) -> None:
-        """Nobody can send any more: give up the Recvs of the deepest frames, there the oldest."""
+        """Give up the Recvs of the deepest frames, the oldest there, because nobody can send any more."""
         first = self.first()
         if first is not None:
             self.give_up(first)
 
     @property
     def is_asleep(self) -> bool:
-        """Whether all partitions have begun, and none has anything to do but to wait."""
+        """Return whether all partitions have begun, and none has anything to do but to wait."""
         return self._has_begun and self._asleep >= self._members
 
     def first(self) -> Place | None:
-        """Return the place of the Recvs that are to be given up first; None if there is none."""
+        """Return the place of the Recvs to give up first; None if there is none."""
         return min((place for place, _, _ in self._places()), default=None)
 
     def give_up(self, first: Place) -> None:
@@ -216,9 +216,9 @@ class Group:
 
 
 class JointGroup(Group):
-    """The partitions of this process in a step that others take part in: nobody here knows when all sleep.
+    """The local partitions of a step that others take part in: nobody here knows when all sleep.
 
-    Whoever began the step asks, and says when something is to be given up.
+    The initiator of the step asks, and decides when to give up Recvs.
     """
 
     __slots__ = ()
@@ -233,17 +233,17 @@ class JointGroup(Group):
 
 
 class EdgeRendezvous(Rendezvous, Protocol):
-    """A rendezvous that takes in one go what a step has to say that is in no loop."""
+    """A rendezvous that takes all tensors of a step that are not in a loop in one call."""
 
     def send_along(self, route: Route, value: Value) -> None:
-        """Send a live value along an edge; as `send`."""
+        """Send a live value along an edge, as `send` does."""
 
     def receive_all(
         self, routes: Mapping[Route, K], done: Callable[[K, Value, bool, Exception | None], None]
     ) -> None:
-        """Have `done` called with what comes along each of these edges, and its key.
+        """Have `done` called with the value of each of these edges, and its key.
 
-        At once for what is here; at most once for each; with the error for what will not come.
+        At once for present values; at most once for each; with the error for values that will not come.
         """
 
 

@@ -1,16 +1,16 @@
-"""Bodies: how a block runs that is more than one call.
+"""Bodies: the resumable form of a block that is more than one call.
 
-Most blocks are a plain function: compiled code without a loop, a kernel. What can loop, meet a variable that
-somebody writes, or outlast a slice keeps one protocol instead:
+Most blocks are a plain function: compiled code without a loop, a kernel. A block that can loop, meet a
+variable that is being written, or outlast a slice follows one protocol instead:
 
-    outcome = body.begin(inputs, turn)        # and as long as it says TURN or PARKED
+    outcome = body.begin(inputs, turn)        # and as long as it returns TURN or PARKED
     outcome = body.resume(turn)               # on any thread, one at a time
     body.close()                              # between members; the step has ended, or the body is done
 
-A body that is left alone holds no lock and no reservation. Closed, it lets go of its values; what its members
-have done stays done. A compiled loop is one (`LoopBody`), a sequence of layers the other (`SequenceBody`). A
-function's body that is one block is called as one, with no frame, no counts and no ready items (`OneRegion`):
-what it would go through in the state machine takes 8 us, a call takes one.
+A body that is not running holds no lock and no reservation. When closed, it releases its values; work that
+its members have done stays done. A compiled loop is one (`LoopBody`), a sequence of layers the other
+(`SequenceBody`). A function's body that is one block is called as one, with no frame, no counts and no ready
+items (`OneRegion`): its way through the state machine takes 8 us, a call takes one.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from flowengine.runtime.planning.timings import PlanTimes
 if TYPE_CHECKING:
     from flowengine.runtime.frames import IterationState
 
-#: What became of a body that was begun or gone on with: it has its outputs; its time is up; a member needs a
-#: variable that somebody writes, and nothing of that member has happened.
+#: The outcomes of a body: it has its outputs; its time is up; a member needs a variable that is being
+#: written, and nothing of that member has happened.
 DONE, TURN, PARKED = range(3)
 
 #: An iteration of a compiled loop that takes longer, time after time, should have been on a thread.
@@ -45,9 +45,9 @@ _LONG_SECONDS: Final = 0.0005
 
 
 class Outcome(NamedTuple):
-    """How far a body has come.
+    """The progress of a body.
 
-    value   DONE: what it gives, as a kernel does; PARKED: the variable
+    value   DONE: its outputs, as those of a kernel; PARKED: the variable
     """
 
     kind: int
@@ -60,26 +60,26 @@ _TURN: Final = Outcome(TURN)
 class Body(Protocol):
     """One execution of a block.
 
-    seconds   what it has taken, for whoever runs it to count
+    seconds   its time, which its runner counts
     """
 
     seconds: float
 
     def begin(self, inputs: list[Any], turn: Turn) -> Outcome:
-        """Run until it is done, or its turn is over. Empties `inputs`. Raises what a member raises."""
+        """Run until it is done, or its turn is over. Empties `inputs`. Raises the errors of members."""
 
     def resume(self, turn: Turn) -> Outcome:
-        """As `begin`, from there on."""
+        """Continue from there, as `begin` does."""
 
     def close(self) -> None:
-        """Let go of everything. Without effect on what is closed, or done."""
+        """Release all values. Without effect on a body that is closed, or done."""
 
 
 class LoopBody:
     """A compiled block with a loop.
 
     Its code is a generator that yields between iterations, every `mask + 1` of them, a power of two that is
-    fitted here to how long they take; it says which mask that was, for each loop of a block has its own.
+    fitted here to their time. It yields the mask, because each loop of a block has its own.
     """
 
     __slots__ = (
@@ -96,8 +96,8 @@ class LoopBody:
 
     def __init__(self, item: Item, context: Any, times: PlanTimes, step: object) -> None:
         """
-        times   where slow iterations are counted
-        step    whose own writing of variables does not stop it
+        times   counts slow iterations
+        step    the step whose own writes to variables do not stop it
         """
         self.seconds = 0.0
         self._item = item
@@ -106,7 +106,7 @@ class LoopBody:
         self._step = step
         self._generator: Generator[int, int | None, Any] | None = None
         self._variables: tuple[Variable, ...] = ()
-        #: How many iterations less one it does before it yields; None before the first.
+        #: The number of iterations less one before it yields; None before the first.
         self._mask: int | None = None
         #: Whether one iteration alone took long.
         self._was_slow = False
@@ -119,14 +119,15 @@ class LoopBody:
 
     def resume(self, turn: Turn) -> Outcome:
         for variable in self._variables:
-            # Those that it may read or write: another step's thread may have begun to while the loop paused.
+            # The variables that it may read or write: another step's thread may have begun to while the loop
+            # paused.
             if variable.writer is not None and variable.writer is not self._step:
                 return Outcome(PARKED, variable)
         try:
             self._advance(turn)
         except StopIteration as stop:
             if self._times.slow_iterations and not self._was_slow:
-                self._times.slow_iterations -= 1  # it was the machine that did something else
+                self._times.slow_iterations -= 1  # the machine did other work
             return Outcome(DONE, stop.value)
         return _TURN
 
@@ -188,7 +189,7 @@ class SequenceBody:
 
 
 class RegionPlan(Protocol):
-    """The parts of a `Plan` that say whether it is one region."""
+    """The parts of a `Plan` that decide whether it is one region."""
 
     items: list[Item]
     root: StaticFrame
@@ -231,12 +232,12 @@ class OneRegion:
         #: (position among the arguments, feed that goes there)
         self._fills = tuple(fills)
         self._constants = tuple(constants)
-        #: For each result where it lies in the item's outputs, the feeds and the constants, in a row.
+        #: For each result its place in the item's outputs, the feeds and the constants, in a row.
         self._places = tuple(places)
 
     @classmethod
     def of(cls, plan: RegionPlan) -> OneRegion | None:
-        """The plan in this form, or None for one that is more than a region."""
+        """Return the plan in this form, or None for one that is more than a region."""
         item = plan.items[0] if len(plan.items) == 1 else None
         if item is None or item.kind != Kind.REGION or item.region.is_generator:
             return None
@@ -244,12 +245,12 @@ class OneRegion:
 
     @classmethod
     def of_item(cls, plan: RegionPlan, item: Item) -> OneRegion | None:
-        """The plan, whose one item this is; None where that is not all there is to it."""
+        """Return the plan with this one item; None if there is more to it."""
         if item.has_rare_edges or item.dereference or plan.constants:
             return None
         root = plan.root
         fills: list[tuple[int, int]] = []
-        #: {a place among the root's entries: what comes to lie there}
+        #: {a place among the root's entries: the value that goes there}
         places: dict[int, int] = {}
         for slot, edges in enumerate(item.edges):
             for _, entry, _ in edges:
@@ -278,7 +279,7 @@ class OneRegion:
     def call(
         self, values: Sequence[Any], caller: RegionCaller, iteration: IterationState, times: PlanTimes
     ) -> list[Any] | None:
-        """The results for these values of the feeds; None where a thread writes a variable among them."""
+        """Return the results for these values of the feeds; None if a thread writes a variable among them."""
         arguments = self._arguments[:]
         for position, feed in self._fills:
             arguments[position] = values[feed]

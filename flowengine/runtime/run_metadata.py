@@ -4,7 +4,7 @@
     await session.run(fetches, feeds, run_metadata=metadata)
     pathlib.Path("step.json").write_text(metadata.timeline())
 
-Nothing of it is gathered for a step that is run without.
+Nothing of it is recorded for a step without it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ class RunMetadata:
     heavy_items    kernels that ran on a worker thread
     async_items    kernels that had to wait in a trio task
     peak_bytes     most bytes of tensors alive at once; counted only under a limit or `count_allocations`
-    allocations    how many tensors were made, what was written in place or only viewed left out; likewise
-    devices        {name of a device that took part: the same for what is in its memory, variables included}
-    transfers      {"edge -> device": (how often a tensor was sent there, its bytes in all)}
-    bytes_saved    what lossy compression took off the bytes sent
-    launches       what devices with streams did, in the order in which it was done, of those that can tell:
-                   where a list is given for it, `RunMetadata(launches=[])`
+    allocations    the number of new tensors, without those written in place or only viewed; likewise
+    devices        {name of a device that took part: the same for its memory, variables included}
+    transfers      {"edge -> device": (number of tensors sent there, their total bytes)}
+    bytes_saved    the sent bytes that lossy compression saved
+    launches       the work of devices with streams, in the order in which it was done, of those that can
+                   tell; recorded if
+                   there is a list for it, `RunMetadata(launches=[])`
 
     >>> graph = fe.Graph()
     >>> y = fe.matmul(fe.ones([2, 2], graph=graph), fe.ones([2, 2], graph=graph))
@@ -55,14 +56,14 @@ class RunMetadata:
     details: dict[str, Any] = field(default_factory=dict)
 
     def timeline(self) -> str:
-        """`launches` as Trace Event JSON, for Perfetto or chrome://tracing.
+        """Return `launches` as Trace Event JSON, for Perfetto or chrome://tracing.
 
-        A process a device, a thread a stream, times in microseconds.
+        One process for each device, one thread for each stream, times in microseconds.
         """
         return _timeline(self.launches or ())
 
     def _repr_html_(self) -> str:
-        """A row for each thing that is known."""
+        """Return a row for each known value."""
         from flowengine.core import html
 
         named = ((each.name, getattr(self, each.name)) for each in fields(self))

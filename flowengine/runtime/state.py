@@ -1,7 +1,7 @@
 """The state machine of a step: counts, frames, iterations and dead tokens.
 
 It decides which item may run with which tag; `executor.py` runs it. No trio, no threads, no clock: an
-executor takes a ready item, computes it, and calls the method that fits what the item is:
+executor takes a ready item, computes it, and calls the method for the item's kind:
 
     state = ExecutorState(plan.root); state.start(plan.sources)
     while (entry := state.take_ready()) is not None:
@@ -44,7 +44,7 @@ from flowengine.runtime.token_propagation import (
     deliver_dead_to_merges,
 )
 
-#: Where a fed value goes: its plain edges and its edges to Merges.
+#: The consumers of a fed value: its plain edges and its edges to Merges.
 Port: TypeAlias = tuple[Sequence[Edge], Sequence[MergeEdge]]
 
 _INDICES: Final = tuple(np.int32(i) for i in range(16))
@@ -56,8 +56,8 @@ class ExecutorState:
     ready   a heap of the items that may run now; an executor's inner loop may pop it directly
     root    the iteration of the root frame
     frames  {(serial of the parent iteration, static frame): the frame alive there}
-    first   what is ready at the start, where that was prepared; awaited, the Recvs that wait then
-    serial  that of the iteration made last; 0 while the root's is the only one
+    first   the items that are ready at the start, if that was prepared; awaited, the Recvs that wait then
+    serial  that of the newest iteration; 0 while the root's is the only one
     done    whether every item has run that ever will
     """
 
@@ -81,12 +81,12 @@ class ExecutorState:
         values: Sequence[Any] = (),
         constants: Iterable[tuple[Sequence[Edge], Sequence[MergeEdge], Any]] = (),
     ) -> None:
-        """Make the items without inputs ready and deliver what the caller feeds: one value a port."""
+        """Make the items without inputs ready and deliver the feeds: one value for each port."""
         self._begin(self.root, sources, ports, values, constants)
         self.done = self.root.outstanding == 0
 
     def resume(self, iteration: IterationState, ready: Iterable[Item], awaited: int) -> None:
-        """Go on where others have stopped: with the root's tables, what is ready, and how much is begun."""
+        """Continue another state: with the root's tables, the ready items, and the number outstanding."""
         self.root = iteration
         for item in ready:
             heappush(self.ready, (item.order, iteration.serial, item, iteration))
@@ -139,7 +139,7 @@ class ExecutorState:
         target.outstanding = count
 
     def take_ready(self) -> tuple[Item, IterationState] | None:
-        """The ready item that was constructed first, and the iteration it runs in; None if none is."""
+        """Return the ready item that was constructed first, with its iteration; None if none is ready."""
         if not self.ready:
             return None
         _, _, item, iteration = heappop(self.ready)
@@ -147,13 +147,13 @@ class ExecutorState:
 
     @staticmethod
     def is_dead(item: Item, iteration: IterationState) -> bool:
-        """Whether a ready item got a dead input: then call `finish_dead` instead of running it."""
+        """Return whether a ready item got a dead input: then call `finish_dead` instead of running it."""
         return iteration.dead is not None and item.local in iteration.dead
 
     # -- finishing ----------------------------------------------------------------------------------
 
     def finish_single(self, item: Item, iteration: IterationState, value: Any) -> None:
-        """An item with one output has run. The hot path: everything is inline."""
+        """Finish an item with one output. The hot path: everything is inline."""
         pending = iteration.pending
         entries = iteration.entries
         count = -1
@@ -172,7 +172,7 @@ class ExecutorState:
                 self.iteration_idle(iteration)
 
     def finish(self, item: Item, iteration: IterationState, outputs: Sequence[Any]) -> None:
-        """An item has run: one value an output, DEAD for an output that is not to be taken."""
+        """Finish an item: one value for each output, DEAD for an output that is not to be taken."""
         count = -1
         for slot, value in enumerate(outputs):
             if value is DEAD:
@@ -186,7 +186,7 @@ class ExecutorState:
         self._count(iteration, count)
 
     def finish_switch(self, item: Item, iteration: IterationState, value: Any, taken: int) -> None:
-        """A live Switch: `value` leaves at slot `taken`, a dead token at the other."""
+        """Finish a live Switch: `value` leaves at slot `taken`, a dead token at the other."""
         pending = iteration.pending
         entries = iteration.entries
         edges = item.edges
@@ -210,7 +210,7 @@ class ExecutorState:
                 self.iteration_idle(iteration)
 
     def finish_merge(self, item: Item, iteration: IterationState) -> None:
-        """A ready Merge: passes on the value that came first and its index, or dead if none is live."""
+        """Finish a ready Merge: it forwards its first value and the index, or dead if none is live."""
         start = item.start
         entries = iteration.entries
         value = entries[start]
@@ -222,7 +222,7 @@ class ExecutorState:
         self._count(iteration, self._emit_merge(item, iteration, value, index) - 1)
 
     def finish_dead(self, item: Item, iteration: IterationState) -> None:
-        """An item with a dead input is passed over: every output is dead."""
+        """Skip an item with a dead input: every output is dead."""
         kind = item.kind
         if kind == Kind.ENTER:
             self.finish_enter(item, iteration, DEAD)
@@ -235,13 +235,13 @@ class ExecutorState:
         self._count(iteration, -1)
 
     def give_up(self, iteration: IterationState) -> None:
-        """An item of an iteration will never have an output: not even a dead one."""
+        """End an item of an iteration that will never have an output: not even a dead one."""
         self._count(iteration, -1)
 
     # -- frames -------------------------------------------------------------------------------------
 
     def finish_enter(self, item: Item, iteration: IterationState, value: Any) -> None:
-        """An Enter: its value (or DEAD) goes into iteration 0 of its frame, or, constant, into all."""
+        """Deliver an Enter's value (or DEAD) into iteration 0 of its frame, or, if constant, into all."""
         frame = self._frame_for(item, iteration)
         frame.pending_enters -= 1
         if item.is_constant_enter:
@@ -258,12 +258,12 @@ class ExecutorState:
         self._count(iteration, -1)
 
     def finish_exit(self, item: Item, iteration: IterationState, value: Any) -> None:
-        """A live Exit: its value goes to the iteration that the frame was opened in."""
+        """Deliver a live Exit's value to the iteration in which the frame was opened."""
         self._leave(item, iteration, value)
         self._count(iteration, -1)
 
     def finish_next_iteration(self, item: Item, iteration: IterationState, value: Any) -> None:
-        """A live NextIteration: its value goes to the next iteration, made now or when there is room."""
+        """Deliver a live NextIteration's value to the next iteration, made now or when there is room."""
         self._advance(item, iteration, value)
         self._count(iteration, -1)
 
@@ -275,7 +275,7 @@ class ExecutorState:
 
     @staticmethod
     def _leave_dead(item: Item, iteration: IterationState) -> None:
-        """A dead Exit counts only if no later iteration is begun."""
+        """Record a dead Exit, which counts only if no later iteration is begun."""
         frame = iteration.frame
         if iteration.number == frame.newest:
             frame.dead_exits.append(item)
@@ -314,7 +314,7 @@ class ExecutorState:
         return iteration
 
     def iteration_idle(self, iteration: IterationState) -> None:
-        """Nothing of the iteration is outstanding: free it if it is done, and what follows from that."""
+        """Free an iteration with nothing outstanding if it is done, and handle the consequences."""
         frame = iteration.frame
         if frame.parent is None:
             if not iteration.children:
@@ -344,7 +344,7 @@ class ExecutorState:
             iteration = successor
 
     def _release_held(self, frame: FrameState) -> None:
-        """Room for one more iteration: deliver the NextIterations that wait for it."""
+        """Make room for one more iteration: deliver the NextIterations that wait for it."""
         held, frame.held = frame.held, []
         iteration = self._open_iteration(frame, frame.newest + 1)
         for item, value in held:
@@ -361,15 +361,15 @@ class ExecutorState:
         if not parent.outstanding and not parent.children:
             self.iteration_idle(parent)
 
-    # -- delivering: each returns how many items became ready in the target ----------------------------
+    # -- delivering: each returns the number of items that became ready in the target ------------------
 
     def _emit(self, item: Item, target: IterationState, value: Any) -> int:
-        """The one live output of an item, to all its consumers in an iteration."""
+        """Deliver the one live output of an item to all its consumers in an iteration."""
         count = deliver(self.ready, item.edges[0], target, value)
         return count + self.emit_rare(item, target, value) if item.has_rare_edges else count
 
     def _emit_dead(self, item: Item, target: IterationState) -> int:
-        """All outputs of an item, dead."""
+        """Deliver all outputs of an item, dead."""
         count = 0
         for slot, edges in enumerate(item.edges):
             count += deliver_dead(self.ready, edges, target)
@@ -387,7 +387,7 @@ class ExecutorState:
         return self._emit_dead(item, target) if value is DEAD else self._emit(item, target, value)
 
     def _emit_merge(self, merge: Item, target: IterationState, value: Any, index: Any) -> int:
-        """Both live outputs of a Merge: the value and the index of the input it came from."""
+        """Deliver both live outputs of a Merge: the value and the index of the input it came from."""
         edges = merge.edges
         count = deliver(self.ready, edges[0], target, value)
         if edges[1]:
@@ -408,7 +408,7 @@ class ExecutorState:
         return count
 
     def _emit_rare_slot(self, item: Item, slot: int, target: IterationState, value: Any) -> int:
-        """One output, live or dead, to Merges and to what passes it on at once."""
+        """Deliver one output, live or dead, to Merges and to items that forward it at once."""
         count = 0
         if item.merge_edges is not None:
             merges = item.merge_edges[slot]

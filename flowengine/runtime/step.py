@@ -48,7 +48,7 @@ class StepRunner:
     """Runs plans on one device with one resource manager. Steps may run at the same time.
 
     running   the steps that have not ended
-    ended     called whenever one has ended, before its caller goes on
+    ended     called after each step, before its caller continues
     """
 
     def __init__(
@@ -58,14 +58,14 @@ class StepRunner:
         device: Device,
         kernels: KernelRegistry | None = None,
     ) -> None:
-        """`kernels`: what computes graphs that a kernel is given; None for this package's own."""
+        """`kernels`: compute the graphs that a kernel is given; None for this package's own."""
         self.resources = resources
         self.settings = settings
         self.device = device
         self._device_name = device.name
-        #: Names whoever's steps these are, for resources that are theirs alone; unique in this process.
+        #: The name of the owner of these steps, for resources that are its alone; unique in this process.
         self.owner = f"_owner_{next(_owners)}"
-        #: What the contexts of all steps, and of all partitions of each, have in common.
+        #: The common part of the contexts of all steps, and of all their partitions.
         self.common: dict[str, Any] = {
             "owner": self.owner,
             "files": settings.file_access,
@@ -74,7 +74,7 @@ class StepRunner:
             "kernels": kernels,
         }
         self._counts = settings.counts_allocations
-        #: What all steps and resources hold together, where anybody asks.
+        #: The memory of all steps and resources together, if anybody asks.
         self.ledger: Ledger | None = None
         if self._counts:
             self.ledger = Ledger(settings.session_memory_bytes, "session_memory_bytes")
@@ -82,7 +82,7 @@ class StepRunner:
                 resources.account = self.ledger
         self.running: set[RunningStep] = set()
         self.ended: list[Callable[[], None]] = []
-        #: Those of the trio run in which steps run; found by the first.
+        #: The turns of the trio run in which steps run; found by the first.
         self._turns: Turns | None = None
         self._is_closed = False
 
@@ -109,14 +109,14 @@ class StepRunner:
         waited: float = 0.0,
         sequences: ResourceManager | None = None,
     ) -> list[Any]:
-        """The fetched values of one step, not yet the caller's own (see `values.FetchSpec`).
+        """Run one step; return its fetched values, not yet the caller's own (see `values.FetchSpec`).
 
-        waited       seconds of the timeout that have gone by
-        sequences    where random nodes keep their places, if it is not with the resources
+        waited       seconds of the timeout that have passed
+        sequences    the positions of random nodes, if they are not with the resources
 
-        Raises the step's error, DeadlineExceededError after the timeout, trio.Cancelled when the caller
-        is cancelled. However it ends, the step's container is empty, nothing of the step waits, and
-        effects on state are those of the items that had completed.
+        Raises the step's error, DeadlineExceededError after the timeout, trio.Cancelled when the caller is
+        cancelled. In any case, the step's container is then empty, nothing of the step waits, and effects on
+        state are those of the items that had completed.
         """
         started = perf_counter()
         turns = self._turns
@@ -175,7 +175,7 @@ class StepRunner:
     async def _begin(
         self, turns: Turns, timeout_seconds: float | None, waited: float
     ) -> tuple[Ticket | None, float]:
-        """Wait for a turn to begin a step: its ticket, if it has one, and what it has waited by then."""
+        """Wait for a turn to begin a step; return its ticket, if it has one, and the seconds waited."""
         ticket: Ticket | None = None
         error: OpError | None = None
         if timeout_seconds is None:
@@ -185,7 +185,7 @@ class StepRunner:
             with trio.move_on_after(timeout_seconds - waited) as scope:
                 ticket = await turns.begin()
             waited += trio.current_time() - before
-            # The turn may have come when the time was over: a task that was woken is not cancelled any more.
+            # The turn may have come when the time was over: a woken task is not cancelled any more.
             if scope.cancelled_caught or waited >= timeout_seconds:
                 error = too_late(timeout_seconds)
         if self._is_closed:
@@ -199,7 +199,7 @@ class StepRunner:
     def new_context(
         self, plan: Plan, container: StepContainer, sequences: ResourceManager | None = None
     ) -> KernelContext:
-        """Make what the kernels of a new step see."""
+        """Make the context of the kernels of a new step."""
         return KernelContext(
             resources=self.resources,
             step_container=container,
@@ -211,7 +211,7 @@ class StepRunner:
         )
 
     def new_step_id(self) -> int:
-        """Another number for every step of this process."""
+        """Return another number for every step of this process."""
         return next(_step_ids)
 
     def new_ledger(self) -> Ledger:
@@ -224,20 +224,20 @@ class StepRunner:
 
     @property
     def turns(self) -> Turns:
-        """Those of the trio run in which steps run."""
+        """Return the turns of the trio run in which steps run."""
         if self._turns is None:
             self._turns = current_turns()
         return self._turns
 
     @property
     def known_turns(self) -> Turns | None:
-        """As `turns`, for who is outside of that run; None before its first step."""
+        """Return the turns as `turns` does, for callers outside of that run; None before its first step."""
         return self._turns
 
     async def compile_in_turns(self, plan: TieredPlan) -> None:
         """Compile a hot plan before its next step: a small one in turns, a large one beside the event loop.
 
-        Whoever is cancelled leaves the rest to another step. Nothing is raised: the step has its results.
+        A cancelled caller leaves the rest to another step. Nothing is raised: the step has its results.
         """
         if not self._is_small(plan):
             self.compile(plan)
@@ -269,7 +269,7 @@ class StepRunner:
         return plan.nodes <= INLINE_NODES or not self.settings.worker_threads
 
     async def checkpoint(self) -> None:
-        """Give others a turn; CancelledError where the session was closed meanwhile."""
+        """Give others a turn. Raises CancelledError if the session was closed meanwhile."""
         await trio.lowlevel.checkpoint()
         if self._is_closed:
             raise CancelledError(SESSION_CLOSED)
@@ -282,7 +282,7 @@ class StepRunner:
 
 
 def _complain(plan: TieredPlan) -> None:
-    # A fault of ours, which would end the host's whole trio run from here. Its steps go on.
+    # A fault of ours, which would end the host's whole trio run from here. Its steps continue.
     logger.exception("a plan of %d items could not be compiled and stays interpreted", plan.nodes)
 
 

@@ -1,8 +1,8 @@
-"""A step of one partition that needs no task: it goes on where the tensors that it waits for arrive.
+"""A step of one partition that needs no task: it continues where its awaited tensors arrive.
 
-A task costs more than all kernels of a small partition: to be made, to be woken for each tensor, to be waited
-for. Here the executor's slices are called from whoever brings the tensors, and a task is made only for a step
-that turns out to need one, because a kernel is heavy or waits, or because there is more to do than a slice.
+A task costs more than all kernels of a small partition: to make it, to wake it for each tensor, to wait for
+it. Here the receiver of a tensor calls the executor's slices, and a task is made only for a step that turns
+out to need one, because a kernel is heavy or waits, or because there is more to do than a slice.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from flowengine.runtime.step import StepRunner
 from flowengine.runtime.turns import current_turns
 from flowengine.runtime.waiting import TurnCaller
 
-#: What is called once with how a step ended: its fetched values, plans that have become hot, or the error.
+#: Called once with the end of a step: its fetched values, plans that have become hot, or the error.
 Ended = Callable[[list[Any], Sequence[TieredPlan], BaseException | None], None]
 
 
 class Cancellable(Protocol):
-    """Something that has begun and may be given up."""
+    """An operation that has begun and can be abandoned."""
 
     def cancel(self) -> None:
-        """End it early; without effect on what is over."""
+        """End it early; without effect if it is over."""
 
 
 def needs_no_task(plan: PartitionedPlan, runner: StepRunner) -> bool:
-    """Whether a plan may be begun without a task."""
+    """Return whether a plan may begin without a task."""
     return (
         len(plan.parts) == 1
         and plan.parts[0].device.shares_host_memory
@@ -52,10 +52,10 @@ def needs_no_task(plan: PartitionedPlan, runner: StepRunner) -> bool:
 class TasklessStep(Executor, TurnCaller):
     """One run of a plan that `needs_no_task`, for a step that other processes take part in.
 
-    It is also the `ReceiveTable` of its one partition, and its `StepGroup` for whoever began the step.
+    It is also the `ReceiveTable` of its one partition, and its `StepGroup` for the step's initiator.
 
     waiting     {key: (a Recv, its iteration)}
-    is_asleep   whether it has nothing to do but to wait
+    is_asleep   whether it only waits
     """
 
     at_edges = True
@@ -63,7 +63,7 @@ class TasklessStep(Executor, TurnCaller):
     is_asleep = False
     #: Around its task, once it has needed one.
     _scope: trio.CancelScope | None = None
-    #: What arrives while a slice runs, or while the step stands in line, is found by that slice.
+    #: Tensors that arrive while a slice runs, or while the step stands in line, are found by that slice.
     _inside = True
     _is_over = False
 
@@ -81,8 +81,8 @@ class TasklessStep(Executor, TurnCaller):
         """`done` is called once, perhaps by `begin`.
 
         feeds    those of its partition
-        number   the step's
-        learns   whether what the step takes says when the plan is to be compiled
+        number   the number of the step
+        learns   whether the times of the step decide when the plan is compiled
         """
         runner = steps.runner
         super().__init__(
@@ -102,7 +102,7 @@ class TasklessStep(Executor, TurnCaller):
         return self._steps.context_of(self._number, self._rendezvous, container)
 
     def begin(self) -> None:
-        """Run as far as that goes now."""
+        """Run as far as possible now."""
         self._steps.runner.running.add(self)
         self._start(self._feeds)
         self.waiting = self.state.awaited.copy()
@@ -110,7 +110,7 @@ class TasklessStep(Executor, TurnCaller):
             self._rendezvous.receive_all(self._prepared.routes, self.come)
         self._go()
 
-    # -- what it waits for --------------------------------------------------------------------------
+    # -- awaited tensors ----------------------------------------------------------------------------
 
     def awaited(self, item: Item, iteration: IterationState) -> Received:
         """Return the function to call with the value that a Recv waits for."""
@@ -137,12 +137,12 @@ class TasklessStep(Executor, TurnCaller):
                 self.wake()
 
     def is_settled(self) -> bool:
-        """Called before the step sleeps with nothing but Recvs to wait for: True if it need not."""
+        """Return True if the step need not sleep; called before it sleeps with nothing but awaited Recvs."""
         self.is_asleep = True
         return False
 
     def first(self) -> Place | None:
-        """Return the place of the Recvs that are to be given up first; None if there is none."""
+        """Return the place of the Recvs to give up first; None if there is none."""
         return min((place for place, _ in places_of(self.waiting)), default=None)
 
     def give_up(self, first: Place) -> None:
@@ -167,7 +167,7 @@ class TasklessStep(Executor, TurnCaller):
             self._go_at_once()
 
     def wake(self) -> None:
-        """Go on: something has become ready from outside."""
+        """Continue: an item has become ready from outside."""
         if self._scope is not None:
             super().wake()
         elif not self._inside:
@@ -176,7 +176,7 @@ class TasklessStep(Executor, TurnCaller):
 
     @trio.lowlevel.enable_ki_protection
     def run_in_turn(self) -> None:
-        """Run what is ready. What else there is to do is done when it comes, or in a task."""
+        """Run the ready items. Other work follows when it arrives, or in a task."""
         self._place = None
         self._inside = True
         state = self.state
@@ -219,7 +219,7 @@ class TasklessStep(Executor, TurnCaller):
         try:
             self._end(error)
         finally:
-            del error  # it knows this frame
+            del error  # it refers to this frame
 
     async def _run_rest(self) -> None:
         """Run the rest of a step that was begun without a task. Raises as `run` does."""
@@ -230,7 +230,7 @@ class TasklessStep(Executor, TurnCaller):
             await self._wind_up()
 
     def _end(self, error: BaseException | None) -> None:
-        """The step is over: leave nothing behind."""
+        """End the step, and leave nothing behind."""
         if self._is_over:
             return
         self._is_over = True
@@ -256,7 +256,7 @@ class TasklessStep(Executor, TurnCaller):
             self.container.clear()
         is_hot = self._learns and error is None and steps.ran(self._feeds, perf_counter() - self._started)
         done = self._done
-        # Whoever keeps the step, to give it up, keeps nothing else alive; nor does it know itself any more.
+        # The step's holder, who may cancel it, keeps nothing else alive; nor does the step refer to itself.
         del self._done, self._feeds, self.exchange
         self.offload = None
         if error is not None:
@@ -269,10 +269,10 @@ class TasklessStep(Executor, TurnCaller):
 class TasklessSteps:
     """The steps of a plan that `needs_no_task`: see `TasklessStep`.
 
-    runner, turns, nursery    what runs steps; whose turn it is; where steps go on that need a task
+    runner, turns, nursery    the runner of steps; their turns; the nursery of steps that need a task
     use_threads               whether kernels may be worth a thread
-    fetches                   how many values a step gives, of which some are this partition's
-    hot                       the plan, for whoever compiles it
+    fetches                   the number of values of a step, of which some are this partition's
+    hot                       the plan, for its compiler
     """
 
     __slots__ = (
@@ -308,7 +308,7 @@ class TasklessSteps:
     def make(
         self, feeds: Sequence[Any], number: int, rendezvous: EdgeRendezvous, done: Ended
     ) -> TasklessStep:
-        """One of them, to be begun; also the group of its partition."""
+        """Return one of them, to be begun; also the group of its partition."""
         part = self._part
         tiers = part.tiers
         own = [feeds[index] for index in part.feeds] if part.feeds else []
@@ -318,7 +318,7 @@ class TasklessSteps:
         return TasklessStep(self, plan, own, number, rendezvous, done, learns=learns)
 
     def context_of(self, number: int, rendezvous: EdgeRendezvous, container: StepContainer) -> KernelContext:
-        """Return the context that a step's kernels see."""
+        """Return the context of a step's kernels."""
         return KernelContext(
             resources=self.runner.resources,
             step_container=container,
@@ -338,11 +338,11 @@ class TasklessSteps:
         return values
 
     def ran(self, feeds: Sequence[Any], seconds: float) -> bool:
-        """Learn from an interpreted step; whether the plan has become hot."""
+        """Learn from an interpreted step; return whether the plan has become hot."""
         return self._part.tiers.ran(feeds, seconds)
 
     def ended(self, step: TasklessStep) -> None:
-        """A step is over."""
+        """Record the end of a step."""
         runner = self.runner
         runner.running.discard(step)
         if runner.ended:

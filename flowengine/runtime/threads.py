@@ -1,8 +1,8 @@
 """Worker threads for heavy kernels, and the way back to the event loop.
 
-A job goes to a thread through a queue; that it is finished comes back through a wake-up descriptor that
-one system task of the trio run waits for. Measured, this costs 13 us where `trio.to_thread` costs 78: a
-kernel of 0.1 ms is worth it. One wake-up serves every job that has finished by then.
+A job goes to a thread through a queue; its end comes back through a wake-up descriptor that one system task
+of the trio run waits for. Measured, this costs 13 us where `trio.to_thread` costs 78: a kernel of 0.1 ms is
+worth it. One wake-up serves every job that has finished by then.
 
 The threads are daemons shared by the whole process and started when first needed.
 """
@@ -34,9 +34,9 @@ THREADS_MAX: Final = 4
 class Job:
     """One kernel call on a worker thread. `done` is called on the event loop's thread, with the job.
 
-    result   what the function returned, or None
-    error    what it raised, or None
-    seconds  how long it took
+    result   the result of the function, or None
+    error    the error that it raised, or None
+    seconds  its time
     """
 
     __slots__ = (
@@ -71,7 +71,7 @@ class Job:
         #: Set on the event loop's thread when nobody waits for it any more.
         self.is_given_up = False
         self.seconds = 0.0
-        #: How many microseconds it was thought to take, and at what pace of its item.
+        #: The estimated microseconds, and the pace of its item at that time.
         self.estimate = 0.0
         self.pace = 1.0
 
@@ -84,13 +84,13 @@ class Inbox:
         self._reader, self._writer = socket.socketpair()
         self._reader.setblocking(False)
         self._writer.setblocking(False)
-        #: A wake-up is under way: what comes meanwhile is found with the rest.
+        #: A wake-up is under way: later arrivals are found with the rest.
         self._is_woken = False
 
     def put(self, doing: Callable[[], None]) -> None:
-        """Have something done on the event loop's thread. Called on a worker thread."""
+        """Have a function called on the event loop's thread. Called on a worker thread."""
         self._waiting.append(doing)
-        # Looked at when it is in there: whoever has said since that none is under way empties the box after.
+        # Read after the call was queued: a thread that clears it since then empties the queue afterwards.
         if self._is_woken:
             return
         self._is_woken = True
@@ -101,7 +101,7 @@ class Inbox:
             return
 
     async def serve(self) -> None:
-        """The system task: hand what comes to its owners until the run ends."""
+        """Pass calls to their owners until the run ends; the system task."""
         try:
             while True:
                 await trio.lowlevel.wait_readable(self._reader)
@@ -121,7 +121,7 @@ _inbox: Final[trio.lowlevel.RunVar[Inbox]] = trio.lowlevel.RunVar("flowengine in
 
 
 def current_inbox() -> Inbox:
-    """The inbox of the current trio run; starts its system task on first use."""
+    """Return the inbox of the current trio run; it starts its system task on first use."""
     try:
         return _inbox.get()
     except LookupError:
@@ -154,13 +154,13 @@ class ThreadPool:
         self._jobs.put(job)
 
     def is_wanted(self) -> bool:
-        """Whether jobs wait for a thread. May be asked on any."""
+        """Return whether jobs wait for a thread. May be asked on any."""
         return not self._jobs.empty()
 
     def _finish(self) -> None:
-        """At the interpreter's end, wait for kernels that a cancelled step has left behind; drop the others.
+        """Wait, at the interpreter's end, for kernels that a cancelled step has left behind; drop the others.
 
-        A thread that the interpreter stops inside BLAS never gives back the locks of that library, whose own
+        A thread that the interpreter stops inside BLAS never releases the locks of that library, whose own
         clean-up would then wait for ever.
         """
         if self._process != os.getpid():
@@ -185,7 +185,7 @@ def _work(jobs: queue.SimpleQueue[Job | None]) -> None:
             begin(job)
             try:
                 job.result = job.function(*job.arguments, **job.keywords)
-            except BaseException as error:  # handed to the step, which raises it in its own task
+            except BaseException as error:  # passed to the step, which raises it in its own task
                 job.error = error
             begin(None)
             job.seconds = perf_counter() - started
@@ -195,6 +195,6 @@ def _work(jobs: queue.SimpleQueue[Job | None]) -> None:
 
 POOL: Final = ThreadPool(min(available_cores(), THREADS_MAX))
 
-#: For kernels that are BLAS calls, which use every core by themselves: two at a time would fight for them,
+#: For kernels that are BLAS calls, which use every core by themselves: two at a time would compete for them,
 #: and 200 concurrent small products then take a hundred times as long.
 PRODUCTS: Final = ThreadPool(1)

@@ -1,8 +1,8 @@
-"""Tokens arrive at the items of an iteration: what each waits for, counted down in the iteration's tables.
+"""Propagation of tokens to the items of an iteration, whose missing inputs are counted down in its tables.
 
 A function here delivers along edges that lie within one iteration, puts the items that became ready on the
-heap, and returns how many those are. What a token does besides, at a Merge that passes it on at once or at
-the edge of a frame, is for `state.py` to say.
+heap, and returns their number. `state.py` handles the other effects of a token, at a Merge that forwards it
+at once or at the edge of a frame.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ReadyEntry: TypeAlias = tuple[int, int, Item, IterationState]
 
 
 def deliver(ready: list[ReadyEntry], edges: Sequence[Edge], target: IterationState, value: Any) -> int:
-    """A live value to all items at the end of some edges."""
+    """Deliver a live value to all items at the end of some edges."""
     pending = target.pending
     entries = target.entries
     count = 0
@@ -34,7 +34,7 @@ def deliver(ready: list[ReadyEntry], edges: Sequence[Edge], target: IterationSta
 
 
 def deliver_dead(ready: list[ReadyEntry], edges: Sequence[Edge], target: IterationState) -> int:
-    """A dead token to all items at the end of some edges: whoever gets one is dead."""
+    """Deliver a dead token to all items at the end of some edges: they are dead."""
     dead = target.dead
     if dead is None:
         dead = target.dead = set()
@@ -53,9 +53,9 @@ def deliver_dead(ready: list[ReadyEntry], edges: Sequence[Edge], target: Iterati
 def deliver_dead_to_merges(
     ready: list[ReadyEntry], merges: Sequence[MergeEdge], target: IterationState
 ) -> int:
-    """A dead token to Merges.
+    """Deliver a dead token to Merges.
 
-    A Merge is dead when all its data inputs are, or at once where the dead one comes from an Enter.
+    A Merge is dead when all its data inputs are, or at once if the dead one comes from an Enter.
     """
     count = 0
     for merge, _, from_enter in merges:
@@ -71,7 +71,7 @@ def deliver_dead_to_merges(
 
 
 def deliver_control(ready: list[ReadyEntry], item: Item, target: IterationState) -> int:
-    """An item has run: so much for whoever only waited for that."""
+    """Count down the items that only waited for an item that has run."""
     count = 0
     if item.control is not None:
         pending = target.pending
@@ -87,7 +87,7 @@ def deliver_control(ready: list[ReadyEntry], item: Item, target: IterationState)
 
 
 def count_down(ready: list[ReadyEntry], consumer: Item, target: IterationState) -> int:
-    """An item waits for one thing less."""
+    """Count down one input of an item."""
     left = target.pending[consumer.local] - 1
     target.pending[consumer.local] = left
     if left:

@@ -1,15 +1,15 @@
 """The order of steps on the event loop: a queue of tickets, without trio and without a clock.
 
-    line.join(ticket)              nothing is left of the slice: stand in line
-    line.begin_pass()              the event loop goes round once more: who is to be woken
-    line.take(ticket, now)         one that was woken is there; whether anything is left for it
+    line.join(ticket)              the slice is spent: stand in line
+    line.begin_pass()              a new round of the event loop: returns the tickets to wake
+    line.take(ticket, now)         a woken ticket has come; whether there is time left for it
     line.stop(ticket, now)         its turn is over
 
 A *pass* is one round of the event loop. All steps share one slice of it: 2 ms from the moment at which the
-first of them runs anything in that pass. Whoever finds nothing left stands in line, by order of arrival. At
-each pass as many of the foremost are woken as will fit, by what turns took lately, and at least one. One too
-many keeps its place, and the next pass is its own. So a step waits for those before it only, and for each of
-them no longer than a place is kept: 16 ms.
+first of them runs anything in that pass. A step that finds the slice spent stands in line, by order of
+arrival. At each pass as many of the foremost are woken as will fit, by the times of recent turns, and at
+least one. One too many keeps its place, and the next pass is its own. So a step waits only for those before
+it, and for each of them no longer than a place is kept: 16 ms.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ BEGIN_SECONDS: Final = 0.001
 #: A step keeps its place in line for this much time of its own. Most steps are shorter: they end in the order
 #: in which they came, and few temporaries live at once. A longer one goes to the end and starves nobody.
 PLACE_SECONDS: Final = 0.016
-#: A turn counts as no less than it costs the event loop to come round, so that no place is kept for ever.
+#: A turn counts as no less than a round of the event loop costs, so that no place is kept for ever.
 TURN_SECONDS_MIN: Final = 50e-6
-#: So much of a slice is filled with those who are woken: turns vary, and steps should begin within a
-#: millisecond. Beside 50 tasks that make null steps a host's sleep of 2 ms was 6.7 ms late at the 99th
-#: percentile where the whole slice was filled, 5.0 with 1.5 ms of it, 2.3 with this.
+#: The woken steps fill so much of a slice: turns vary, and steps should begin within a millisecond. Beside 50
+#: tasks that make null steps a host's sleep of 2 ms was 6.7 ms late at the 99th percentile if the whole slice
+#: was filled, 5.0 with 1.5 ms of it, 2.3 with this.
 FILLED_SECONDS: Final = 0.001
-#: What turns took lately is a mean in which each new one has this weight.
+#: The weight of each new turn in the mean of recent turns.
 _WEIGHT: Final = 0.125
 _NEVER: Final = float("-inf")
 
@@ -48,11 +48,11 @@ class Ticket:
     """One step's place in line.
 
     wake     called when it is given a turn
-    place    its number, counted up by arrival; 0 for one that has yet to get a number
+    place    its number, counted up by arrival; 0 for one that has no number yet
     spent    seconds of its own since it has that place
-    began    when its turn began; None while it has none
-    missed   it was given a turn, and nothing was left of the slice when it came
-    is_off   its owner is to end and needs no turn any more
+    began    the time when its turn began; None while it has none
+    missed   it was given a turn, and the slice was spent when it came
+    is_off   its owner is ending and needs no turn any more
     """
 
     __slots__ = ("began", "is_off", "missed", "place", "spent", "wake")
@@ -66,7 +66,7 @@ class Ticket:
         self.is_off = False
 
     def release(self) -> None:
-        """Forget whom to wake, who knows this ticket."""
+        """Forget the function to wake, which refers to this ticket."""
         self.wake = _ignore
 
 
@@ -75,9 +75,9 @@ class TurnLine:
 
     waiting        tickets in order of place, the foremost first
     given          tickets that were woken and have not come yet
-    ends           when the slice ends that somebody has begun
-    begins_until   before that a new step may begin at once; at no time while anybody waits
-    serves_until   before that whatever comes for a step may be run at once; at no time while anybody waits
+    ends           the end of the present slice
+    begins_until   before that a new step may begin at once; never while a ticket waits
+    serves_until   before that an event for a step may be handled at once; never while a ticket waits
     lately         seconds that a turn takes
     """
 
@@ -101,22 +101,22 @@ class TurnLine:
         self.ends = self.begins_until = self.serves_until = _NEVER
         #: Nothing is known yet: one at a time.
         self.lately = SLICE_SECONDS
-        #: Whether anybody has run anything in this pass, and since when.
+        #: Whether a step has run in this pass, and since when.
         self._is_open = False
         self._began = _NEVER
         self._places = 0
-        #: When the last turn was taken, and how long it lasted if that has yet to be learned from, else 0.
+        #: When the last turn was taken, and its length if the mean does not include it yet, else 0.
         self._taken = self._took = 0.0
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nobody waits, and nobody was woken who has yet to come."""
+        """Return whether no ticket waits, and no woken ticket has yet to come."""
         return not self.waiting and not self.given
 
     # -- a pass -------------------------------------------------------------------------------------
 
     def begin_pass(self) -> list[Ticket]:
-        """The event loop goes round once more, with a slice for all. Who is to be woken, in order."""
+        """Begin a new pass, with a slice for all; return the tickets to wake, in order."""
         self._is_open = False
         if self._took:
             self._note(self._took)
@@ -138,11 +138,11 @@ class TurnLine:
         return woken
 
     def is_idle(self, now: float) -> bool:
-        """Whether nobody waits, and it is so long that anybody ran anything that this is another pass."""
+        """Return whether no ticket waits, and the last work is so long ago that this is another pass."""
         return self.is_quiet and now >= self.ends + SLICE_SECONDS
 
     def open(self, now: float) -> None:
-        """Somebody runs something. The first of a pass has its slice begin."""
+        """Record that a step runs. The first of a pass starts its slice."""
         if not self._is_open:
             self._is_open = True
             self._began = now
@@ -157,16 +157,16 @@ class TurnLine:
             self.begins_until = self.serves_until = _NEVER
 
     def _is_reserved(self) -> bool:
-        """Whether the pass belongs to one that was one too many in the last."""
+        """Return whether the pass belongs to one that was one too many in the last."""
         for ticket in self.given:  # noqa: SIM110
             if ticket.missed:
                 return True
         return False
 
-    # -- who has not stood in line ------------------------------------------------------------------
+    # -- steps that have not stood in line ----------------------------------------------------------
 
     def may_run(self, now: float) -> bool:
-        """Whether one that comes now has its turn at once, and nobody who waits will miss that time."""
+        """Return whether a newcomer has its turn at once, without delaying a waiting ticket."""
         if self.waiting:
             return False
         if not self.given:
@@ -174,18 +174,18 @@ class TurnLine:
         return self._has_room(now, self.ends if self._is_open else now + SLICE_SECONDS)
 
     def may_begin(self, now: float) -> bool:
-        """As `may_run`, for a step that begins."""
+        """Return the same as `may_run`, for a step that begins."""
         return self.may_run(now) and (not self._is_open or now < self._began + BEGIN_SECONDS)
 
     def may_begin_another(self, now: float) -> bool:
-        """As `may_begin`, for the next step of a caller who has had a turn in this pass.
+        """Return the same as `may_begin`, for the next step of a caller who has had a turn in this pass.
 
-        Those who stand in line wait for another pass anyway.
+        Waiting tickets get another pass anyway.
         """
         return self._is_open and self._has_room(now, self._began + BEGIN_SECONDS)
 
     def _has_room(self, now: float, end: float) -> bool:
-        """Whether one more fits in, beside those who were woken."""
+        """Return whether one more fits in, beside the woken ones."""
         return now + self.lately * (len(self.given) + 1) < end and not self._is_reserved()
 
     # -- one ticket ---------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ class TurnLine:
         self.open(now)
 
     def give(self, ticket: Ticket) -> None:
-        """Have a ticket wait for the next pass, in which it has a turn before anybody in line."""
+        """Let a ticket wait for the next pass, in which it has a turn before all others."""
         self._number(ticket)
         self.given[ticket] = None
         self._look()
@@ -219,13 +219,13 @@ class TurnLine:
             ticket.place = self._places
 
     def take(self, ticket: Ticket, now: float) -> bool:
-        """One that was woken has come. False if nothing is left of the slice: it is to join again.
+        """Let a woken ticket take its turn; False if the slice is spent: then it joins again.
 
         The first of a pass always has its turn, however late it is.
         """
         del self.given[ticket]
         if self._is_open and self._took:
-            # What its owner did around it counts as well, and what it costs to come to the next.
+            # The work of its owner around it counts as well, and the way to the next turn.
             self._note(max(self._took, now - self._taken))
         ticket.missed = self._is_open and now >= self.ends
         if ticket.missed:
@@ -236,7 +236,7 @@ class TurnLine:
         return True
 
     def stop(self, ticket: Ticket, now: float) -> None:
-        """A turn is over, if there was one: note what it took."""
+        """End a turn, if there was one, and record its time."""
         if ticket.began is None:
             return
         took = max(now - ticket.began, TURN_SECONDS_MIN)
@@ -252,7 +252,7 @@ class TurnLine:
         self._took = 0.0
 
     def leave(self, ticket: Ticket) -> None:
-        """Nobody waits for this turn any more. One that was given already is free for whoever comes next."""
+        """Withdraw a ticket. A turn that was already given is free for the next step."""
         if ticket in self.given:
             del self.given[ticket]
         elif ticket in self.waiting:

@@ -1,10 +1,10 @@
 """Turns on the event loop: all steps of one trio run share one slice a pass, in order of arrival.
 
-`turn_line` says who runs; here is what trio has to do with it. An instrument marks the passes, from the
-moment at which two steps are under way until that has not been so for a while: one step alone knows by itself
-that it was away. A task without a turn sleeps until it is given one, and does not ask again meanwhile. What
-has no task of its own, as a step that goes on where a tensor arrives, is called by a system task, which also
-keeps the event loop going round while anybody stands in line.
+`turn_queue` decides the order; this module connects it with trio. An instrument marks the passes, from the
+moment at which two steps are under way until that has not been so for a while: a single step notices by
+itself that it was away. A task without a turn sleeps until it is given one, and does not ask again meanwhile.
+A system task calls steps that have no task of their own, such as one that continues where a tensor arrives,
+and keeps the event loop going round while a ticket waits.
 
 A turn lasts until its owner waits for anything. It is never held across an `await`.
 """
@@ -20,26 +20,26 @@ import trio
 
 from flowengine.runtime.turn_queue import Ticket, TurnLine
 
-#: Passes are marked until fewer than two steps were under way in so many of them. To begin costs 25 us, to
-#: mark a pass 1.
+#: Passes are marked until fewer than two steps were under way in so many of them. Beginning costs 25 us,
+#: marking a pass 1 us.
 QUIET_PASSES_MAX: Final = 1000
 
 
 class _PassMark(trio.abc.Instrument):
-    """Says when a pass begins."""
+    """An instrument that reports the beginning of a pass."""
 
     def __init__(self, began: Callable[[], None]) -> None:
         self._began = began
 
     def after_io_wait(self, timeout: float) -> None:
-        """Whatever has happened is known to trio; now it runs tasks."""
+        """Begin a pass: trio has collected all events, and runs tasks now."""
         self._began()
 
 
 class Turns:
     """The turns of one trio run.
 
-    line   who waits; see there for what may be looked at before anything here is called
+    line   the order of tickets; see there for attributes to check before any call here
     """
 
     __slots__ = (
@@ -58,7 +58,7 @@ class Turns:
 
     def __init__(self) -> None:
         self.line = TurnLine()
-        #: How many steps have a ticket: those that have waited for anything and are not over.
+        #: The number of steps with a ticket: those that have waited for anything and are not over.
         self._tickets = 0
         #: The task that last began a step by a turn that it was given, in this pass.
         self._caller: trio.lowlevel.Task | None = None
@@ -68,7 +68,7 @@ class Turns:
         #: The system task, once there is one.
         self._deputy: trio.lowlevel.Task | None = None
         self._is_asleep = False
-        #: What it is to call in this pass.
+        #: The functions that it must call in this pass.
         self._due: list[tuple[Ticket, Callable[[], None]]] = []
         #: The run ends, and the system task is gone.
         self._is_over = False
@@ -76,7 +76,7 @@ class Turns:
     # -- tickets ------------------------------------------------------------------------------------
 
     def new_ticket(self) -> Ticket:
-        """A ticket for a step that is about to wait for something. `end` it."""
+        """Return a ticket for a step that is about to wait. `end` it."""
         self._tickets += 1
         if self._tickets > 1 and not self._is_marked:
             self._mark_passes()
@@ -84,12 +84,12 @@ class Turns:
 
     @trio.lowlevel.enable_ki_protection
     def end(self, ticket: Ticket) -> None:
-        """A step with a ticket is over."""
+        """End a step with a ticket."""
         self.stop(ticket)
         self._tickets -= 1
 
     def stop(self, ticket: Ticket) -> None:
-        """A step that has a turn is about to wait for something else than a turn."""
+        """Pause a step that has a turn and is about to wait for anything but a turn."""
         if ticket.began is not None:
             self.line.stop(ticket, perf_counter())
 
@@ -97,9 +97,9 @@ class Turns:
 
     @trio.lowlevel.enable_ki_protection
     async def begin(self) -> Ticket | None:
-        """A caller begins a step, no earlier than `line.begins_until`: wait for a turn.
+        """Wait for a turn to begin a step, no earlier than `line.begins_until`.
 
-        Returns the step's ticket, if it was given one. Cancelled, it leaves nothing behind.
+        Returns the step's ticket, if it was given one. If cancelled, it leaves nothing behind.
         """
         if self._is_marked:
             now, line = perf_counter(), self.line
@@ -132,13 +132,13 @@ class Turns:
 
     @trio.lowlevel.enable_ki_protection
     async def pause(self, ticket: Ticket) -> None:
-        """The slice is spent: go on when it is this step's turn again. As `begin`."""
+        """Wait for the step's next turn, after the slice is spent. As `begin`."""
         self.stop(ticket)
         line = self.line
         if (self._is_marked or not line.is_quiet) and not self._is_over:
             await self._stand_in_line(ticket)
             return
-        # Alone: there is nobody to stand in line with, and whoever comes meanwhile comes later.
+        # Alone: there is nobody to stand in line with, and newcomers come later.
         line.give(ticket)
         try:
             await trio.lowlevel.checkpoint()
@@ -152,7 +152,7 @@ class Turns:
 
     @trio.lowlevel.enable_ki_protection
     async def arrive(self, ticket: Ticket) -> None:
-        """Continue a step when its awaited value is there: in its turn, or at once. As `begin`."""
+        """Continue a step when its awaited value has come: in its turn, or at once. As `begin`."""
         line = self.line
         now = perf_counter()
         if not self._is_marked:
@@ -186,7 +186,7 @@ class Turns:
 
     @trio.lowlevel.enable_ki_protection
     def call_off(self, ticket: Ticket) -> None:
-        """A step is to end: it need not wait for its turn any more, wherever it stands in line."""
+        """End a step: it need not wait for its turn any more, wherever it stands in line."""
         ticket.is_off = True
         line = self.line
         if ticket in line.waiting:
@@ -194,11 +194,11 @@ class Turns:
             line.give(ticket)
             ticket.wake()
 
-    # -- what has no task ---------------------------------------------------------------------------
+    # -- work without a task ------------------------------------------------------------------------
 
     @trio.lowlevel.enable_ki_protection
     def serves(self) -> bool:
-        """Whether something without a task may run, no earlier than `line.serves_until`; else `defer` it."""
+        """Return whether a step without a task may run, from `line.serves_until` on; else `defer` it."""
         line, now = self.line, perf_counter()
         if not self._is_marked:
             if line.is_idle(now):
@@ -213,7 +213,7 @@ class Turns:
 
     @trio.lowlevel.enable_ki_protection
     def defer(self, ticket: Ticket, call: Callable[[], None]) -> None:
-        """Have something called when it is its turn."""
+        """Have a function called when its turn comes."""
         if self._is_over:
             call()
             return
@@ -224,12 +224,12 @@ class Turns:
 
     @trio.lowlevel.enable_ki_protection
     def withdraw(self, ticket: Ticket) -> None:
-        """Do not call what was deferred with this ticket."""
+        """Do not call the function that was deferred with this ticket."""
         self.line.leave(ticket)
         ticket.release()
 
     def _rouse(self) -> None:
-        """Somebody stands in line: mark passes, and see that there is another one."""
+        """Mark passes, and ensure that there is another one, because a ticket waits."""
         if not self._is_marked:
             self._mark_passes()
         if self._deputy is None:
@@ -239,7 +239,7 @@ class Turns:
             trio.lowlevel.reschedule(self._deputy)
 
     async def _serve(self) -> None:
-        """The system task: call what is deferred, and keep the event loop going round while anybody waits."""
+        """Call deferred functions, and keep the event loop awake while a ticket waits; the system task."""
         line = self.line
         passes = self._passes
         try:
@@ -250,7 +250,7 @@ class Turns:
                     self._is_asleep = True
                     await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.SUCCEEDED)
                 if self._passes == passes:
-                    # Somebody has removed the instrument.
+                    # Another task has removed the instrument.
                     self._is_marked = False
                     self._mark_passes()
                     self._pass_began()
@@ -264,9 +264,12 @@ class Turns:
                 last.wake()
 
     def _call_due(self) -> None:
-        """Call what has its turn; this task outlives the steps that it calls, and keeps nothing of them."""
+        """Call the functions that have their turn.
+
+        This task outlives their steps, and keeps nothing of them.
+        """
         line = self.line
-        # The list itself stays: those who are woken put themselves into it.
+        # The list itself stays: woken tickets add themselves to it.
         due = tuple(self._due)
         self._due.clear()
         for ticket, call in due:
@@ -308,7 +311,7 @@ _turns: Final[trio.lowlevel.RunVar[Turns]] = trio.lowlevel.RunVar("flowengine tu
 
 
 def current_turns() -> Turns:
-    """The turns of the current trio run."""
+    """Return the turns of the current trio run."""
     try:
         return _turns.get()
     except LookupError:

@@ -26,7 +26,7 @@ class Sleeper:
         self._task: trio.lowlevel.Task | None = None
 
     async def sleep(self) -> None:
-        """Sleep until `wake`. Cancelled, it leaves nothing behind."""
+        """Sleep until `wake`. If cancelled, it leaves nothing behind."""
         self._task = trio.lowlevel.current_task()
 
         def abort(_: Any) -> trio.lowlevel.Abort:
@@ -36,25 +36,25 @@ class Sleeper:
         await trio.lowlevel.wait_task_rescheduled(abort)
 
     def wake(self) -> None:
-        """Something has happened for the step."""
+        """Wake the step."""
         task, self._task = self._task, None
         if task is not None:
             trio.lowlevel.reschedule(task)
 
 
 class TurnCaller:
-    """Something that runs in turns, called by whoever brings what it waits for."""
+    """Work in turns without a task, called by the bringer of an awaited value."""
 
     _turns: Turns
     #: Its place in line, while it stands there.
     _place: Ticket | None = None
 
     def run_in_turn(self) -> None:
-        """Run what is ready."""
+        """Run the ready items."""
         raise NotImplementedError
 
     def _go(self) -> None:
-        """Run what is ready, now or in the next turn."""
+        """Run the ready items, now or in the next turn."""
         turns = self._turns
         if perf_counter() < turns.line.serves_until or turns.serves():
             self.run_in_turn()
@@ -66,20 +66,20 @@ class TurnCaller:
         self._turns.defer(self._place, self.run_in_turn)
 
     def _go_at_once(self) -> None:
-        """Do not stand in line any longer, if it does: there is little left to run."""
+        """Leave the line, if it stands there: there is little left to run."""
         if self._place is not None:
             self._turns.withdraw(self._place)
             self.run_in_turn()
 
 
 class ParkedItems:
-    """Items of a step that wait until nobody writes a variable."""
+    """Items of a step that wait until no thread writes a variable."""
 
     __slots__ = ("_callbacks", "_state")
 
     def __init__(self, state: ExecutorState) -> None:
         self._state = state
-        #: What takes back the wish to be woken.
+        #: Withdraws the request to be woken.
         self._callbacks: dict[Callable[[], None], Variable] = {}
 
     def __bool__(self) -> bool:
@@ -92,7 +92,7 @@ class ParkedItems:
         variable: Variable,
         arrives: Callable[[Callable[[], None]], None],
     ) -> None:
-        """Make an item ready when the variable is free; `arrives` has that done by who has the executor."""
+        """Make an item ready when the variable is free; `arrives` has the executor's owner do that."""
 
         def unpark() -> None:
             if self._callbacks.pop(callback, None) is not None:
@@ -105,7 +105,7 @@ class ParkedItems:
         variable.wait_free(callback)
 
     def forget(self) -> None:
-        """The step ends: nobody is to be woken."""
+        """End the step: no item is woken any more."""
         for callback, variable in tuple(self._callbacks.items()):
             variable.forget(callback)
         self._callbacks.clear()

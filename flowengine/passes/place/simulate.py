@@ -21,8 +21,7 @@ class Schedule:
     makespan     microseconds until the last operation ended
     finish       for each operation the time of its end
     blame        for each operation the one whose end it waited for last: a producer, or the one before it on
-                 its
-                 device; -1 for one that could start at once
+                 its device; -1 for one that could start at once
     """
 
     makespan: float

@@ -1,4 +1,4 @@
-"""Steps in place: a step that needs no waiting runs in the thread of its caller, and no other takes part.
+"""Steps in place: a step that needs no waiting runs in the thread of its caller, without any other thread.
 
-Decision 22 says what that is worth.
+Decision 22 has the gains.
 """

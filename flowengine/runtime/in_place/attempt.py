@@ -19,12 +19,12 @@ from flowengine.runtime.planning.tiers import TieredPlan
 from flowengine.runtime.planning.timings import STAY_SECONDS, InPlaceTimes
 from flowengine.runtime.step import StepRunner
 
-#: A step whose slice was late by more than this should not run in place: on an event loop it holds others up.
+#: A step with a slice later than this should not run in place: on an event loop it delays others.
 _OVERRUN_SECONDS: Final = 0.0005
 
 
 class NotInPlace(enum.Enum):
-    """Why a step has not begun in place: it has to run in the portal, or later."""
+    """The reason why a step has not begun in place: it has to run in the portal, or later."""
 
     ELSEWHERE = enum.auto()
     LATER = enum.auto()
@@ -50,9 +50,9 @@ class UnfinishedStep:
         tell: Callable[[OpError], None],
         spent: float,
     ) -> None:
-        """See `begin_in_place` for `give` and `tell`.
+        """Create it; see `begin_in_place` for `give` and `tell`.
 
-        spent   how many seconds the first slice took
+        spent   the seconds of the first slice
         """
         self._step = step
         self._times = times
@@ -69,14 +69,14 @@ class UnfinishedStep:
             self._times.note(fits=False)
 
     def attempt(self, token: trio.lowlevel.TrioToken, seconds: float) -> Any:
-        """Run the next slice: what `give` makes of the step's results, or this again. With the baton only.
+        """Run the next slice; return the result of `give`, or this object again. Call it only with the baton.
 
         Raises the step's error, CancelledError if the session was closed since the last slice.
         """
         started, busy = perf_counter(), thread_time()
         try:
             results = self._step.run_another(started + seconds)
-            # A step that took long because its thread did not run is none of those that hold others up.
+            # A step that took long because its thread did not run does not delay others.
             self._is_late |= thread_time() - busy > seconds + _OVERRUN_SECONDS
             if results is None:
                 self._ran(perf_counter() - started)
@@ -97,7 +97,7 @@ class UnfinishedStep:
             raise
 
     def abandon(self) -> None:
-        """End the step as it is: its run is over."""
+        """End the step now, because its run is over."""
         self._step.abandon()
 
 
@@ -112,12 +112,12 @@ def begin_in_place(
     give: Callable[[list[Any]], Any],
     tell: Callable[[OpError], None],
 ) -> Any:
-    """Run one slice of a step: what `give` makes of its results, an `UnfinishedStep`, ELSEWHERE or LATER.
+    """Run one slice of a step; return the result of `give`, an `UnfinishedStep`, ELSEWHERE or LATER.
 
     Only a plan in its final form qualifies, on one device, whose steps cannot wait and usually end after few
-    slices; not where memory is counted, nor with feeds from other memories or that take long to read.
+    slices; not if memory is counted, nor with feeds from other memories or that take long to read.
 
-    seconds   how long a slice is; LATER if that is nothing and the step could run otherwise
+    seconds   the length of a slice; LATER if that is nothing and the step could run otherwise
     tell      is called with an error of a later slice, before it is raised
     """
     prepared, turns = found.prepared, runner.known_turns

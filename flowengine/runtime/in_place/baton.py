@@ -1,7 +1,7 @@
-"""The baton: the lock that lets a caller's thread do for a step what the thread of a trio run does.
+"""The baton: a lock that lets a caller's thread do a step's work instead of the thread of a trio run.
 
-The run of a portal holds it except while it waits for I/O. A caller that has it meanwhile may touch all that
-belongs to the run, because nothing of the run executes. Only to wake a task is for the run's own thread.
+The run of a portal holds it except while it waits for I/O. A caller that has it meanwhile may touch
+everything of the run, because nothing of the run executes. Only the run's own thread may wake a task.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ import trio
 
 from flowengine.core.errors import FailedPreconditionError
 
-#: The C functions below those of `signal`. These look for each handler among enumerations first: its repr, 40
-#: us for that of asyncio, becomes the message of an error that they catch.
+#: The C functions below those of `signal`. The latter first look for each handler among enumerations: its
+#: repr, 40 us for that of asyncio, becomes the message of an error that they catch.
 _signal: Final[Any] = import_module("_signal")
 _INTERRUPT: Final[int] = _signal.SIGINT
 
 
-#: A run that has given a result usually waits for I/O again after so long: a caller who asks at once waits.
+#: After a result, a run usually waits for I/O again within this time: a caller that asks at once waits.
 _RUN_PATIENCE: Final = 200e-6
-#: Where that was in vain the run has more to do: no caller waits for it in so many seconds.
+#: If that was in vain, the run has more to do: no caller waits for it in so many seconds.
 _IMPATIENT_SECONDS: Final = 0.005
 
 
 class Baton(trio.abc.Instrument):
     """The lock that a run holds except while it waits for I/O.
 
-    A run that is over keeps it: nobody works for it any more.
+    A run that is over keeps it: no caller works for it any more.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        #: The run stands there and wants it: callers leave it alone.
+        #: The run is ready and wants it: callers leave it alone.
         self._is_wanted = False
         self._is_free = False
         #: The thread of the caller that has it.
@@ -49,22 +49,22 @@ class Baton(trio.abc.Instrument):
         self._lock.acquire()
 
     def before_io_wait(self, timeout: float) -> None:
-        """Let callers have it, unless the run has tasks to go on with."""
+        """Let callers have it, unless the run has tasks to continue."""
         if timeout > 0:
             self._is_free = True
             self._lock.release()
 
     def after_io_wait(self, timeout: float) -> None:
-        """Take it back before any task runs. Whoever has it keeps it for one slice at most."""
+        """Take it back before any task runs. A caller keeps it for one slice at most."""
         if self._is_free:
             self._is_wanted = True
             self._lock.acquire()
             self._is_free = self._is_wanted = False
 
     def take(self, patience: float) -> bool:
-        """Take it for a caller, who `give`s it back; False if it cannot be had now.
+        """Take it for a caller, who returns it with `give`; False if it cannot be had now.
 
-        patience   how many seconds to wait for another caller, who has it for no longer than a slice
+        patience   seconds to wait for another caller, who has it for no longer than a slice
 
         Raises FailedPreconditionError in the thread that has it.
         """
@@ -82,7 +82,7 @@ class Baton(trio.abc.Instrument):
         return True
 
     def _wait(self, holder: int | None, patience: float) -> bool:
-        """Wait for whoever has it; whether it could be had."""
+        """Wait for its holder; return whether it could be had."""
         if holder is not None:
             return patience > 0 and self._lock.acquire(timeout=patience)
         now = perf_counter()
@@ -94,13 +94,13 @@ class Baton(trio.abc.Instrument):
         return False
 
     def give(self) -> None:
-        """Give it back."""
+        """Return it."""
         self._holder = None
         self._lock.release()
 
 
 class DeferredInterrupt:
-    """Ctrl-C is kept while a step runs in the main thread, which would else be torn: `restore`, `deliver`.
+    """Keeps Ctrl-C while a step runs in the main thread, which it would tear apart: `restore`, `deliver`.
 
     Only a handler written in Python can interrupt Python code, and only the main thread.
     """
@@ -120,12 +120,12 @@ class DeferredInterrupt:
         self._came = True
 
     def restore(self) -> None:
-        """Let the handler have what comes from now on."""
+        """Let the handler receive later signals."""
         if self._handler is not None:
             _signal.signal(_INTERRUPT, self._handler)
 
     def deliver(self) -> None:
-        """Call the handler for what was kept; it raises what it raises."""
+        """Call the handler for the kept signals; its exceptions pass through."""
         if self._came and self._handler is not None:
             self._came = False
             self._handler(_INTERRUPT, sys._getframe())

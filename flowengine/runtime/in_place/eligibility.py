@@ -1,8 +1,8 @@
-"""Which plans may run in place: those whose steps neither wait for another task nor wake one.
+"""Plans that may run in place: their steps neither wait for another task nor wake one.
 
 Such a step computes from its inputs, reads and writes variables, fills TensorArrays and stacks, draws random
-numbers and raises errors. It uses no queue, table, iterator, file or function of the program, and talks to no
-other partition. Each op says so by its traits and its kernels.
+numbers and raises errors. It uses no queue, table, iterator, file or function of the program, and
+communicates with no other partition. Each op declares this by its traits and its kernels.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.runtime.planning.items import Kind
 from flowengine.runtime.planning.plan import Plan
 
-#: What a node may be that runs in place. Calls have bodies of their own, blocks belong to partitions.
+#: The kinds of nodes that run in place. Calls have bodies of their own, blocks belong to partitions.
 _KINDS: Final = frozenset(range(Kind.ASYNC)) | {Kind.TRIGGER, Kind.CONSTANT, Kind.REGION}
-#: Whoever has one of these may wait for others, wake them, or take time that no plan knows.
+#: Nodes with one of these may wait for others, wake them, or take time that no plan knows.
 _NEVER: Final = (CallsPython, Impure, Names, ReadsFiles, SharedAs, WritesFiles)
 _HANDLES: Final = frozenset({resource, variant})
 
 
 def never_waits(plan: Plan, kernels: KernelRegistry) -> bool:
-    """Whether steps of a plan can neither wait for another task nor wake one, whatever they are fed.
+    """Return whether steps of a plan can neither wait for another task nor wake one, for any feeds.
 
     They compute from their inputs, read and write variables, draw random numbers, and raise errors.
     """
@@ -69,7 +69,7 @@ def _never_waits(node: Node, kernels: KernelRegistry) -> bool:
 
 
 def _is_foreign(value: object) -> bool:
-    """Whether an attribute says that a node calls functions, or is of values that stand for others."""
+    """Return whether an attribute says that a node calls functions, or has values that stand for others."""
     if isinstance(value, tuple):
         return any(_is_foreign(each) for each in value)
     return isinstance(value, FuncAttr) or (type(value) is DType and value is variant)

@@ -1,7 +1,7 @@
 """The slices of a step in its caller's thread.
 
-A step goes on in the run if it takes longer than a few slices, or meets a heavy kernel or a variable that a
-thread writes.
+The trio run continues a step that takes longer than a few slices, or meets a heavy kernel or a variable that
+a thread writes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class StepInPlace(Executor):
         self._runner = runner
 
     def begin(self, feeds: list[Any], ends: float) -> list[Any] | None:
-        """Run one slice. The fetched values if that was the whole step, None if `run_rest` is to follow.
+        """Run one slice; return the fetched values, or None if `run_rest` must follow.
 
         Raises the step's error; nothing is left of it then.
         """
@@ -46,7 +46,7 @@ class StepInPlace(Executor):
         return self._run_in_place(feeds, ends)
 
     def run_another(self, ends: float) -> list[Any] | None:
-        """Run another slice, if the step `is_out_of_time`. As `begin`.
+        """Run another slice, if the step `is_out_of_time`, as `begin` does.
 
         Raises CancelledError if the session was closed between the slices.
         """
@@ -54,7 +54,7 @@ class StepInPlace(Executor):
 
     @property
     def is_out_of_time(self) -> bool:
-        """Whether nothing but time was missing to the last slice: the next may run in place, too."""
+        """Return whether the last slice only lacked time: the next may run in place, too."""
         return not (self._wants_thread or self.needs_nursery or self.is_waiting())
 
     def _run_in_place(self, feeds: list[Any] | None, ends: float) -> list[Any] | None:
@@ -77,14 +77,14 @@ class StepInPlace(Executor):
                 self.abandon()
 
     def abandon(self) -> None:
-        """End the step where it is: nothing is left of it."""
+        """End the step now; nothing is left of it."""
         if self.parked is not None:
             self.parked.forget()
         self.close()
         self._end()
 
     async def run_rest(self) -> list[Any]:
-        """Run the rest of the step, in the run. As `StepRunner.run` for everything else."""
+        """Run the rest of the step, in the run; otherwise as `StepRunner.run`."""
         try:
             await trio.lowlevel.checkpoint_if_cancelled()
             await self.run(None, has_turn=False)
@@ -93,7 +93,7 @@ class StepInPlace(Executor):
             self.abandon()
 
     def _end(self) -> None:
-        """The step is over."""
+        """Record the end of the step."""
         self._runner.running.discard(self)
         if self.container is not None:
             self.container.clear()
@@ -101,7 +101,7 @@ class StepInPlace(Executor):
             call()
 
     def lane_of(self, item: Item, iteration: IterationState, args: list[Any], estimate: float) -> int:
-        """As of any step; in place, what is worth a thread ends the slice, and is decided in the run."""
+        """Decide the lane as in any step; in place, a kernel that is worth a thread ends the slice."""
         if not self._is_in_place or estimate <= HEAVY_MICROSECONDS or not self.uses_threads:
             return super().lane_of(item, iteration, args, estimate)
         self._wants_thread = True

@@ -1,1 +1,1 @@
-"""Plans for steps, made once a request: items with bound kernels, and their learned times."""
+"""Plans for steps, made once for each request: items with bound kernels, and their learned times."""

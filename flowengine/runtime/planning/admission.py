@@ -1,7 +1,7 @@
-"""How many steps of a session run at a time, and how many wait to: `Config(max_steps=, max_waiting_steps=)`.
+"""The number of steps of a session that run, and that wait: `Config(max_steps=, max_waiting_steps=)`.
 
-Steps begin in order of arrival. One that finds no room in the line is refused at once, before anything was
-read or planned for it.
+Steps begin in order of arrival. A step that finds no room in the line is refused at once, before its values
+are read or its plan is made.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from flowengine.runtime.step import too_late
 class StepAdmission:
     """Lets steps begin: `enter` before, `leave` after.
 
-    running   how many are between the two
-    refused   how many found no room
+    running   the number of steps between the two
+    refused   the number of steps that found no room
     """
 
     def __init__(self, max_steps: int, max_waiting_steps: int | None) -> None:
@@ -32,15 +32,15 @@ class StepAdmission:
 
     @property
     def waiting(self) -> int:
-        """How many steps wait to begin."""
+        """Return the number of steps that wait to begin."""
         return len(self._waiting)
 
     async def enter(self, timeout_seconds: float | None) -> float:
-        """Wait until a step may begin; how many seconds that took.
+        """Wait until a step may begin; return the seconds that it took.
 
-        Raises ResourceExhaustedError where too many wait, DeadlineExceededError when the time is over,
-        CancelledError when the session is closed meanwhile, FailedPreconditionError where it was before. In
-        all of these cases, and cancelled, the step has not begun and nothing is left in the line.
+        Raises ResourceExhaustedError if too many wait, DeadlineExceededError when the time is over,
+        CancelledError when the session is closed meanwhile, FailedPreconditionError if it was closed before.
+        In all of these cases, and if cancelled, the step has not begun and nothing is left in the line.
         """
         if self._is_closed:
             raise FailedPreconditionError("this session is closed: open another")
@@ -74,7 +74,7 @@ class StepAdmission:
     def _withdraw(self, waiter: trio.Event) -> None:
         """Remove a step that no longer waits.
 
-        Its turn may have come while it was woken for something else.
+        Its turn may have come while it was woken for another reason.
         """
         if waiter.is_set():
             self.leave()
@@ -82,14 +82,14 @@ class StepAdmission:
             self._waiting.remove(waiter)
 
     def leave(self) -> None:
-        """A step has ended: the next one begins in its place."""
+        """Record the end of a step: the next one begins instead."""
         if self._waiting:
             self._waiting.popleft().set()
         else:
             self.running -= 1
 
     def close(self) -> None:
-        """No step begins any more; those that wait end with CancelledError."""
+        """Let no more steps begin; those that wait end with CancelledError."""
         self._is_closed = True
         while self._waiting:
             # As one whose turn has come: it gives its place back when it ends.

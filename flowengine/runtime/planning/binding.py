@@ -35,7 +35,7 @@ from flowengine.transport.tensors.routes import Route
 
 
 class Functions(Protocol):
-    """A maker of function calls; see `runtime.planning.functions`, which makes plans in its turn."""
+    """A maker of function calls; see `runtime.planning.functions`, which makes plans, too."""
 
     caller: FunctionCaller | None
 
@@ -53,7 +53,7 @@ class Binder:
         self._registry = registry
         self._functions = functions
         self._signatures = Signatures()
-        #: {name of a region: what was compiled beforehand}
+        #: {name of a region: its code, compiled beforehand}
         self._compiled: dict[str, CompiledRegion] = {}
 
     def compiling(self, node: Node) -> Pieces[None]:
@@ -61,11 +61,10 @@ class Binder:
         self._compiled[node.name] = yield from compiling_region(node.attrs["program"], self._registry)
 
     def classify(self, item: Item, frame_of: Callable[[FramePath], StaticFrame]) -> None:
-        """Give an item its kind, and what runs when it does.
+        """Give an item its kind, and the code that it runs.
 
         frame_of   gives the static frame of a path
-        Raises NotFoundError with `missing_op` where there is no such op or kernel, naming the
-        node.
+        Raises NotFoundError with `missing_op` if there is no such op or kernel, naming the node.
         """
         node = item.node
         op = node.op
@@ -95,7 +94,7 @@ class Binder:
                 item.route = _route_of(node.attrs)
 
     def constant(self, node: Node) -> Any:
-        """The value of a constant, where its consumers want it."""
+        """Return the value of a constant, in the memory of its consumers."""
         return self._registry.placed(node, constant_value(node))
 
     def _classify_control(self, item: Item, frame_of: Callable[[FramePath], StaticFrame]) -> None:
@@ -117,7 +116,7 @@ class Binder:
             item.kind = Kind.EXIT if op in EXIT_OPS else Kind.NEXT_ITERATION
 
     def _is_movable(self, unit: Unit) -> bool:
-        """Whether a member of a region touches nothing but its inputs, so that a thread may run it."""
+        """Return whether a member of a region only touches its inputs, so that a thread may run it."""
         node = unit.node
         op_def = None if node is None else node.op_def
         if node is None or op_def is None or (op_def.is_stateful and not any(takes_variables(node))):
@@ -147,7 +146,7 @@ class Binder:
         self._shape_call(item, kernel)
 
     def _shape_call(self, item: Item, kernel: Kernel) -> None:
-        """Decide how the inputs are passed, and what it takes to compute them on a worker thread."""
+        """Decide how the inputs are passed, and whether a worker thread can compute them."""
         signature = self._signatures.of(item.node, kernel)
         item.groups = signature.groups
         item.mutates = signature.mutates
@@ -158,7 +157,7 @@ class Binder:
 
 
 def constant_value(node: Node) -> Any:
-    """The value of a constant, of rank 0 or more, read-only."""
+    """Return the value of a constant, of rank 0 or more, read-only."""
     constant = node.trait(Constant)
     assert constant is not None
     try:
@@ -172,7 +171,7 @@ def constant_value(node: Node) -> Any:
 
 
 def _route_of(attrs: Mapping[str, AttrValue]) -> Route:
-    """The edge of a Send or a Recv, as both ends name it."""
+    """Return the edge of a Send or a Recv, as both ends name it."""
     device, edge, target = (
         text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else ""
         for text in (attrs["send_device"], attrs["tensor_name"], attrs["recv_device"])
@@ -182,7 +181,7 @@ def _route_of(attrs: Mapping[str, AttrValue]) -> Route:
 
 
 def located(error: OpError, node: Node) -> OpError:
-    """Say at which node an error came up while planning."""
+    """Add to an error the node at which it was raised while planning."""
     return error.locate(
         node_name=node.name, op_type=node.op, device=node.device, creation_site=node.creation_site or None
     )

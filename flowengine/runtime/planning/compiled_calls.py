@@ -1,15 +1,15 @@
-"""Whole calls: a plan that is one piece of code, called many times by one thread.
+"""Whole calls: a plan that consists of one item, called many times by one thread.
 
-A step of its own for each record costs more than many a record does: a context, an executor, the way to a
-thread and back for each heavy kernel. Where nothing of a function waits, writes, or is for the event loop's
-thread alone, all of it can be one item, and a call of it is a call of Python. Then one thread makes a *run*
-of calls, one after the other: one way there and one back.
+A step for each record costs more than the work of many records: a context, an executor, the way to a thread
+and back for each heavy kernel. If nothing of a function waits, writes, or needs the event loop's thread, all
+of it can be one item, and a call of it is a call of Python. Then one thread makes a *run* of calls, one after
+the other: one way there and one back.
 
     calls   c1  c2  c3                  each with arguments of its own
-    run     c1, c2, c3 on one thread    what went wrong with c2 is kept in its place
+    run     c1, c2, c3 on one thread    an error of c2 is kept as its outcome
 
-A run is in the session's list of steps. Whoever is cancelled leaves it: it stops before the next call.
-Why there are two ways to call a function: docs/decisions/0021-whole-calls.md.
+A run is in the session's list of steps. A cancelled caller leaves it: it stops before the next call.
+docs/decisions/0021-whole-calls.md says why there are two ways to call a function.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ from flowengine.runtime.step import StepRunner
 from flowengine.runtime.threads import POOL, Job, current_inbox
 from flowengine.runtime.waiting import Sleeper
 
-#: A run takes about so long: the way to a thread and back, 0.1 to 0.2 ms where threads wait for Python's
-#: lock, is a thirtieth of it. Of 8 ms images gained a little more; kernels of steps would wait longer.
+#: The duration of a run: the way to a thread and back, 0.1 to 0.2 ms if threads wait for Python's lock, is a
+#: thirtieth of it. At 8 ms, images gained a little more; kernels of steps would wait longer.
 RUN_SECONDS: Final = 0.006
 #: More calls than this gain nothing, and hold more elements back.
 RUN_CALLS_MAX: Final = 32
 
 _KERNELS: Final = frozenset({Kind.UNARY, Kind.BINARY, Kind.GENERAL})
 
-#: Makes what a plan is fed of a call's arguments; and the caller's results of what a plan gives.
+#: Make the feeds of a plan from a call's arguments; and the caller's results from the plan's.
 Take: TypeAlias = Callable[[Sequence[Value]], list[Any]]
 Give: TypeAlias = Callable[[list[Any]], tuple[Value, ...]]
 
 
 class WholePlan:
-    """A plan of one item that any thread may call, and what is known of the time that a call takes.
+    """A plan of one item that any thread may call, and the known time of a call.
 
-    seconds   of one call; the least is believed, but not for ever
+    seconds   of one call; the minimum counts, but not for ever
     """
 
     __slots__ = ("plan", "region", "seconds")
@@ -67,9 +67,9 @@ class WholePlan:
 
     @classmethod
     def of(cls, plan: Plan, seconds: float) -> WholePlan | None:
-        """The plan in this form; None where it is more than one item, or not for any thread.
+        """Return the plan in this form; None if it has more than one item, or one not for any thread.
 
-        seconds   what a call is thought to take
+        seconds   the expected time of a call
         """
         item = plan.items[0] if len(plan.items) == 1 else None
         if item is None or item.is_product or item.mutates:
@@ -83,12 +83,12 @@ class WholePlan:
         return None if region is None else cls(plan, region, seconds)
 
     def took(self, seconds: float) -> None:
-        """Note what one call of a run has taken."""
+        """Record the time of one call of a run."""
         self.seconds = min(seconds, 1.1 * self.seconds) if self.seconds else seconds
 
     @property
     def run_length(self) -> int:
-        """How many calls are best made as one run."""
+        """Return the best number of calls in one run."""
         if not self.seconds:
             return 1
         return max(1, min(RUN_CALLS_MAX, int(RUN_SECONDS / self.seconds)))
@@ -97,7 +97,7 @@ class WholePlan:
 class CallRun(MemberCalls):
     """One run of calls.
 
-    plan       whose calls they are
+    plan       the plan of the calls
     outcomes   of the calls that have been made
     """
 
@@ -125,7 +125,7 @@ class CallRun(MemberCalls):
     def context(self) -> KernelContext:
         return self._context
 
-    # -- on whatever thread makes the calls -----------------------------------------------------------
+    # -- on the thread that makes the calls ------------------------------------------------------------
 
     def work(self) -> None:
         """Make the calls, one after the other, until nobody wants more."""
@@ -153,19 +153,19 @@ class CallRun(MemberCalls):
     # -- on the event loop's thread -------------------------------------------------------------------
 
     def request_cancel(self) -> None:
-        """The session is being closed."""
+        """End the run, because the session is being closed."""
         self._is_closed = True
         self._sleeper.wake()
 
     async def on_thread(self) -> None:
-        """Have a thread make the calls. Cancelled, it leaves the rest."""
+        """Have a thread make the calls. If cancelled, it leaves the rest."""
         job = Job(self.work, (), {}, self._done, current_inbox())
         POOL.submit(job)
         try:
             while not (self._is_over or self._is_closed):
                 await self._sleeper.sleep()
         finally:
-            # A kernel that goes over many strings looks at the job, too.
+            # A kernel that works on many strings checks the job, too.
             self._is_left = job.is_given_up = True
         if self._fault is not None:
             raise self._fault
@@ -194,11 +194,11 @@ async def outcomes_of(
 ) -> list[CallOutcome]:
     """Run calls and return their outcomes, in order: on a thread if that pays, else here, in a turn.
 
-    sequences          where random nodes keep their places, if it is not with the resources
-    is_beside_others   whether there is other work meanwhile, so that less is worth the way
+    sequences          the positions of random nodes, if they are not with the resources
+    is_beside_others   whether there is other work meanwhile, so that a thread pays earlier
 
-    Raises trio.Cancelled where the caller is cancelled, and CancelledError where the session is closed; an
-    error of a call is its outcome.
+    Raises trio.Cancelled if the caller is cancelled, and CancelledError if the session is closed; an error of
+    a call is its outcome.
     """
     container = StepContainer()
     context = KernelContext(

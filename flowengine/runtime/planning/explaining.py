@@ -29,11 +29,11 @@ class Explanation(str):
 def explained(
     tiers: TieredPlan | PartitionedPlan, graph: NodeGraph, *, dot: bool, source: bool, form: bool
 ) -> Explanation:
-    """The nodes that are left of a graph after the passes, and what these did to it.
+    """Describe the nodes of a graph that remain after the passes, and the effects of the passes.
 
     dot      the graph in DOT instead
-    source   the Python that a hot plan is turned into instead
-    form     what steps run as of now instead
+    source   the Python code of a hot plan instead
+    form     the present form of steps instead
     """
     return Explanation(_text_of(tiers, graph, dot=dot, source=source, form=form))
 
@@ -57,7 +57,7 @@ def _text_of(
 
 
 def explained_placement(graph: NodeGraph, context: PassContext, placer: Placer) -> Explanation:
-    """The device of each node that a step would run, and why it is there."""
+    """Describe the device of each node that a step would run, and the reason."""
     prepared = prepare(graph, context)
     if isinstance(placer, SessionPlacer):
         return Explanation(placer.explain(prepared, context))

@@ -12,14 +12,14 @@ from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.graphs.variables.partitioned import PartitionedVariable
 from flowengine.graphs.variables.variable import GraphVariable
 
-#: Elements of a list that are looked at: an error need not find the last of a million.
+#: The number of list elements that are checked: an error need not find the last of a million.
 _LOOKED_AT_MAX: Final = 10_000
 
 _SYMBOLS: Final = (Tensor, Operation, GraphVariable, PartitionedVariable, SparseTensor, RaggedTensor)
 
 
 def feed_fault(value: Any) -> str:
-    """Say what makes a value unfit to be fed; "" where nothing of these does.
+    """Explain what makes a value unfit to be fed; "" if none of these does.
 
     A tensor or variable of a graph, None, and nested lists whose rows differ in length, at any depth.
     """
@@ -40,7 +40,7 @@ def feed_fault(value: Any) -> str:
 
 
 def _elements(value: Any, place: str) -> Iterator[tuple[str, Any]]:
-    """Yield (place, element) of what nested lists hold; the value itself if it is no list."""
+    """Yield (place, element) of the elements of nested lists; the value itself if it is not a list."""
     if isinstance(value, np.ndarray) and value.dtype.hasobject:
         value = value.tolist()
     if not isinstance(value, list | tuple):
@@ -51,7 +51,7 @@ def _elements(value: Any, place: str) -> Iterator[tuple[str, Any]]:
 
 
 def _unequal_rows(value: Any, place: str) -> str:
-    """Say which two rows of a nested list differ in shape; "" if none do."""
+    """Name two rows of a nested list that differ in shape; "" if none do."""
     if not isinstance(value, list | tuple) or not value:
         return ""
     first = _length(value[0])
@@ -66,7 +66,7 @@ def _unequal_rows(value: Any, place: str) -> str:
 
 
 def _length(row: Any) -> int | None:
-    """The length of a row; None for an element."""
+    """Return the length of a row; None for an element."""
     if isinstance(row, str | bytes):
         return None
     shape = getattr(row, "shape", None)

@@ -5,9 +5,9 @@ The structure of fetches is taken apart, and its places are filled with values:
     leaves, pack = unpack({"loss": loss, "parts": [a, None]})     # (loss, a, None)
     pack([0.5, 1.0, None])                                        # {"loss": 0.5, "parts": [1.0, None]}
 
-Each step does both, so the structure is no part of the key of a plan: a tensor, a list of it and a dictionary
-of it share one plan. The caller may change the structure between two steps, or while one runs. A session
-keeps no structure after the step; a function of `make_callable` keeps its own copy.
+Each step does both, so the structure is not part of the key of a plan: a tensor, a list of it and a
+dictionary of it share one plan. The caller may change the structure between two steps, or during one. A
+session keeps no structure after the step; a function of `make_callable` keeps its own copy.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.ir.graph import NodeGraph, OutputPort
 from flowengine.ir.traits import GivesVariable, ValueOf
 
-#: The name of the method by which an object says what is fetched for it: a structure of tensors or names.
+#: The name of the method by which an object defines its fetches: a structure of tensors or names.
 FETCH_HOOK: Final = "__flowengine_fetch__"
 
-#: From the values of the leaves, in order, to the structure that the caller asked for. The list is its own.
+#: Makes the caller's structure from the values of the leaves, in order. The list is its own.
 Packer: TypeAlias = Callable[[list[Any]], Any]
 _Place: TypeAlias = Callable[[Iterator[Any]], Any]
 
@@ -38,11 +38,12 @@ _LEAVES: Final = frozenset({str, Tensor, Operation, type(None)})
 def unpack(fetches: Any) -> tuple[tuple[Any, ...], Packer]:
     """Take a structure of fetches apart.
 
-    returns   its leaves from left to right (names, tensors, operations, and None where nothing is fetched),
-              and the function that makes a structure of the same classes of as many values
+    returns   its leaves from left to right (names, tensors, operations, and None if nothing is fetched), and
+              the function
+              that makes a structure of the same classes from as many values
     """
     kind = type(fetches)
-    # Most structures hold nothing but leaves, which is seen without a look at each.
+    # Most structures have nothing but leaves, so that they need no recursion.
     if kind in _LEAVES:
         return (fetches,), _only
     if kind is list:
@@ -73,7 +74,7 @@ def unpack(fetches: Any) -> tuple[tuple[Any, ...], Packer]:
 def _unpack_only(
     member: Any, of_leaf: Packer, of_pack: Callable[[Packer], Packer]
 ) -> tuple[tuple[Any, ...], Packer]:
-    """Take the only member of a structure apart: it has all values, and nothing has to count them."""
+    """Take the only member of a structure apart: it has all values, and they need not be counted."""
     if type(member) in _LEAVES:
         return (member,), of_leaf
     leaves, pack = unpack(member)
@@ -89,7 +90,7 @@ def _in_tuple(pack: Packer) -> Packer:
 
 
 def is_structure(value: Any) -> bool:
-    """Whether a fetch or the key of a feed is a structure, rather than one tensor or name."""
+    """Return whether a fetch or the key of a feed is a structure, rather than one tensor or name."""
     kind = type(value)
     return kind not in _LEAVES and (
         isinstance(value, list | tuple | Mapping) or field_names(kind) is not None
@@ -105,7 +106,7 @@ def _same(values: list[Any]) -> Any:
 
 
 def _taken_apart(structure: Any, leaves: list[Any]) -> _Place:
-    """Add the leaves of a structure to a list; what puts the values that come next in their places."""
+    """Add the leaves of a structure to a list; return a function that puts values in their places."""
     kind = type(structure)
     if kind in _LEAVES:
         leaves.append(structure)
@@ -135,20 +136,20 @@ def _taken_apart(structure: Any, leaves: list[Any]) -> _Place:
 
 
 def _plain(leaf: Any) -> Any:
-    """A leaf of a class that the engine does not know: its name, so that no cache holds the object."""
+    """Return the name of a leaf of an unknown class, so that no cache holds the object."""
     if isinstance(leaf, str):
         return str(leaf)
     name = getattr(leaf, "name", None)
-    belongs = isinstance(getattr(leaf, "graph", None), NodeGraph)  # then a message is to tell its graph
+    belongs = isinstance(getattr(leaf, "graph", None), NodeGraph)  # then a message names its graph
     return name if isinstance(name, str) and not belongs else leaf
 
 
 class FetchPlan:
-    """The leaves of a request: distinct tensors to fetch, nodes to run, and where each leaf's value is.
+    """The leaves of a request: distinct tensors to fetch, nodes to run, and the place of each leaf's value.
 
     ports     the tensors, each once
     targets   the nodes that run for their effect
-    slots     of each leaf the index of its tensor in `ports`; -1 for a leaf without a value
+    slots     for each leaf the index of its tensor in `ports`; -1 for a leaf without a value
     """
 
     def __init__(self, graph: NodeGraph, leaves: Iterable[Any], targets: Sequence[Any] = ()) -> None:
@@ -173,15 +174,15 @@ class FetchPlan:
 
 
 def leaf_values(values: list[Any], slots: Sequence[int]) -> list[Any]:
-    """The value of each leaf, of those of the distinct tensors; None for a leaf without a value."""
+    """Return the value of each leaf from those of the distinct tensors; None for a leaf without a value."""
     return [None if slot < 0 else values[slot] for slot in slots]
 
 
 def spread_feeds(feed_dict: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """The same feeds with each structure of tensors, such as a sparse tensor, as the tensors that it holds.
+    """Return the same feeds with each structure, such as a sparse tensor, as the tensors in it.
 
-    What it is fed is a structure of the same parts, or a tuple of as many values. The same object where no
-    key is such a structure. Raises InvalidArgumentError where the parts do not match.
+    Its value is a structure of the same parts, or a tuple of as many values. Returns the same object if no
+    key is such a structure. Raises InvalidArgumentError if the parts do not match.
     """
     if not any(map(is_structure, feed_dict)):
         return feed_dict
@@ -199,9 +200,9 @@ def spread_feeds(feed_dict: Mapping[Any, Any]) -> Mapping[Any, Any]:
 
 
 def name_of(graph: NodeGraph, element: Any) -> str:
-    """The name that a fetch, feed key or target stands for: a str, or anything with a `name`.
+    """Return the name of a fetch, feed key or target: a str, or anything with a `name`.
 
-    InvalidArgumentError for anything else, and for a tensor or operation of another graph than this.
+    Raises InvalidArgumentError for anything else, and for a tensor or operation of another graph.
     """
     if isinstance(element, str):
         return element
@@ -221,7 +222,7 @@ def name_of(graph: NodeGraph, element: Any) -> str:
 
 
 def port_of(graph: NodeGraph, element: Any) -> OutputPort:
-    """The output that 'node:slot' names; NotFoundError or InvalidArgumentError naming what is there."""
+    """Return the output that 'node:slot' names; NotFoundError or InvalidArgumentError that lists outputs."""
     name, slot = parse_tensor_name(name_of(graph, element))
     node = graph.nodes.get(name)
     if node is None:
@@ -234,9 +235,9 @@ def port_of(graph: NodeGraph, element: Any) -> OutputPort:
 
 
 def fed_port_of(graph: NodeGraph, element: Any) -> OutputPort:
-    """The output that a feed key names: 'node:slot', or 'node' where the node has one output.
+    """Return the output that a feed key names: 'node:slot', or 'node' if the node has one output.
 
-    NotFoundError or InvalidArgumentError, with both spellings, for any other key.
+    Raises NotFoundError or InvalidArgumentError, with both spellings, for any other key.
     """
     name = name_of(graph, element)
     if ":" in name or name.startswith("^"):
@@ -254,9 +255,9 @@ def fed_port_of(graph: NodeGraph, element: Any) -> OutputPort:
 
 
 def as_values(graph: NodeGraph, fetches: Any) -> Any:
-    """The same structure with each bare name of a node that has outputs as its first: 'y' as 'y:0'.
+    """Return the structure with each bare name of a node that has outputs as its first: 'y' as 'y:0'.
 
-    For callers who have no use for None. A node without outputs, and an Operation, stay what they are.
+    For callers who have no use for None. A node without outputs, and an Operation, stay unchanged.
     """
     if is_structure(fetches):
         return with_parts(fetches, [as_values(graph, value) for value in parts_of(fetches) or ()])
@@ -265,7 +266,7 @@ def as_values(graph: NodeGraph, fetches: Any) -> Any:
 
 
 def node_of(graph: NodeGraph, element: Any) -> str:
-    """The node that a target names; `node:0` is taken as `node`. NotFoundError if there is none."""
+    """Return the node that a target names; `node:0` means `node`. NotFoundError if there is none."""
     name = name_of(graph, element).removeprefix("^")
     if name not in graph and ":" in name:
         name = name.rpartition(":")[0]
@@ -275,14 +276,14 @@ def node_of(graph: NodeGraph, element: Any) -> str:
 
 
 def _identified(graph: NodeGraph) -> str:
-    """A graph as nobody takes it for another one."""
+    """Describe a graph so that nobody takes it for another one."""
     return f"{graph!r} at {id(graph):#x}"
 
 
 def value_of_variable(graph: NodeGraph, name: str) -> str | None:
-    """The tensor with the value of the variable whose handle a fetch names, 'v' or 'v:0'.
+    """Return the tensor with the value of the variable whose handle a fetch names, 'v' or 'v:0'.
 
-    None for any other name, and where no node of the graph reads the variable.
+    None for any other name, and if no node of the graph reads the variable.
     """
     node = graph.nodes.get(name.removesuffix(":0"))
     if node is None or not node.has(GivesVariable) or node.output_types[0].base is not resource:

@@ -1,10 +1,10 @@
-"""Functions that resources call: each call is a step of its own, with all that a step has.
+"""Functions that resources call: each call is a complete step of its own.
 
 It has a number and a container, waits for turns as other steps do, has its heavy kernels on threads, becomes
-compiled when it is hot, and is ended with the session. The body is planned when it is first called.
+compiled when it is hot, and is ended with the session. The body is planned on the first call.
 
-A hot function of which nothing waits, writes or is for the event loop's thread alone is called as a whole,
-several calls in a run: see `planning/compiled_calls.py`.
+If nothing of a hot function waits, writes or needs the event loop's thread, it is called as a whole, several
+calls in a run: see `planning/compiled_calls.py`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class StepCaller:
         self.library: object = table.definitions
 
     def function(self, function: FuncAttr) -> NamedFunction:
-        """A function by name and attributes."""
+        """Return a function by name and attributes."""
         return _PlannedFunction(self._runner, self._table, function)
 
     def of_library(self, library: object) -> FunctionCaller:
@@ -66,10 +66,10 @@ class StepCaller:
 
 
 class WholeCalls:
-    """Calls of one plan, as a whole once it is known that they can be, and till then as steps.
+    """The calls of one plan: whole calls once it is known that they are possible, and until then steps.
 
-    take   makes what the plan is fed of a call's arguments
-    give   makes a call's results of what the plan gives
+    take   makes the feeds of the plan from a call's arguments
+    give   makes a call's results from those of the plan
     """
 
     __slots__ = ("_doors", "_is_known", "_runner", "_whole")
@@ -79,14 +79,14 @@ class WholeCalls:
         self._runner = runner
         self._doors = (take, give)
         self._whole: WholePlan | None = None
-        #: Nothing more is to be found out. Where memory is counted, kernel after kernel has to be.
+        #: Nothing more can be found out. If memory is counted, each kernel has to be.
         self._is_known = (
             not settings.compiles_plans or not settings.worker_threads or settings.counts_allocations
         )
 
     @property
     def run_length(self) -> int:
-        """How many calls are best made as one run; 1 where each is a step of its own."""
+        """Return the best number of calls in one run; 1 if each is a step of its own."""
         return 1 if self._whole is None else self._whole.run_length
 
     async def outcomes(
@@ -113,7 +113,7 @@ class WholeCalls:
         return outcome.value()
 
     async def learn(self, plans: TieredPlan) -> None:
-        """A step of these plans has ended: see whether they are hot, and can be called as a whole."""
+        """Check, after a step of these plans, whether they are hot, and can be called as a whole."""
         if self._is_known or not plans.learned.is_settled:
             return
         self._is_known = True
@@ -121,13 +121,13 @@ class WholeCalls:
         try:
             await finish_in_turns(job, self._runner.turns)
         except Exception:
-            # A fault of ours; the step has its results, and the next ones are made as this was.
+            # A fault of ours; the step has its results, and the next ones are made in the same way.
             logger.exception("a function of %d items could not be called as a whole", plans.nodes)
             return
         if job.is_over:
             self._whole = job.result()
         else:
-            self._is_known = False  # whoever did it was cancelled: another call begins again
+            self._is_known = False  # the task that did it was cancelled: another call begins again
 
     def _making(self, plans: TieredPlan) -> Pieces[WholePlan | None]:
         items = plans.interpreted.items
@@ -139,7 +139,7 @@ class WholeCalls:
         try:
             plan = yield from plans.making_whole()
         except OpError:
-            return None  # what cannot be planned so runs as it did
+            return None  # a plan that cannot be made so runs as before
         return WholePlan.of(plan, 1e-6 * sum(item.times.microseconds for item in items))
 
 
@@ -156,13 +156,13 @@ class _PlannedFunction:
         self, runner: StepRunner, table: FunctionTable, function: FuncAttr, rows: int | None = None
     ) -> None:
         self.name = function.name
-        #: How many of the arguments are rows; None where it is called for one.
+        #: The number of arguments that are rows; None if it is called for one row.
         self._rows = rows
         self._runner = runner
         self._table = table
         self._function = function
         self._plans: TieredPlan | None = None
-        #: Whether what it gives may be memory that somebody writes to later.
+        #: Whether its results may be memory that is written to later.
         self._keeps = False
         self._calls = WholeCalls(runner, self._taken, tuple)
 
@@ -174,7 +174,7 @@ class _PlannedFunction:
         try:
             body = self._table.rows_of(self._function, count)
         except OpError:
-            return None  # the call itself knows how to tell what is wrong with the function
+            return None  # the call itself reports the fault of the function
         return None if body is None else _PlannedFunction(self._runner, self._table, self._function, count)
 
     async def _planned(self) -> TieredPlan:
@@ -206,7 +206,7 @@ class _PlannedFunction:
         return list(arguments)
 
     async def _step(self, sequences: ResourceManager, arguments: Sequence[Value]) -> tuple[Value, ...]:
-        """A call as a step."""
+        """Run a call as a step."""
         plans = self._plans
         if plans is None:
             plans = await self._planned()

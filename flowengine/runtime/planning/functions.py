@@ -1,9 +1,8 @@
 """Function calls: PartitionedCall, If, Case, While, For, and a function used as an op.
 
-A body runs as child items of the same step: same rendezvous, cancel scope and step container, so what
-waits inside it waits as any item does, and a function may call itself. The body's plan is shared by all calls
-with the same attributes. It is made with the caller's, where it runs whenever the call does, else at the
-first call.
+A body runs as child items of the same step: same rendezvous, cancel scope and step container, so its waiting
+items wait as any item does, and a function may call itself. All calls with the same attributes share the
+body's plan. It is made with the caller's if it runs whenever the call does, else on the first call.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ from flowengine.runtime.planning.tiers import TieredPlan, tiered
 
 #: Takes the results of a call.
 Done = Callable[[Sequence[Any]], None]
-#: Runs a body on arguments: its results if it ended at once, else None and `Done` is called later.
+#: Runs a body on arguments: returns its results if it ended at once, else None and calls `Done` later.
 RunBody = Callable[[Plan, Sequence[Any], Done], Sequence[Any] | None]
 
 
 class FunctionTable:
-    """The plans of a graph's functions, made when first called.
+    """The plans of a graph's functions, made on the first call.
 
     compiler   compiles a plan that has become hot, now or soon; None leaves all to the interpreter
     tables     the tables that are closed with each other: this one joins them, and those made from it
@@ -66,36 +65,36 @@ class FunctionTable:
         self._kernels = kernels
         self._context = context
         self.compiler = compiler
-        #: Calls them for resources; set by whoever runs steps.
+        #: Calls them for resources; set by the runner of steps.
         self.caller: FunctionCaller | None = None
         self._plans: dict[Any, TieredPlan] = {}
-        #: What each of them takes and gives.
+        #: The types of their arguments and results.
         self._types: dict[Any, FunctionTypes | None] = {}
-        #: What is being planned.
+        #: Functions that are being planned.
         self._under_way: set[Any] = set()
 
     @property
     def definitions(self) -> object:
-        """The library, as the graph holds it."""
+        """Return the library of the graph."""
         return self._library.definitions
 
     def of_library(self, library: object) -> FunctionTable:
-        """A table of other functions, planned as these are."""
+        """Return a table of other functions, planned as these are."""
         other = FunctionLibrary(library, self._library.registry)
         return FunctionTable(other, self._kernels, self._context, self.compiler, self._tables)
 
     def close(self) -> None:
-        """Forget all plans, which know this table, and its caller: no step is begun any more."""
+        """Forget all plans, which refer to this table, and its caller: no more steps begin."""
         self._plans.clear()
         self._types.clear()
         self.caller = None
 
     def calls(self, node: Node) -> bool:
-        """Whether the node is a call that this table can make."""
+        """Return whether the node is a call that this table can make."""
         return node.op in FUNCTION_CALL_OPS or node.op in self._library
 
     def plans_of(self, function: FuncAttr) -> TieredPlan:
-        """The plans of a body; errors as `FunctionLibrary.instantiate` and `make_plan`."""
+        """Return the plans of a body. Raises as `FunctionLibrary.instantiate` and `make_plan` do."""
         plans = self._plans.get((*function_key(function), None))
         return at_once(self.planning(function)) if plans is None else plans
 
@@ -104,11 +103,11 @@ class FunctionTable:
         return self._types[(*function_key(function), None)]
 
     def rows_of(self, function: FuncAttr, count: int) -> FunctionBody | None:
-        """The body for many rows at once in its first `count` arguments; None where none is known."""
+        """Return the body for many rows at once in its first `count` arguments; None if none is known."""
         return rows_of(self._instantiated(function), count, self._library.registry)
 
     def planning(self, function: FuncAttr, rows: int | None = None) -> Pieces[TieredPlan]:
-        """As `plans_of`, in pieces; with `rows` of the body for many rows, which there must be."""
+        """Return plans as `plans_of` does, in pieces; with `rows`, of the existing body for many rows."""
         key = (*function_key(function), rows)
         plans = self._plans.get(key)
         if plans is None:
@@ -136,20 +135,20 @@ class FunctionTable:
     def _instantiated(self, function: FuncAttr) -> FunctionBody:
         if function.name != SYMBOLIC_GRADIENT:
             return self._library.instantiate(function.name, function.attrs)
-        # Here because few graphs differentiate when they run.
+        # Imported here because few graphs differentiate when they run.
         from flowengine.gradients.symbolic_gradient import gradient_body
 
         attrs = function.attrs
         return gradient_body(self._library, attrs["f"], attrs["Tin"], len(attrs["Tout"]))
 
     def planning_beforehand(self, function: FuncAttr) -> Pieces[None]:
-        """Plan a body that a call will need, unless it is under way, as one is that calls itself."""
+        """Plan a body that a call will need, unless it is being planned, such as one that calls itself."""
         if (*function_key(function), None) in self._under_way:
             return
         try:
             yield from self.planning(function)
         except Exception:
-            # The call meets it again, if it is ever made, and knows how to tell it.
+            # The call meets it again, if it is ever made, and reports it.
             return
 
     def bind(self, node: Node, kernels: KernelRegistry) -> Call:
@@ -157,7 +156,7 @@ class FunctionTable:
         attrs, table = node.attrs, self
         inside = kernels.inside(node)
         if inside is not kernels:
-            # They keep account of what this very call runs: it shares no plans.
+            # They account for the kernels of this very call: it shares no plans.
             table = FunctionTable(self._library, inside, self._context, tables=self._tables)
             table.caller = self.caller
         if node.op in self._library:
@@ -177,7 +176,7 @@ class FunctionTable:
 
 
 class _CalledBody:
-    """A function as a call names it, and what it has to take and to give, if the call says that."""
+    """A function as a call names it, and the types of its arguments and results, if the call has them."""
 
     def __init__(self, table: FunctionTable, function: FuncAttr, types: FunctionTypes | None = None) -> None:
         self._table = table
@@ -190,9 +189,9 @@ class _CalledBody:
         return self._table.planning_beforehand(self._function)
 
     def plan(self, args: Sequence[Any]) -> Plan:
-        """The plan to run now with these arguments.
+        """Return the plan to run now with these arguments.
 
-        InvalidArgumentError where the function is none for this call; else errors as `plans_of`.
+        Raises InvalidArgumentError if the function does not fit this call; else as `plans_of` does.
         """
         plans = self._plans
         if plans is None:
@@ -211,12 +210,12 @@ class _CalledBody:
         return plan
 
 
-#: Rounds of one loop that may pass before a compiled plan is chosen anew, for what it is given now.
+#: Iterations of one loop until a compiled plan is chosen anew, for its present arguments.
 _ROUNDS: Final = 16
 
 
 class _Rounds:
-    """A body that one execution of a loop runs round after round."""
+    """A body that one execution of a loop runs in each iteration."""
 
     __slots__ = ("_body", "_left", "_plan")
 
@@ -226,7 +225,7 @@ class _Rounds:
         self._left = 0
 
     def plan(self, args: Sequence[Any]) -> Plan:
-        """The plan of the next round."""
+        """Return the plan of the next iteration."""
         if self._plan is not None and self._left:
             self._left -= 1
             return self._plan
@@ -243,7 +242,7 @@ class Call(Protocol):
         """Start it; `done` gets the results, possibly before this returns."""
 
     def planning(self) -> Pieces[None]:
-        """Plan what runs whenever the call does; one branch of several is planned when it is taken."""
+        """Plan the bodies that always run; a branch is planned when it is taken."""
 
 
 class _Invoke:
@@ -260,7 +259,7 @@ class _Invoke:
 
 
 class _Branch:
-    """Run the function that the first argument chooses on the others."""
+    """Run the function that the first argument selects on the others."""
 
     def __init__(self, bodies: Sequence[_CalledBody], choose: Callable[[Any, int], int]) -> None:
         self._bodies = bodies
@@ -290,7 +289,7 @@ class _WhileLoop:
     def begin(self, run: RunBody, args: Sequence[Any], done: Done) -> None:
         cond, body = _Rounds(self._cond), _Rounds(self._body)
 
-        # What ends at once is gone through in this loop, so that its length does not deepen the stack.
+        # Bodies that end at once run in this loop, so that its length does not deepen the stack.
         def advance(variables: Sequence[Any], verdict: Sequence[Any] | None) -> None:
             while True:
                 if verdict is None:
@@ -345,7 +344,7 @@ def _bound_of_range(name: str, value: Any) -> int:
 
 
 def _truth(value: Any, _: int) -> int:
-    """A condition of any dtype: a scalar is true unless zero or empty, a tensor if it has elements."""
+    """Return a condition of any dtype: a scalar is true unless zero or empty, a tensor if it has elements."""
     if getattr(value, "ndim", 0):
         return int(value.size > 0)
     if isinstance(value, np.ndarray):
@@ -354,6 +353,6 @@ def _truth(value: Any, _: int) -> int:
 
 
 def _case_index(value: Any, count: int) -> int:
-    """The branch of a Case: the last one for an index out of range."""
+    """Return the branch of a Case: the last one for an index out of range."""
     index = int(value)
     return index if 0 <= index < count else count - 1

@@ -1,9 +1,9 @@
-"""The kernels of one device: found for its type, given its array module, with values in its memory.
+"""The kernels of one device: found for its type, with its array module and values in its memory.
 
-This is the one way by which a device's array module comes to a kernel. Which memory a value is in is decided
-before (`passes/cut/host_memory.py`): nodes that only steer are computed in host memory, and constants are
-brought in when the first plan wants them. Where nobody has decided, a value in the wrong memory is moved by
-the call of the kernel that wants it. What a kernel returns stays where it is.
+A device's array module comes to a kernel only through here. The memory of a value is decided before
+(`passes/cut/host_memory.py`): nodes that only steer are computed in host memory, and constants are copied
+when the first plan needs them. Without that decision, the call of a kernel copies values from the wrong
+memory. The results of a kernel stay in place.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from flowengine.kernels.registry import Holds, Kernel, KernelRegistry
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes.cut.host_memory import DEVICE_MEMORY, HOST_MEMORY, MEMORY
 
-#: They move values by themselves, in host memory and between the two.
+#: They copy values by themselves, in host memory and between the two.
 _BY_THEMSELVES: Final = TRANSFER_OPS | COPY_OPS
 
 #: {device: {constant: its array there, as long as a plan has it}}
@@ -42,18 +42,18 @@ _BROUGHT_IN: Final[WeakKeyDictionary[Device, WeakKeyDictionary[TensorAttr, Any]]
 
 
 def kernels_on(kernels: KernelRegistry, device: Device, *, debugs: bool = False) -> KernelRegistry:
-    """The kernels that a plan for a device is made with; `debugs`: each is waited for."""
-    # What a registry gives of itself is for a CPU and NumPy.
+    """Return the kernels for plans of a device; with `debugs`, each is waited for."""
+    # A registry's own kernels are for a CPU and NumPy.
     return kernels if is_host(device) else DeviceKernels(kernels, device, debugs=debugs)
 
 
 def is_host(device: Device) -> bool:
-    """Whether a device is a CPU that computes with NumPy."""
+    """Return whether a device is a CPU that computes with NumPy."""
     return device.type == "CPU" and device.shares_host_memory and device.xp is np
 
 
 class DeviceKernels(KernelRegistry):
-    """The kernels of one device type, bound to one device of it: `device` arguments are not asked."""
+    """The kernels of one device type, bound to one device of it: `device` arguments are ignored."""
 
     def __init__(self, kernels: KernelRegistry, device: Device, *, debugs: bool = False) -> None:
         super().__init__(parent=kernels)
@@ -61,7 +61,7 @@ class DeviceKernels(KernelRegistry):
         self._device = device
         self._debugs = debugs
         self._adapted: dict[int, tuple[Kernel, Kernel]] = {}
-        #: Kernels by the device's own provider: in front of others, and of the nodes that it makes.
+        #: Kernels of the device's own provider: before others, and for the nodes that it makes.
         self._own = kernels_of(device)
 
     def candidates(self, op: str, device: str = "") -> Sequence[Kernel]:
@@ -85,7 +85,7 @@ class DeviceKernels(KernelRegistry):
         return found if found is None or self._own is None else self._in_front(self._own, node, found)
 
     def _in_front(self, own: KernelRegistry, node: Node, behind: Kernel) -> Kernel:
-        """The kernel of the device's provider, before the one that takes what it does not; else that one."""
+        """Return the kernel of the device's provider, in front of the other one; without it, that one."""
         if behind.is_foreign or behind.is_async:
             return behind
         offers = own.candidates(node.op, self._device.type)
@@ -95,7 +95,7 @@ class DeviceKernels(KernelRegistry):
         return replace(behind, provider=kernel.provider, maker=partial(self._made, kernel))
 
     def _made(self, kernel: Kernel, node: Node, behind: Callable[..., Any]) -> Callable[..., Any]:
-        """The provider's kernel of a node, which takes values from anywhere."""
+        """Return the provider's kernel of a node, which takes values from any memory."""
         plain = self.unbound(node)
         assert plain is not None
         assert kernel.maker is not None
@@ -132,9 +132,9 @@ class DeviceKernels(KernelRegistry):
         return self._source.serving(node, self._device.type, self._device.holds)
 
     def providers(self) -> tuple[str, ...]:
-        """The device's own: what others compute for the parts that they claim are kernels for CPUs.
+        """Return the device's own provider: parts that others claim are kernels for CPUs.
 
-        None where each kernel is waited for, which is to be named by itself.
+        None if each kernel is waited for, so that it can be named by itself.
         """
         device = self._device
         return (device.provider,) if isinstance(device, ProvidedDevice) and not self._debugs else ()
@@ -160,7 +160,7 @@ class DeviceKernels(KernelRegistry):
             function=_moving(kernel, own.function, device, self._debugs),
             nowait=nowait,
             inline=None,
-            # A launch takes as long whatever is launched.
+            # A launch always takes as long.
             heavy=False,
             takes_context=True,
             is_async=kernel.is_async or _is_beside(kernel, device),
@@ -169,12 +169,12 @@ class DeviceKernels(KernelRegistry):
 
 
 def _is_beside(kernel: Kernel, device: Device) -> bool:
-    """Whether a kernel looks at values that an event loop must not stand still for."""
+    """Return whether a kernel reads values for which the event loop must not stand still."""
     return kernel.looks and isinstance(device, StreamDevice)
 
 
 class _DeviceCalls:
-    """The parts of a call of one kernel on a device: arguments brought, work launched, checks handed on."""
+    """The parts of a call of one kernel on a device: copies of arguments, launches, checks."""
 
     def __init__(self, kernel: Kernel, function: Callable[..., Any], device: Device, *, debugs: bool) -> None:
         definition = op_registry().get(kernel.op)
@@ -192,7 +192,7 @@ class _DeviceCalls:
     def begin(
         self, values: Sequence[Any], node: Node, ctx: KernelContext, keywords: dict[str, Any]
     ) -> list[Any]:
-        """The arguments, in the memory where they are wanted; keywords get what the kernel takes besides."""
+        """Return the arguments, in the memory that the kernel needs; keywords get its other parameters."""
         first, kernel = self._first, self._kernel
         ways = self._ways or [self._device.copy_in] * (len(values) - first)
         moved = [
@@ -216,7 +216,7 @@ class _DeviceCalls:
         return result, checks
 
     def look_through(self, checks: list[Check], node: Node, ctx: KernelContext) -> None:
-        """Have checks looked at before anything leaves the step."""
+        """Have checks read before any value leaves the step."""
         for check in checks:
             if ctx.crossing is not None:
                 ctx.crossing.look_at(node, check)
@@ -226,17 +226,17 @@ class _DeviceCalls:
 
 @contextmanager
 def _in_one_order(computing: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
-    """As `computing`, with sums that are added in one order."""
+    """Compute as `computing` does, with sums in a fixed order."""
     with computing(), in_one_order():
         yield
 
 
 def _moving(kernel: Kernel, function: Callable[..., Any], device: Device, debugs: bool) -> Callable[..., Any]:
-    """A kernel's function that takes values from anywhere, and hands its checks to the step."""
+    """Return a kernel's function that takes values from any memory, and passes its checks to the step."""
     calls = _DeviceCalls(kernel, function, device, debugs=debugs)
     function = calls.function
 
-    # Errors name what is wrapped, and its parameters are looked at.
+    # Errors name the wrapped function, and its parameters are inspected.
     @functools.wraps(function)
     def call(*values: Any, node: Node, ctx: KernelContext, **keywords: Any) -> Any:
         result, checks = calls.compute(calls.begin(values, node, ctx, keywords), keywords)

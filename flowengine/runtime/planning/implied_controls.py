@@ -1,14 +1,14 @@
-"""Implied control edges: those that say no more than other edges of a plan, so that its steps do without.
+"""Implied control edges: they say no more than other edges of a plan, so its steps run without them.
 
     a ──► b, a ──^──► b            the value of `a` says that `a` has run, and whether it was dead
     a ──► b ──► c, a ──^──► c      `c` waits for `b`, which waits for `a`; and it is dead if they are
 
-Partitioning makes many of these: a Recv gives its value to what a control edge also orders after it. To count
-such an edge down costs a step as much as a tenth of a small kernel.
+Partitioning makes many of these: a Recv passes its value to an item that a control edge also orders after it.
+Counting such an edge down costs a step as much as a tenth of a small kernel.
 
-An edge is implied if its target is reached over at most one item in between, and if that item is dead where
-the source is: an item of control flow decides that for itself, and what runs dead does not hand it on. All
-three are in one frame.
+An edge is implied if its target is reached through at most one item in between, and if that item is dead when
+the source is: an item of control flow decides that for itself, and an item that runs dead does not pass it
+on. All three are in one frame.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _PLAIN: Final = frozenset(
         Kind.REGION,
     }
 )
-#: Kinds whose control edges are dead exactly where all of their outputs are: not those of a Switch, nor of
-#: what leads from frame to frame.
+#: Kinds whose control edges are dead exactly if all of their outputs are: not those of a Switch, nor of items
+#: that lead from frame to frame.
 _SOURCES: Final = _PLAIN | {Kind.RECEIVE}
-#: An item with more control edges than this keeps them all: it would take long to look at each.
+#: An item with more control edges than this keeps them all: checking each would take long.
 _EDGES_MAX: Final = 16
 
 
 def drop_implied_controls(items: Iterable[Item]) -> None:
-    """Remove the implied control edges of the items of a plan, and what their targets wait for."""
+    """Remove the implied control edges of the items of a plan, and adjust the counts of their targets."""
     for item in items:
         control = item.control
         if control is None or item.kind not in _SOURCES or len(control) > _EDGES_MAX:
@@ -57,7 +57,7 @@ def drop_implied_controls(items: Iterable[Item]) -> None:
 
 
 def _reached(item: Item) -> set[Item]:
-    """The items that take a value of this one, or wait for one that does, or that waits for it."""
+    """Return the items that take a value of this one, or wait for one that does, or that waits for it."""
     frame = item.frame
     reached = {target for edges in item.edges for _, _, target in edges if target.frame is frame}
     between = reached | {target for _, target in item.control or ()}

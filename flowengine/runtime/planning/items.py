@@ -26,7 +26,7 @@ class Kind:
     GENERAL: Final = 2
     SWITCH: Final = 3
     MERGE: Final = 4
-    #: Identity and its like: the input is the output.
+    #: Identity and similar ops: the output is the input.
     FORWARD: Final = 5
     NEXT_ITERATION: Final = 6
     ENTER: Final = 7
@@ -41,7 +41,7 @@ class Kind:
     CALL: Final = 12
     #: Many nodes compiled into one function.
     REGION: Final = 13
-    #: To another partition of the step and from one; whatever is from here on runs dead too.
+    #: To another partition of the step and from one; kinds from here on run dead, too.
     SEND: Final = 14
     RECEIVE: Final = 15
 
@@ -61,12 +61,13 @@ class Item:
     edges          for each output slot: (local, entry, consumer) of each plain data edge
     merge_edges    for each output slot: (Merge, its input, whether the edge comes from an Enter)
     passing        for each output slot: the NextIterations and Exits that wait for nothing else, which
-                   hand the value on as it arrives instead of being scheduled
+                   forward the value
+                   on arrival instead of being scheduled
     control        (local, consumer) of each control edge to an item that is not a Merge
     control_merges the Merges that wait for it
     groups         lengths of the list arguments (None for a single one), or None if all are single
-    dereference    positions of inputs whose producer gives a reference and this item wants the value
-    times          what was learned of how long it takes
+    dereference    positions of inputs whose producer gives a reference if this item needs the value
+    times          its learned times
     """
 
     __slots__ = (
@@ -125,11 +126,11 @@ class Item:
         self.takes_context = False
         self.cost: Callable[..., float] | None = None
         self.mutates = False
-        #: Whether its kernel takes the same time however large its inputs are: it gives views of them.
+        #: Whether its kernel takes the same time for inputs of any size: it makes views of them.
         self.lends_memory = False
         self.groups: tuple[int | None, ...] | None = None
         self.dereference: tuple[int, ...] = ()
-        #: Of a CALL: what makes it, a `functions.Call`.
+        #: Of a CALL: its maker, a `functions.Call`.
         self.call: Any = None
         #: Of a SEND or a RECEIVE: the edge of the step that it is an end of.
         self.route: Route = _NO_ROUTE
@@ -137,16 +138,16 @@ class Item:
         self.region: Any = None
         #: Whether its kernel is a BLAS call, which uses several cores by itself.
         self.is_product = False
-        #: Of a REGION: whether its members touch nothing but their inputs, so that a thread may run it.
+        #: Of a REGION: whether its members only touch their inputs, so that a thread may run it.
         self.is_pure = False
-        #: Of a REGION: whether some member is for the event loop's thread alone.
+        #: Of a REGION: whether a member needs the event loop's thread.
         self.keeps_thread = False
         self.times = ItemTimes(1 << 62)
         #: A control flow item that must follow a reference first.
         self.follows = False
         self.num_outputs = 0
         self.single = False
-        #: A ControlTrigger runs whatever the deadness of its inputs.
+        #: A ControlTrigger runs even if its inputs are dead.
         self.runs_dead = False
         self.value: Any = None
         self.edges: Sequence[Sequence[Edge]] = ()
@@ -159,14 +160,14 @@ class Item:
         self.has_rare_edges = False
         self.control: tuple[tuple[int, Item], ...] | None = None
         self.control_merges: tuple[Item, ...] | None = None
-        #: Of a Merge: how many data inputs it has.
+        #: Of a Merge: the number of its data inputs.
         self.merge_inputs = 0
         self.is_constant_enter = False
         #: Of an Enter: the frame that it enters.
         self.target_frame: StaticFrame | None = None
 
     def part(self) -> None:
-        """Forget the other items, for good: the plan is gone."""
+        """Forget the other items, for good, because the plan is gone."""
         self.edges = ()
         self.merge_edges = self.passing = self.control = self.control_merges = None
         self.call = None
@@ -176,7 +177,7 @@ class Item:
 
 
 def grouped(item: Item, args: list[Any]) -> list[Any]:
-    """The arguments as the kernel takes them: list arguments as one tuple each."""
+    """Return the arguments as the kernel takes them: list arguments as one tuple each."""
     if item.groups is None:
         return args
     result: list[Any] = []
@@ -207,9 +208,9 @@ class StaticFrame:
 
     pending    template: inputs awaited by each item, by local index
     entries    template: values of the inputs that are known beforehand
-    enters     how many Enters lead into it: all of them must have arrived before iteration 0 is done
-    root_state what all steps have in common of a frame without a parent; see `frames.root_frame`
-    start      how steps that begin with these templates start; see `prepared_start.py`
+    enters     the number of Enters into it: all of them must have arrived before iteration 0 is done
+    root_state the common state of all steps for a frame without a parent; see `frames.root_frame`
+    start      the prepared start of steps with these templates; see `prepared_start.py`
     edge_start the same for steps whose Recvs wait at edges, all at once
     """
 
@@ -239,6 +240,6 @@ class StaticFrame:
         self.edge_start: Any = None
 
     def part(self) -> None:
-        """Forget the items, for good: the plan is gone."""
+        """Forget the items, for good, because the plan is gone."""
         self.items = []
         self.root_state = self.start = self.edge_start = None

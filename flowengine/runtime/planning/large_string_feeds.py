@@ -1,9 +1,9 @@
-"""Feeds of many strings: they are looked at one by one, which is done in turns with the rest of the host.
+"""Feeds of many strings: they are checked one by one, in turns with the rest of the host.
 
     feeds = await converted(prepared.feeds, values)
 
 A million strings take a tenth of a second. Between two pieces, of a millisecond or so, other tasks run, and
-cancellation and deadline are seen.
+cancellation and deadline are checked.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from flowengine.runtime.planning.values import FeedSpec, as_bytes
 
 #: Fewer strings than these are converted at once.
 LONG: Final = 1 << 14
-#: As many are looked at together.
+#: The number of strings that are checked together.
 _PIECE: Final = 1 << 11
-#: Seconds that the event loop is held.
+#: Seconds for which the event loop is blocked.
 _SLICE: Final = 0.001
 
 
 def are_long(specs: Sequence[FeedSpec], values: Sequence[Any]) -> bool:
-    """Whether any of the values is text of very many strings."""
+    """Return whether any of the values is text of very many strings."""
     for spec, value in zip(specs, values, strict=True):
         if spec.dtype is string and type(value) is not bytes and math.prod(_sizes(value)) > LONG:
             return True
@@ -60,7 +60,7 @@ async def converted(specs: Sequence[FeedSpec], values: Sequence[Any]) -> list[Va
 
 
 def _sizes(value: Any) -> tuple[int, ...]:
-    """The shape that a value says it has: an array its own, of lists the first in each stands for all."""
+    """Return the shape that a value seems to have: an array its own, of lists the first in each decides."""
     if isinstance(value, np.ndarray):
         return tuple(value.shape)
     sizes: list[int] = []
@@ -81,12 +81,12 @@ def _converting(spec: FeedSpec, value: Any) -> Pieces[Value]:
         return spec.convert(value)
     rows = value.reshape(-1) if is_array else value
     is_regular = yield from _filling(flat, rows, flat.shape if is_array else shape, spec)
-    # Of what is irregular, and refused, the whole is said to be wrong.
+    # An irregular value, which is refused, is reported as a whole.
     return spec.checked(whole) if is_regular else spec.convert(value)
 
 
 def _filling(target: Array, rows: Any, shape: tuple[int, ...], spec: FeedSpec) -> Pieces[bool]:
-    """Write the strings of nested rows to a vector; False where they have another shape."""
+    """Write the strings of nested rows to a vector; False if they have another shape."""
     width = math.prod(shape[1:])
     if width > _PIECE:
         for place, row in enumerate(rows):

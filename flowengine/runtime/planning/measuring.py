@@ -1,11 +1,11 @@
-"""Steps that are measured, and placed again by what they took.
+"""Steps that are measured, and placed again from their measured times.
 
-A measured step is planned with kernels that note how long each call takes and how much it gives; nothing
-else knows of it, and a step that is not measured pays nothing. The first step is not measured: it finds
-modules to import and memory to touch. What a device does late is measured by its own events. After two steps
-that are measured, the step is placed again from measured costs; if that promises enough it is planned and
-measured anew, a few times at most. At last, if the step is spread over devices that share a host, it runs on
-one of them: what shares an event loop and cores may be faster so, which only the clock can tell.
+A measured step is planned with kernels that record the time and the bytes of each call; nothing else knows of
+it, and a step that is not measured pays nothing. The first step is not measured: it finds modules to import
+and memory to touch. Late work of a device is measured by its own events. After two measured steps, the step
+is placed again from measured costs; if that promises enough it is planned and measured anew, a few times at
+most. At last, if the step is spread over devices that share a host, it runs on one of them: devices that
+share an event loop and cores may be faster so, which only a measurement can tell.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from flowengine.runtime.planning.placing import SessionPlacer
 
 #: Steps that are measured before the next placement: two say whether the first was an exception.
 MEASURED_STEPS: Final = 2
-#: How often a request is placed again at most.
+#: The maximum number of times that a request is placed again.
 ROUNDS_MAX: Final = 4
 
 #: One device instead of several that share a host must be faster by this share: steps vary by as much.
@@ -41,7 +41,7 @@ Measure = Callable[[KernelRegistry, str], KernelRegistry]
 class StepCosts:
     """The costs of one step's nodes: {(node, device): [microseconds, calls, bytes of the outputs]}.
 
-    launches   what devices have done that are given their work and do it later: there the calls tell nothing
+    launches   the work of devices that do it later: there the calls tell nothing
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class StepCosts:
         self.launches: list[LaunchRecord] = []
 
     def kernels(self, kernels: KernelRegistry, device: str) -> KernelRegistry:
-        """Kernels that note here what they take on a device."""
+        """Return kernels that record their times on a device here."""
         return _MeasuredKernels(kernels, device, self)
 
     def note(self, node: str, device: str, seconds: float, sizes: tuple[float, ...]) -> None:
@@ -59,7 +59,7 @@ class StepCosts:
         found[2] = sizes
 
     def note_part(self, call: str, device: str, seconds: float) -> None:
-        """A kernel within a function call: the call costs what its kernels do."""
+        """Record a kernel within a function call: the call costs what its kernels do."""
         self._calls.setdefault((call, device), [0.0, 1, ()])[0] += seconds * 1e6
 
     def give_to(self, model: CostModel, within: NodeGraph) -> None:
@@ -75,9 +75,9 @@ class StepCosts:
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was noted since the last step."""
+        """Forget the records since the last step."""
         self._calls.clear()
-        # Whoever still writes into the list of a step that has failed writes into nobody's.
+        # A kernel that still writes into the list of a failed step writes for nobody.
         self.launches = []
 
 
@@ -99,7 +99,7 @@ class _MeasuredKernels(KernelRegistry):
     def find(self, node: Node, device: str = "CPU") -> Kernel:
         kernel = self._source.find(node, device)
         if kernel.is_async or inspect.isgeneratorfunction(kernel.function):
-            return kernel  # most of what it takes is waiting
+            return kernel  # most of its time is waiting
         return replace(kernel, function=self._timed(kernel.function, node.name), inline=None)
 
     def inside(self, call: Node) -> KernelRegistry:
@@ -123,7 +123,7 @@ class _MeasuredKernels(KernelRegistry):
 
 
 class _MeasuredWithin(_MeasuredKernels):
-    """Kernels of what one function call runs, calls within it included: timed for the call's account."""
+    """The kernels of one function call, with calls in it: timed for the call's account."""
 
     def __init__(self, kernels: KernelRegistry, device: str, costs: StepCosts, call: str) -> None:
         super().__init__(kernels, device, costs)
@@ -147,7 +147,7 @@ class _MeasuredWithin(_MeasuredKernels):
 class PlacementMeasurement(Generic[PlanType]):
     """One request on its way to a placement from measured costs.
 
-    plan        what the next step runs
+    plan        the plan of the next step
     placement   {node: device} of that plan
     done        nothing more will be measured
     """
@@ -161,7 +161,7 @@ class PlacementMeasurement(Generic[PlanType]):
         plan: PlanType,
         build: Callable[[Mapping[str, str], Measure | None], PlanType],
     ) -> None:
-        """`build` makes a plan of a placement, as `plan` is, with kernels that measure if that is given."""
+        """`build` makes a plan of a placement, as `plan` is, with kernels that measure if they are given."""
         self.placement = placement
         self.plan = plan
         self.done = False
@@ -183,7 +183,7 @@ class PlacementMeasurement(Generic[PlanType]):
 
     @contextmanager
     def trial(self) -> Iterator[PlanType]:
-        """A step, from its start to its end: gives what it runs."""
+        """Measure a step, from its start to its end: gives the plan that it runs."""
         plan = self.begin()
         succeeded = False
         started = perf_counter()
@@ -194,16 +194,15 @@ class PlacementMeasurement(Generic[PlanType]):
             self.end(plan, succeeded=succeeded, seconds=perf_counter() - started)
 
     def begin(self) -> PlanType:
-        """A step starts: what it runs."""
+        """Start a step; return its plan."""
         self._running += 1
         self._mixed = self._mixed or self._running > 1
         return self.plan
 
     def end(self, plan: PlanType, *, succeeded: bool, seconds: float = 0.0) -> None:
-        """A step that ran this plan has ended; `plan` may then be another one for the next.
+        """Record the end of a step of this plan; `plan` may then be another one for the next.
 
-        Of steps that ran at the same time nobody can tell which took what, and of one that failed not all
-        has run: neither counts.
+        Concurrent steps cannot be told apart, and of a failed step not all has run: neither counts.
         """
         self._running -= 1
         mixed = self._mixed
@@ -248,7 +247,7 @@ class PlacementMeasurement(Generic[PlanType]):
         self._settle()
 
     def _settle(self) -> None:
-        """Measure what is still to be, then run what was fastest from now on."""
+        """Measure the remaining placements, then run the fastest from now on."""
         self._closing = True
         together = self._placer.together(self._graph, self._context, self._settled)
         candidates = [self._settled] if together is None else [self._settled, together]

@@ -18,14 +18,14 @@ from flowengine.passes.place.place import Placement
 from flowengine.passes.place.placer import Placer as GraphPlacer
 from flowengine.passes.place.report import report
 
-#: From a graph that passes have gone over to {node name: complete device name}, of every node.
+#: Maps a graph after its passes to {node name: complete device name}, of every node.
 Placer: TypeAlias = Callable[[NodeGraph, PassContext], Mapping[str, str]]
 
 
 class SessionPlacer:
     """Places the steps of a session by the rules of `passes.place`.
 
-    placer   what it keeps between placements: homes of state, measured costs
+    placer   the state between placements: homes of state, measured costs
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class SessionPlacer:
         links: DeviceLinks | None = None,
         costs: CostModel | None = None,
     ) -> None:
-        """`whole` gives the session's graph, which may grow between steps."""
+        """`whole` returns the session's graph, which may grow between steps."""
         self._soft = settings.allow_soft_placement
         self._whole = whole
         self._devices = devices
@@ -58,7 +58,7 @@ class SessionPlacer:
         return len(self._devices) == 1 if self._soft is None else self._soft
 
     def devices_came(self) -> None:
-        """The session has more devices than before: they are places from now on."""
+        """Record that the session has more devices, which are places from now on."""
         self.placer.offers = offers_of(self._devices)
         self.placer.soft = self._is_soft()
 
@@ -73,7 +73,7 @@ class SessionPlacer:
         present: Mapping[str, str] | None = None,
         trial: int | None = None,
     ) -> Placement:
-        """A device for each node, with reasons. `trial`: try a device with all that may be there."""
+        """Return a device for each node, with reasons. `trial`: try a device with all that may be there."""
         if trial is None and _request(context) in self._together:
             return self._on_default(graph, context)
         return self.placer.place(graph, self._whole(), supplied=context.feeds, present=present, trial=trial)
@@ -81,7 +81,7 @@ class SessionPlacer:
     def together(
         self, graph: NodeGraph, context: PassContext, placement: Mapping[str, str]
     ) -> Mapping[str, str] | None:
-        """The step on one device as far as may be, if the placement spreads it over one host's memory."""
+        """Place the step on one device as far as possible, if its placement uses several of one host."""
         used = [self._devices[name] for name in dict.fromkeys(placement.values())]
         if len(used) < 2 or not all(device.shares_host_memory for device in used):
             return None
@@ -102,7 +102,7 @@ class SessionPlacer:
         )
 
     def explain(self, graph: NodeGraph, context: PassContext) -> str:
-        """The device of each node and why it is there."""
+        """Return the device of each node and the reason."""
         return report(graph, self.place(graph, context))
 
 

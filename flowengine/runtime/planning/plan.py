@@ -1,4 +1,4 @@
-"""Plan: what a step needs and nothing else. Made once for (graph version, feeds, fetches, targets).
+"""Plan: the data that a step needs. Made once for (graph version, feeds, fetches, targets).
 
 `planner.make_plan` makes it.
 """
@@ -20,13 +20,13 @@ from flowengine.runtime.planning.timings import PlanTimes
 from flowengine.runtime.planning.variable_handles import Handles
 from flowengine.runtime.resumable_blocks import OneRegion
 
-#: What takes time of its own: kernels and regions.
+#: Kinds that take time of their own: kernels and regions.
 _TIMED: Final = frozenset({Kind.UNARY, Kind.BINARY, Kind.GENERAL, Kind.REGION})
 
 
 @dataclass(slots=True)
 class Plan:
-    """Immutable but for what it learns of times; shared by all steps that run it, at the same time too.
+    """The prepared form of a request. Immutable except for learned times; shared by all its steps.
 
     root         the static root frame, with templates
     items        every item, in construction order
@@ -34,7 +34,7 @@ class Plan:
     feeds        for each fed port in order: its plain edges and its edges to Merges
     constants    the same for the Consts that feed Merges, with their values
     fetches      for each fetch in order: where its value lies among the root's entries, and the port
-    feed_fetches {position among the fetches: position among the feeds} of what is fed and fetched
+    feed_fetches {position among the fetches: position among the feeds} of values that are fed and fetched
     caller       calls the functions of the graph for resources that outlive the step
     """
 
@@ -46,11 +46,11 @@ class Plan:
     fetches: list[tuple[int, int, OutputPort]]
     graph: NodeGraph
     frames: dict[FramePath, StaticFrame] = field(default_factory=dict)
-    #: What `graph` was before its nodes were fused, where they were.
+    #: The graph before its nodes were fused, if they were.
     unfused: NodeGraph | None = None
     caller: FunctionCaller | None = None
     handles: Handles = field(init=False)
-    #: What was learned of how long its items take.
+    #: The learned times of its items.
     times: PlanTimes = field(init=False)
     #: The plan as a function of its feeds, if it is one region.
     one_region: OneRegion | None = field(init=False)
@@ -62,7 +62,7 @@ class Plan:
         self.one_region = OneRegion.of(self)
 
     def __del__(self) -> None:
-        """Part the items, which refer to each other, so that all memory is freed at once.
+        """Separate the items, which refer to each other, so that all memory is freed at once.
 
         Without it a closed session's plans would stay until the cyclic collector runs. Steps hold the plan
         that they run. Within a `DeferredParts` a large plan leaves its parts there.
@@ -83,14 +83,14 @@ class Plan:
 
     @property
     def offloaded_items(self) -> OffloadedItems:
-        """The items that an offloaded run may run, found on first use."""
+        """Return the items that an offloaded run may run, found on first use."""
         if self._offloaded_items is None:
             self._offloaded_items = OffloadedItems(self.items, self.root)
         return self._offloaded_items
 
 
 def kernel_summary(plan: Plan) -> Mapping[str, int]:
-    """{kind of item: how many}, for `explain`."""
+    """Return {kind of item: count}, for `explain`."""
     counts: dict[str, int] = {}
     for item in plan.items:
         name = KIND_NAMES[item.kind]
@@ -122,7 +122,7 @@ def _described(item: Item) -> str:
 
 
 def _lane(item: Item, plan: Plan, *, has_offloaded_runs: bool) -> str:
-    """Return where the item runs if it takes as long as it last did."""
+    """Return the lane of the item if it takes as long as it last did."""
     if item.kind > Kind.GENERAL:
         return {Kind.ASYNC: "a task", Kind.REGION: "inline"}.get(item.kind, KIND_NAMES[item.kind])
     if item.times.microseconds <= HEAVY_MICROSECONDS:

@@ -22,7 +22,7 @@ from flowengine.runtime.planning.implied_controls import drop_implied_controls
 from flowengine.runtime.planning.items import NEVER, Edge, Item, Kind, MergeEdge, StaticFrame
 from flowengine.runtime.planning.plan import Plan
 
-#: Nodes that are gone over before planning may be interrupted: some 3 us each.
+#: Nodes that are processed before planning may be interrupted: some 3 us each.
 _NODES_A_PIECE: Final = 128
 
 
@@ -35,10 +35,10 @@ def make_plan(
     functions: Functions | None = None,
     names: Sequence[OutputPort] | None = None,
 ) -> Plan:
-    """A plan for one device. `graph` is pruned: every node of it runs.
+    """Make a plan for one device. `graph` is pruned: every node of it runs.
 
     `registry` has the kernels of that device: see `runtime.hardware.kernels_on`.
-    `names` are what errors call the fetches, where passes have moved them.
+    `names` are the names of fetches in errors, if passes have moved them.
 
     Raises InvalidArgumentError for a feed or fetch inside a loop, NotFoundError with `missing_op` for an
     op that is unknown or has no kernel, each naming the node.
@@ -55,7 +55,7 @@ def making_plan(
     functions: Functions | None = None,
     names: Sequence[OutputPort] | None = None,
 ) -> Pieces[Plan]:
-    """As `make_plan`, in pieces."""
+    """Make a plan as `make_plan` does, in pieces."""
     planner = _Planner(graph, feeds, fetches, Binder(registry, functions))
     yield
     plan = yield from planner.making()
@@ -90,16 +90,16 @@ class _Planner:
         self.control: dict[str, list[tuple[int, Item]]] = {}
         self.control_merges: dict[str, list[Item]] = {}
         self.passing: dict[str, list[list[Item]]] = {}
-        #: The nodes that give a reference.
+        #: The nodes that return a reference.
         self.references = {node.name for node in graph for dtype in node.output_types if dtype.is_ref}
-        #: {a node that only hands its input on: that input}
+        #: {a node that only forwards its input: that input}
         self.handed_on = {
             node.name: node.inputs[0] for node in graph if node.has(HandsOn) and self._forwards(node)
         }
-        #: The nodes that give a constant.
+        #: The nodes that return a constant.
         self.consts = {node.name for node in graph if node.has(Constant)}
         self.fed_nodes = frozenset(port.node for port in feeds)
-        #: Forwarding nodes and Consts whose consumers take what they give from elsewhere.
+        #: Forwarding nodes and Consts whose consumers take the value from elsewhere.
         self.needed = self._nodes_that_must_run()
         self.feed_edges: list[tuple[list[Edge], list[MergeEdge]]] = [([], []) for _ in feeds]
         self.baked_merges: dict[str, list[MergeEdge]] = {}
@@ -135,10 +135,10 @@ class _Planner:
             frames=self.frames,
         )
 
-    # -- what need not run ---------------------------------------------------------------------------
+    # -- nodes that need not run ---------------------------------------------------------------------
 
     def _nodes_that_must_run(self) -> set[str]:
-        """Consts and Identities that have a consumer which only an item can serve.
+        """Return the Consts and Identities with a consumer that only an item can serve.
 
         A control edge needs an item to come from, a Merge needs a token to arrive. Any other consumer of
         a Const finds the value in its entries, and of an Identity takes the Identity's own input.
@@ -155,7 +155,7 @@ class _Planner:
         return needed
 
     def _consts_without_item(self) -> set[str]:
-        """Consts whose every consumer can find the value in its entries."""
+        """Return the Consts whose every consumer can find the value in its entries."""
         consts = self.consts
         kept = {port.node for port in self.fetches if self._is_controlled_const(port)}
         for node in self.graph:
@@ -169,7 +169,7 @@ class _Planner:
         return port.node in self.consts and bool(self.graph[port.node].control_inputs)
 
     def _forwards(self, node: Node) -> bool:
-        """Whether the node's output is its input, at the same time and as dead: nothing is computed."""
+        """Return whether the node's output is its input, at the same time and as dead, without computing."""
         return (
             node.has(HandsOn)
             and not node.control_inputs
@@ -242,7 +242,7 @@ class _Planner:
             item.is_immediate = frame.pending[item.local] == 1
 
     def _find_references(self, item: Item) -> None:
-        """Note the inputs that are given as references and wanted as values."""
+        """Record the inputs that are given as references and needed as values."""
         given = [slot for slot, port in enumerate(item.node.inputs) if self._is_reference(port)]
         if not given:
             return
@@ -269,19 +269,19 @@ class _Planner:
         frame.pending[item.local] += 1
 
     def _only_passes(self, item: Item, port: OutputPort) -> bool:
-        """Whether a NextIteration or Exit waits for one value only: then it moves on as it arrives."""
+        """Return whether a NextIteration or Exit waits for one value only: then it forwards it on arrival."""
         return not item.node.control_inputs and (
             item.node.op in REFERENCE_CARRIERS or not self._is_reference(port)
         )
 
     def _inherit_control(self, item: Item, constant: Node) -> None:
-        """A Const's control inputs hold for who uses it: the item waits for them, and dies with them."""
+        """Apply a Const's control inputs to its consumer: the item waits for them, and dies with them."""
         for name in constant.control_inputs:
             if not self._depends_on(item.node, name):
                 self._connect_control(item, name)
 
     def _depends_on(self, node: Node, name: str) -> bool:
-        """Whether a node has an input that is as late and as dead as control input `name` would be."""
+        """Return whether a node has an input that is as late and as dead as control input `name` would be."""
         if name in node.control_inputs:
             return True
         source = self.graph[name]
@@ -294,7 +294,7 @@ class _Planner:
         return False
 
     def _connect_merge(self, item: Item, slot: int, port: OutputPort) -> None:
-        # What is fed need not be in the graph any more.
+        # A fed node need not be in the graph any more.
         from_enter = port not in self.feeds and self.graph[port.node].op in ENTER_OPS
         port = self._resolve(port)
         feed = self.feeds.get(port)
@@ -344,10 +344,10 @@ class _Planner:
     # -- fetches ------------------------------------------------------------------------------------
 
     def _place_fetch(self, index: int, port: OutputPort) -> tuple[int, int, OutputPort]:
-        """A place among the root's entries where the fetched value comes to lie."""
+        """Return a place among the root's entries for the fetched value."""
         root = self.frames[()]
         local, entry = len(root.pending), len(root.entries)
-        root.pending.append(NEVER)  # it is no item and never runs
+        root.pending.append(NEVER)  # it is not an item and never runs
         root.entries.append(DEAD)
         origin = self._resolve(port)
         if origin in self.feeds:
@@ -371,9 +371,9 @@ class _Planner:
         return local, entry, port
 
     def _follow(self, key: str, port: OutputPort, frame: StaticFrame) -> Item:
-        """An item of its own that follows a reference, for a consumer that is not one that could.
+        """Add an item that follows a reference, for a consumer that is not one that could.
 
-        A reference is followed when its consumer runs. `key` is what the item is filed under.
+        A reference is followed when its consumer runs. `key` is the key of the item.
         """
         reader = Item(self.graph[port.node], len(self.graph) + len(self.readers), frame)
         reader.kind = Kind.FORWARD
@@ -391,7 +391,7 @@ class _Planner:
         return reader
 
     def _seal(self, key: str, item: Item) -> None:
-        """Freeze what was collected for the item that is filed under `key`."""
+        """Freeze the edges that were collected for the item of this key."""
         edges = item.edges
         item.edges = tuple(map(tuple, edges)) if edges else ((),) * max(item.num_outputs, 1)
         merges = self.merges.get(key)
@@ -407,7 +407,7 @@ class _Planner:
 
 
 def _nobody(root: StaticFrame) -> Item:
-    """The consumer that stands behind a fetch's place: its count never reaches zero."""
+    """Return the consumer that stands for a fetch's place: its count never reaches zero."""
     return Item(_NOBODY, 1 << 40, root)
 
 

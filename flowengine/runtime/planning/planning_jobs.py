@@ -1,8 +1,8 @@
 """Jobs on the event loop: planning and compiling share it with steps, a slice at a time.
 
 Reading a request, passes, constants that are folded, a plan and its compiled form are work in pieces
-(`core/work_pieces.py`). Who needs it does as much of it as its turn allows, then lets others have theirs, and
-between two pieces its deadline or its cancellation is seen.
+(`core/work_pieces.py`). A task that needs the result does as much of the work as its turn allows, then lets
+others have their turn; between two pieces it checks its deadline and its cancellation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 async def _begin_turn(turns: Turns) -> Ticket:
-    """A ticket that has its turn, for work at the beginning of a step; `end` it. As `Turns.begin`."""
+    """Return a ticket that has its turn, for work at the beginning of a step; `end` it. As `Turns.begin`."""
     if perf_counter() < turns.line.begins_until:
         await trio.lowlevel.checkpoint_if_cancelled()
     else:
@@ -34,10 +34,10 @@ async def _begin_turn(turns: Turns) -> Ticket:
 
 
 async def in_turns(job: Piecework[T], turns: Turns) -> None:
-    """Do a job, or help those who do it, a slice at a time.
+    """Do a job, or help the tasks that do it, a slice at a time.
 
-    Raises what the work raises to whoever does the piece that fails: others find that it `has_failed`.
-    Cancelled, it leaves the rest to others.
+    Raises the error of the work in the task that does the failing piece: others find that it `has_failed`. If
+    cancelled, it leaves the rest to others.
     """
     ticket = await _begin_turn(turns)
     try:
@@ -48,7 +48,7 @@ async def in_turns(job: Piecework[T], turns: Turns) -> None:
 
 
 async def finish_in_turns(job: Piecework[T], turns: Turns) -> None:
-    """As `in_turns`, for what a step does when it has its results: cancelled, it stops and raises nothing."""
+    """Work as `in_turns` does, for a step that has its results: if cancelled, it stops and raises nothing."""
     ticket = turns.new_ticket()
     try:
         turns.line.run(ticket, perf_counter())

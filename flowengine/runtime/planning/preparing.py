@@ -1,7 +1,7 @@
-"""The plans of requests to a session's graph, made in pieces: see `jobs` for who does them.
+"""The plans of requests to a session's graph, made in pieces: see `planning_jobs` for the tasks that work.
 
-What several ask for at the same time is made once, by all of them. What is left by whoever is cancelled, or
-has run out of time, waits for the next who asks for the same.
+Tasks that need the same plan at the same time make it once, together. A plan left by a cancelled task, or by
+one that has run out of time, waits for the next task that needs it.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from flowengine.runtime.planning.requests import PlanKey, Request, Requests
 from flowengine.runtime.planning.tiers import TieredPlan, tiered
 from flowengine.runtime.planning.values import FeedSpec, FetchSpec
 
-#: What a step runs, on one device or cut by device.
+#: A step's plan, on one device or cut by device.
 AnyPlan: TypeAlias = TieredPlan | PartitionedPlan
 
-#: Plans that were begun and left: so many are kept for whoever asks for the same again.
+#: The number of unfinished plans that are kept for the next request of the same.
 _LEFT_MAX: Final = 16
 
 
 class PreparedPlan:
-    """A plan with the two doors around it, for all requests for the same tensors.
+    """A plan with the conversions of its feeds and fetches, for all requests for the same tensors.
 
     takes_text   whether strings are fed, of which there may be many
     """
@@ -61,14 +61,14 @@ class PreparedPlan:
         self.takes_text = any(spec.dtype is string for spec in feeds)
 
     def with_plan(self, plan: AnyPlan) -> PreparedPlan:
-        """Another plan behind the same doors."""
+        """Return another plan with the same conversions."""
         return PreparedPlan(plan, self.feeds, self.fetches)
 
 
 class PlannedRequest:
-    """A plan, and which of its values each leaf of the fetches has. It knows nothing of their structure.
+    """A plan, and the index of each fetched leaf's value. It knows nothing of the structure of fetches.
 
-    slots   the index of each leaf's value; None where each has a value of its own, in order
+    slots   the index of each leaf's value; None if each has a value of its own, in order
     """
 
     __slots__ = ("prepared", "slots")
@@ -78,7 +78,7 @@ class PlannedRequest:
         self.slots = None if list(slots) == list(range(len(prepared.fetches))) else tuple(slots)
 
     def values(self, found: list[Any]) -> list[Any]:
-        """The value of each leaf, of what `hand_out` gave for the plan's tensors."""
+        """Return the value of each leaf, from the result of `hand_out` for the plan's tensors."""
         return found if self.slots is None else leaf_values(found, self.slots)
 
 
@@ -86,7 +86,7 @@ class RequestPlanner:
     """Makes the plans of requests to one version of a session's graph.
 
     requests   reads them
-    jobs       {what a plan is filed under: the work on it}, of those that are being made
+    jobs       {key of a plan: the work on it}, of those that are being made
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class RequestPlanner:
         """`compiler` compiles a function's plan that has become hot, now or soon.
 
         names     of resources that earlier plans found
-        calling   makes what calls functions for resources
+        calling   makes the caller of functions for resources
         tables    of functions, to which those of this planner are added
         """
         self._calling = calling
@@ -124,7 +124,7 @@ class RequestPlanner:
     def reading(
         self, leaves: Iterable[Any], feeds: Sequence[Any], targets: Sequence[Any]
     ) -> Piecework[Request]:
-        """The work on a request: checking it. It raises what is wrong with the request."""
+        """Check a request. Raises the faults of the request."""
 
         def pieces() -> Pieces[Request]:
             request = self.requests.read(leaves, feeds, targets)
@@ -134,28 +134,28 @@ class RequestPlanner:
         return Piecework(pieces())
 
     def job(self, request: Request) -> Piecework[PreparedPlan]:
-        """The work on a plan: what others have begun, if they have."""
+        """Return the work on a plan, perhaps one that others have begun."""
         key = request.plan_key
         job = self.jobs.get(key)
         if job is None or job.has_failed:
             job = Piecework(self.preparing(request))
             self.jobs.pop(key, None)
             if len(self.jobs) >= _LEFT_MAX:
-                # Those who still work on it bring it to its end all the same.
+                # The tasks that still work on it finish it all the same.
                 del self.jobs[next(iter(self.jobs))]
             self.jobs[key] = job
         return job
 
     def close(self) -> None:
-        """Give up what is being made."""
+        """Abandon unfinished plans."""
         for job in self.jobs.values():
             job.give_up()
         self.jobs.clear()
 
     def preparing(self, request: Request) -> Pieces[PreparedPlan]:
-        """A plan, in pieces. Raises what is wrong with what the request reaches of the graph.
+        """Make a plan, in pieces. Raises the faults of the nodes that the request reaches.
 
-        Of a graph that grows meanwhile, what it had when the first piece was done is planned.
+        If the graph grows meanwhile, its nodes at the end of the first piece are planned.
         """
         context = self.requests.context(request, self._settings, self._kernels)
         graph = yield from preparing(self._graph, context)
@@ -165,7 +165,7 @@ class RequestPlanner:
     def _planning(
         self, graph: NodeGraph, context: PassContext
     ) -> Pieces[AnyPlan | PlacementMeasurement[AnyPlan]]:
-        """The plan of a graph that passes have gone over, placed if there are devices to choose from."""
+        """Return the plan of a graph after its passes, placed if there are several devices."""
         if len(self._devices) == 1 and not self._settings.places:
             return (yield from self._planning_on(graph, context, {}))
         placer = self._placer
@@ -191,7 +191,7 @@ class RequestPlanner:
         placement: Mapping[str, str],
         measure: Measure | None = None,
     ) -> Pieces[AnyPlan]:
-        """A plan of a placed graph: cut by device where it is on several."""
+        """Return a plan of a placed graph: cut by device if it is on several."""
         functions = self.functions()
         default = self._devices.default.name
         self._names.check(graph, placement, self._devices)
@@ -217,7 +217,7 @@ class RequestPlanner:
         return (yield from tiered(graph, context, kernels, functions))
 
     def functions(self) -> FunctionTable:
-        """The plans of the graph's functions; where it has none, of those that a text brings."""
+        """Return the plans of the graph's functions; without any, of those that a text brings."""
         graph, table = self._graph, self._functions
         if table is None:
             registry = graph.registry if isinstance(graph, BuildGraph) else op_registry()

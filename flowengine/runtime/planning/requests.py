@@ -1,7 +1,6 @@
-"""Requests: what a caller of `run` asks for, checked against a graph, with the doors that values pass.
+"""Requests: the arguments of `run`, checked against a graph, with the conversions of values.
 
-A session here and one that runs elsewhere understand fetches, feeds and targets alike, because both ask
-this.
+A local session and a remote one read fetches, feeds and targets alike, because both use this module.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ class Request:
     """One combination of feeds, fetches and targets.
 
     ports      of the feeds, in the caller's order
-    wanted     ports and targets, and which value each leaf of the fetches has
-    feeds      what each fed value must be, and how it comes in
-    fetches    how each value goes out
+    wanted     ports and targets, and the index of each leaf's value
+    feeds      the conversion of each fed value
+    fetches    the conversion of each fetched value
     """
 
     ports: tuple[OutputPort, ...]
@@ -51,7 +50,7 @@ class Request:
 
     @property
     def plan_key(self) -> PlanKey:
-        """The key of its plan: all requests for the same tensors, however named, share one plan."""
+        """Return the key of its plan: all requests for the same tensors share one plan."""
         return self.ports, self.wanted.ports, self.wanted.targets
 
 
@@ -63,7 +62,7 @@ class Requests:
         self._frames: dict[str, FramePath] | None = None
 
     def read(self, leaves: Iterable[Any], feeds: Sequence[Any], targets: Sequence[Any]) -> Request:
-        """Check a request; InvalidArgumentError or NotFoundError that names what is wrong with it.
+        """Check a request. Raises InvalidArgumentError or NotFoundError that names its fault.
 
         leaves   of the fetches: see `fetches.unpack`
         """
@@ -101,18 +100,18 @@ class Requests:
         )
 
     def _registry(self) -> OpRegistry:
-        """The ops of the graph, for bodies of its functions."""
+        """Return the ops of the graph, for bodies of its functions."""
         return self.graph.registry if isinstance(self.graph, BuildGraph) else op_registry()
 
     def _check_frame(self, port: OutputPort, what: str) -> None:
-        """An edge inside a loop has one value an iteration: it can be neither fed nor fetched."""
+        """Refuse an edge inside a loop: with a value in each iteration, it can be neither fed nor fetched."""
         if self._frames is None:
             self._frames = {}
             if any(node.op in ENTER_OPS for node in self.graph):
                 try:
                     self._frames = assign_frames(self.graph)
                 except OpError:
-                    # A part of the graph is malformed; it is a fault of runs that reach it.
+                    # A part of the graph is malformed; steps that reach it report the fault.
                     self._frames = {}
         frame = output_frame(self.graph[port.node], self._frames.get(port.node, ()))
         if frame:

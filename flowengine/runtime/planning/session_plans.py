@@ -1,7 +1,7 @@
-"""The plans of a session: made when they are first asked for, kept for the graph as it is, counted.
+"""The plans of a session: made on first use, kept for the present graph, and counted.
 
-What they take counts among what the session holds. Where memory is short the oldest go first: a plan can be
-made again.
+Their memory counts towards that of the session. If memory is short, the oldest are dropped first: a plan can
+be made again.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ T = TypeVar("T")
 
 #: Plans kept for one version of the graph; a service with more combinations than this makes some anew.
 PLANS_MAX: Final = 512
-#: Ways to ask for them that are remembered. One that is not takes reading its names again, some 20 us.
+#: The number of remembered requests. Any other reads its names again, which takes some 20 us.
 REQUESTS_MAX: Final = 1024
-#: What an item of an interpreted plan takes, without its constants: 950 to 1,540 by tracemalloc on CPython
-#: 3.11, for chains of 100 to 10,000 nodes. Where memory is counted no plan is compiled.
+#: The bytes of an item of an interpreted plan, without its constants: 950 to 1,540 by tracemalloc on CPython
+#: 3.11, for chains of 100 to 10,000 nodes. If memory is counted no plan is compiled.
 _ITEM_BYTES: Final = 1024
 
 
@@ -56,11 +56,11 @@ class SessionPlans:
     """See the module. `closed` says whether the session is.
 
     kept      {ports fed, ports fetched, nodes run: the plan}
-    asked     {what a request is filed under: its plan, which is kept, and where the values go}
-    version   that of the graph which they are for
-    lives     how often devices were lost: a plan of before is of no use after
+    asked     {key of a request: its plan, which is kept, and the places of its values}
+    version   the version of the graph for which they are
+    lives     the number of lost devices: a plan from before is useless
     planner   makes them, for this version
-    ready     those that callables have for themselves
+    ready     the plans of callables
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class SessionPlans:
         self.planner = self._new_planner()
 
     async def close(self) -> None:
-        """Forget all plans, and give up what is being made. Large plans are freed in turns."""
+        """Forget all plans, and abandon unfinished ones. Large plans are freed in turns."""
         with self._deferred:
             self._forget()
             self.planner.close()
@@ -108,7 +108,7 @@ class SessionPlans:
         await free_in_turns(self._deferred)
 
     def prepare(self, leaves: Iterable[Any], feeds: Sequence[Any], targets: Sequence[Any]) -> PlannedRequest:
-        """A plan, made at once and not kept."""
+        """Make a plan, at once, and do not keep it."""
         self._notice_growth()
         with collection_paused():
             request = self.planner.requests.read(leaves, feeds, targets)
@@ -117,18 +117,18 @@ class SessionPlans:
     def begin(
         self, leaves: Iterable[Any], feeds: Sequence[Any], targets: Sequence[Any]
     ) -> tuple[Sequence[int], Piecework[PreparedPlan]]:
-        """Begin a plan of the graph as it is, not to be kept: where its values go, and the work that is left.
+        """Begin a plan of the present graph, not to be kept; return the places of its values, and its job.
 
         Raises InvalidArgumentError or NotFoundError for a request that the graph cannot answer.
         """
         self._notice_growth()
         request = self.planner.requests.read(leaves, feeds, targets)
         job = Piecework(self.planner.preparing(request))
-        job.advance(0.0)  # its first piece looks at the graph, which may grow from then on
+        job.advance(0.0)  # its first piece reads the graph, which may grow from then on
         return request.wanted.slots, job
 
     async def finish(self, job: Piecework[PreparedPlan]) -> None:
-        """Do what is left of a job, in turns, for a step that is under way.
+        """Finish a job, in turns, for a step that is under way.
 
         Raises FailedPreconditionError if the session is closed, CancelledError if it is closed meanwhile.
         """
@@ -142,12 +142,13 @@ class SessionPlans:
     def find(
         self, leaves: tuple[Any, ...], feeds: Mapping[Any, Any], targets: Iterable[Any]
     ) -> tuple[Any, Mapping[Any, Any], PlannedRequest | None]:
-        """Look for a request among those that were asked before.
+        """Look for a request among earlier ones.
 
-        returns   its key, None if something in it cannot be one; the feeds, with structures among them spread
-                  out unless the request was found without; and its plan, or None
+        returns   its key, None if a part of it cannot be one; the feeds, with structures among them expanded
+                  unless the
+                  request was found without; and its plan, or None
 
-        Raises InvalidArgumentError for a structure that is fed something else than its parts.
+        Raises InvalidArgumentError for a structure that is fed anything but its parts.
         """
         key: Any = (leaves, tuple(feeds), tuple(targets))
         try:
@@ -163,7 +164,7 @@ class SessionPlans:
     def kept_for(
         self, leaves: Iterable[Any], feeds: Sequence[Any], targets: Sequence[Any]
     ) -> PreparedPlan | None:
-        """The plan that steps of a request use now; None if there is none."""
+        """Return the plan that steps of a request use now; None if there is none."""
         if self.version != self._graph.version:
             return None
         return self.kept.get(self.planner.requests.read(leaves, feeds, targets).plan_key)
@@ -177,9 +178,9 @@ class SessionPlans:
         timeout_seconds: float | None,
         waited: float,
     ) -> tuple[PlannedRequest, float]:
-        """A plan for a step that is under way, and how many seconds of its timeout have gone by then.
+        """Return a plan for a step that is under way, and the seconds of its timeout that have passed.
 
-        Those who ask for the same plan at the same time make one, all of them. It is kept, and with a key the
+        Tasks that need the same plan at the same time make one, together. It is kept, and with a key the
         request is remembered.
         """
         if self._closed():
@@ -203,7 +204,7 @@ class SessionPlans:
         return found, waited
 
     def takes_long(self, specs: Sequence[FeedSpec], values: Sequence[Any]) -> bool:
-        """Whether some of what a step is fed is long, and due in turns."""
+        """Return whether some feeds of a step are long, and need turns."""
         return are_long(specs, values)
 
     async def feed_in_turns(
@@ -238,7 +239,7 @@ class SessionPlans:
     async def _make(
         self, planner: RequestPlanner, leaves: Iterable[Any], feeds: Sequence[Any], targets: Sequence[Any]
     ) -> tuple[Request, PreparedPlan]:
-        """A request that is read, and its plan: the kept one, or one that this task and others make."""
+        """Return a request, and its plan: the kept one, or one that this task and others make."""
         turns = self._runner.turns
         reading = planner.reading(leaves, feeds, targets)
         await in_turns(reading, turns)
@@ -249,15 +250,15 @@ class SessionPlans:
         job = planner.job(request)
         await in_turns(job, turns)
         while job.has_failed and not self._closed():
-            # Somebody else was told why.
+            # Another task got the error.
             job = planner.job(request)
             await in_turns(job, turns)
         if self._closed():
-            raise CancelledError(SESSION_CLOSED)  # closing gives up what is being made
+            raise CancelledError(SESSION_CLOSED)  # closing abandons unfinished plans
         return request, job.result()
 
     def renew_devices(self) -> None:
-        """Have successors of devices that are lost; plans made so far are then of no use."""
+        """Replace lost devices by successors; earlier plans are then useless."""
         if self._offered.devices.renew():
             self.lives += 1
             self.version = -1
@@ -265,7 +266,7 @@ class SessionPlans:
                 self._placer.devices_came()
 
     def is_followed(self, lost: Device) -> bool:
-        """Have successors of devices that are lost; whether this one has one."""
+        """Replace lost devices by successors; return whether this one has one."""
         self.renew_devices()
         return self._offered.devices[lost.name] is not lost
 
@@ -306,7 +307,7 @@ class SessionPlans:
 
     def _keep(self, key: PlanKey, prepared: PreparedPlan) -> None:
         if self.kept.get(key) is prepared:
-            return  # several asked for it, and another has kept it
+            return  # several tasks needed it, and another has kept it
         if len(self.kept) >= PLANS_MAX:
             self._forget([next(iter(self.kept))])
         if self._ledger is not None:
@@ -314,16 +315,16 @@ class SessionPlans:
         self.kept[key] = prepared
 
     def _make_room(self) -> bool:
-        """Forget the older half of the plans; whether there were any. Those that steps run stay till then."""
+        """Forget the older half of the plans; return whether there were any. Steps keep theirs to the end."""
         keys = list(self.kept)
         self._forget(keys[: (len(keys) + 1) // 2])
         if keys:
-            # What a step that failed had computed may hang from its error, whose frames refer to each other.
+            # Values of a failed step may be held by its error, whose frames refer to each other.
             gc.collect()
         return bool(keys)
 
     def _count(self, prepared: PreparedPlan, ledger: Ledger) -> None:
-        """Count what a plan takes, as long as it lives."""
+        """Count the memory of a plan, as long as it lives."""
         items = 0
         device = self._offered.devices.default
         for plan in _interpreted(prepared):
@@ -338,12 +339,12 @@ class SessionPlans:
 
 
 class ReadyPlan:
-    """A plan for many steps, made in turns by the first of them, and anew when a device is lost.
+    """A plan for many steps, made in turns by the first of them, and anew after a device is lost.
 
     pack   puts the values of the leaves into the structure of the fetches
 
-    The request is checked at once, and the plan is of the graph as it is now. It is not among the plans that
-    the session keeps, and lasts as long as this. Closing the session frees it.
+    The request is checked at once, and the plan is of the present graph. It is not among the plans that the
+    session keeps, and lasts as long as this. Closing the session frees it.
     """
 
     def __init__(
@@ -360,20 +361,20 @@ class ReadyPlan:
         planning.ready.add(self)
 
     def check(self, values: Sequence[Any]) -> None:
-        """Raise InvalidArgumentError unless there is one value a feed."""
+        """Raise InvalidArgumentError unless there is one value for each feed."""
         count = len(self._request[1])
         if len(values) != count:
             raise InvalidArgumentError(f"this callable takes {count} values, not {len(values)}")
 
     def at_hand(self) -> PlannedRequest | None:
-        """The plan for a step that begins now; None if it has to be made anew."""
+        """Return the plan for a step that begins now; None if it has to be made anew."""
         return self._prepared if self._lives == self._planning.lives else None
 
     async def current(self) -> PlannedRequest:
-        """The plan for a step that begins now.
+        """Return the plan for a step that begins now.
 
-        Steps that need it at the same time make it together. Cancelled: the next step goes on with making it.
-        Raises what is wrong with what the request reaches of the graph, in every step.
+        Steps that need it at the same time make it together. If one is cancelled, the next continues. Raises
+        the faults of the nodes that the request reaches, in every step.
         """
         planning, job = self._planning, self._job
         found = self._prepared if self._lives == planning.lives else None
@@ -382,7 +383,7 @@ class ReadyPlan:
             if not job.has_failed:
                 found = PlannedRequest(job.result(), self._slots)
         if found is None:
-            # A device was lost, or another step was told why there is no plan: this one finds it out itself.
+            # A device was lost, or another step got the error of planning: this one finds it out itself.
             lives = planning.lives
             found, _ = await planning.prepare_in_turns(None, *self._request, None, 0.0)
             self._lives = lives
@@ -391,14 +392,14 @@ class ReadyPlan:
         return found
 
     def close(self) -> None:
-        """Give the plan up: no step is begun any more."""
+        """Discard the plan: no more steps begin."""
         if self._job is not None:
             self._job.give_up()
         self._prepared = self._job = None
 
 
 def _interpreted(prepared: PreparedPlan) -> list[Plan]:
-    """The plans that a request's plan is made of, one a device."""
+    """Return the plans that a request's plan consists of, one for each device."""
     plan = prepared.plan
     if isinstance(plan, PlacementMeasurement):
         plan = plan.plan

@@ -1,4 +1,4 @@
-"""How a kernel is called, and what it takes to compute it on a worker thread."""
+"""The signature of a kernel: how to call it, and whether a worker thread may compute it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from flowengine.ir.opdef import OpDef
 from flowengine.kernels.registry import Kernel
 from flowengine.runtime.planning.items import Kind
 
-#: Inputs up to this many bytes are computed inline: NumPy needs about 0.1 ms for as much.
+#: Inputs up to this many bytes are computed inline: NumPy needs about 0.1 ms for them.
 INLINE_BYTES: Final = 256 * 1024
-#: A kernel that estimates its own cost is asked above this; 64x64 products take 5 us.
+#: A kernel that estimates its own cost is asked above this size; 64x64 products take 5 us.
 ESTIMATE_BYTES: Final = 16 * 1024
 #: More bytes than any input has: the size of inputs never matters.
 ALWAYS_INLINE: Final = 1 << 62
@@ -42,7 +42,7 @@ class Signatures:
         self._type_attrs: dict[str, tuple[str, ...]] = {}
 
     def of(self, node: Node, kernel: Kernel) -> Signature:
-        """The same for all nodes of a kernel whose inputs are of the same types."""
+        """Return the same for all nodes of a kernel whose inputs have the same types."""
         assert node.op_def is not None
         attrs = node.attrs
         names = self._type_attrs.get(node.op)
@@ -56,7 +56,7 @@ class Signatures:
 
 
 def takes_variables(node: Node) -> list[bool]:
-    """For each input of a node, whether its kernel takes a reference or a handle there."""
+    """Return for each input of a node whether its kernel takes a reference or a handle there."""
     assert node.op_def is not None
     return [
         arg.is_ref or dtype.base is resource for arg in node.op_def.inputs for dtype in arg.types(node.attrs)
@@ -80,7 +80,7 @@ def _make_signature(node: Node, op_def: OpDef, kernel: Kernel) -> Signature:
         texts = texts or any(t.base is string for t in types)
     groups = tuple(lists) if any(length is not None for length in lists) else None
     cost: Callable[..., float] | None = None
-    # What strings take no count of bytes tells, but a kernel may say so itself.
+    # The time of strings does not depend on bytes, but a kernel may estimate it itself.
     is_measured = plain or mutates or (texts and callable(kernel.heavy))
     if kernel.heavy is False or kernel.is_async or not is_measured:
         inline_bytes = ALWAYS_INLINE

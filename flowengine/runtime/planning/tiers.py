@@ -1,8 +1,8 @@
 """Tiers of a plan: interpreted at first, compiled when it is hot.
 
-The interpreter learns meanwhile which nodes are heavy; they stay items of their own, so that worker
-threads go on serving them. A compiled plan is for inputs of the size that was seen: a step that is fed
-much more is interpreted, and so seen, again.
+Meanwhile the interpreter learns which nodes are heavy; they stay items of their own, so that worker threads
+still serve them. A compiled plan is for inputs of the observed size: a step with much larger feeds is
+interpreted, and so observed, again.
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ from flowengine.runtime.planning.plan import Plan, form_of
 from flowengine.runtime.planning.planner import making_plan
 from flowengine.runtime.planning.timings import InPlaceTimes, Record, RequestTimings
 
-#: Compiling costs about 40 us a node, of which a run gives back 1: worth it from some 40 runs on, or
-#: at once for a loop, and after a second run for what is heavy. Few runs are waited for because who runs a
+#: Compiling costs about 40 us for each node, of which a run returns 1: worth it from some 40 runs on, or at
+#: once for a loop, and after a second run for heavy nodes. It waits for few runs because a user who runs a
 #: plan four times runs it four hundred.
 #: At 0 every plan is compiled before its first run, which tests use.
 HOT_RUNS = 4
 #: Compiling a plan of so many nodes takes as long as fifty of its steps: it begins at the second one.
 _LARGE_NODES: Final = 2000
 _LARGE_HOT_RUNS: Final = 2
-#: Interpreting so many times what compiling costs makes hot, whatever the number of runs.
+#: A plan is hot after interpreting takes so many times the time of compiling, whatever the number of runs.
 _HOT_RATIO: Final = 4.0
 _COMPILE_SECONDS_A_NODE: Final = 20e-6
-#: Feeds may grow so much before a compiled plan is not trusted to know what is heavy.
+#: Feeds may grow so much before a compiled plan's knowledge of heavy nodes is not trusted any more.
 _GROWTH: Final = 2
 _SMALL_BYTES: Final = 64 * 1024
-#: So many slow iterations of compiled loops are no accident of the machine.
+#: So many slow iterations of compiled loops are not an accident of the machine.
 _SLOW_ITERATIONS: Final = 4
-#: How often an iteration that takes long may send the plan back to the interpreter.
+#: The number of times that a long iteration may send the plan back to the interpreter.
 _LOOKS: Final = 3
-#: So many slow regions are none either; they are made smaller, down to so many members.
+#: So many slow regions are not an accident either; regions are made smaller, down to so many members.
 _SLOW_REGIONS: Final = 2
 _MEMBERS_MIN: Final = 8
-#: A plan of more nodes than this is compiled on a thread: it would hold up the event loop.
+#: A plan of more nodes than this is compiled on a thread: it would block the event loop.
 INLINE_NODES: Final = 400
 
 
 class TieredPlan:
     """One request's plan in both forms.
 
-    interpreted   what the state machine runs node by node
-    compiled      the same in regions, once made; None before, and where there is nothing to fuse
+    interpreted   the form that the state machine runs node by node
+    compiled      the same in regions, once made; None before, and if there is nothing to fuse
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class TieredPlan:
         functions: Functions | None,
         interpreted: Plan,
     ) -> None:
-        """See `tiered`, which makes the `interpreted` plan."""
+        """`tiered` calls this with the `interpreted` plan."""
         self._graph = graph
         self._context = context
         self._kernels = kernels
@@ -79,11 +79,11 @@ class TieredPlan:
         self.compiled: Plan | None = None
         self._in_place: InPlaceTimes | None = None
         self._never_waits: bool | None = None
-        #: What somebody has begun to compile and not brought to its end.
+        #: An unfinished compilation.
         self._begun: Piecework[None] | None = None
 
     def choose(self, feeds: Sequence[Any]) -> Plan:
-        """The plan to run with these values, where plans are compiled at all."""
+        """Return the plan to run with these values, if plans are compiled at all."""
         learned = self.learned
         if not HOT_RUNS and not learned.is_settled:
             self.compile()
@@ -98,17 +98,17 @@ class TieredPlan:
         if size > _GROWTH * learned.fed_bytes + _SMALL_BYTES:
             return self.interpreted
         if self._has_slow_iterations(compiled):
-            # Something in a loop has grown worth a thread: see in the interpreter what it is.
+            # A node in a loop has become worth a thread: find it in the interpreter.
             learned.looks_left -= 1
             return self._anew()
         if self._has_slow_regions(compiled):
-            # The members are slower than was thought: smaller regions give the host its turn.
+            # The members are slower than expected: smaller regions give the host its turn.
             learned.members_max = max(min(learned.members_max, _most_members(compiled)) // 2, _MEMBERS_MIN)
             return self._anew()
         return compiled
 
     def settled_form(self, feeds: Sequence[Any] | None = None) -> Plan | None:
-        """Return the form that `choose` gives, unless a step must be measured first; then None.
+        """Return the form that `choose` selects, unless a step must be measured first; then None.
 
         feeds   None to ask before their sizes are known
         """
@@ -131,7 +131,7 @@ class TieredPlan:
 
     @property
     def in_place(self) -> InPlaceTimes | None:
-        """How its steps did in place; None where they would wait, or wake others."""
+        """Return the results of its steps in place; None if they would wait, or wake others."""
         if self._never_waits is None:
             self._never_waits = never_waits(self.interpreted, self._kernels)
             if self._never_waits:
@@ -141,7 +141,7 @@ class TieredPlan:
         return self._in_place
 
     def _anew(self) -> Plan:
-        """Give up the compiled form: the interpreter learns again, until the plan is hot again."""
+        """Discard the compiled form: the interpreter learns again, until the plan is hot again."""
         self.compiled = self._begun = None
         self.learned.begin_again()
         return self.interpreted
@@ -151,7 +151,7 @@ class TieredPlan:
         learned = self.learned
         size = _bytes_of(feeds)
         if size > _GROWTH * learned.fed_bytes + _SMALL_BYTES and learned.is_settled:
-            learned.is_settled = False  # larger than before: look again at what is heavy
+            learned.is_settled = False  # larger than before: find heavy nodes again
             learned.runs = 0
         learned.fed_bytes = max(learned.fed_bytes, size)
         learned.runs += 1
@@ -164,14 +164,14 @@ class TieredPlan:
             return True
         if learned.seconds <= _HOT_RATIO * cost + 0.002:
             return False
-        # What takes long is fused by what it takes, and a first run also prepares and maps fresh memory: in
-        # the first step of a process libraries as well.
+        # Heavy nodes are fused by their times, and a first run also prepares and maps fresh memory; in the
+        # first step of a process, libraries as well.
         return learned.runs > 1 or not any(
             item.times.was_heavy or item.times.is_guess for item in self.interpreted.items
         )
 
     def begin_compiling(self) -> None:
-        """Say that `compile` is under way, so that nobody starts it again."""
+        """Record that `compile` is under way, so that no other step starts it."""
         self.learned.is_settled = True
 
     def compile(self) -> None:
@@ -181,16 +181,16 @@ class TieredPlan:
             at_once(self._compiling())
 
     def begin_job(self) -> Piecework[None]:
-        """Begin with `compile`, or go on with what was left. The job is this caller's alone.
+        """Begin `compile`, or continue an unfinished one. The job is this caller's alone.
 
-        One that does not bring it to its end says so to `leave_job`.
+        A caller that does not finish it calls `leave_job`.
         """
         self.begin_compiling()
         job, self._begun = self._begun, None
         return Piecework(self._compiling()) if job is None else job
 
     def leave_job(self, job: Piecework[None]) -> None:
-        """Have another step go on with it."""
+        """Let another step continue it."""
         if not job.is_over and self.learned.is_settled and self.compiled is None:
             self._begun = job
             self.learned.is_settled = False
@@ -199,13 +199,13 @@ class TieredPlan:
         try:
             compiled = yield from self._fused()
         except OpError:
-            # What cannot be planned as regions runs as it did, and says itself what is wrong.
+            # A plan that cannot be made of regions runs as before, and reports its fault itself.
             compiled = None
         self.learned.compiled = None if compiled is None else compiled.times
         self.compiled = compiled
 
     def replay(self, record: Record) -> None:
-        """Take the form that a plan of the same request had when its `learned` gave this record."""
+        """Take the form that a plan of the same request had when its `learned` returned this record."""
         self.compiled = self._begun = None
         self.learned.replay(record)
         if record["is_settled"]:
@@ -214,13 +214,13 @@ class TieredPlan:
                 self.compiled.times.replay(record["compiled"])
 
     def reset(self) -> None:
-        """Forget what was learned: the plan is as it was made."""
+        """Forget all learned times: the plan is as it was made."""
         self.compiled = self._begun = None
         self._in_place = self._never_waits = None
         self.learned.reset()
 
     def _fused(self) -> Pieces[Plan | None]:
-        """The plan in regions; None where there is nothing to fuse."""
+        """Return the plan in regions; None if there is nothing to fuse."""
         items = self.interpreted.items
         hot = HotContext(
             self._context,
@@ -237,7 +237,7 @@ class TieredPlan:
         return plan
 
     def making_whole(self) -> Pieces[Plan]:
-        """The plan with all in one region that can be, however long that takes: for threads of their own."""
+        """Return the plan with one region as large as possible, of any length: for threads of their own."""
         hot = HotContext(self._context, limits=WHOLE_LIMITS)
         graph = yield from heating(self._graph, hot)
         if graph is self._graph:
@@ -247,7 +247,7 @@ class TieredPlan:
         return plan
 
     def _hand_down(self, plan: Plan, costs: Mapping[str, float]) -> None:
-        """Tell the items of a compiled plan what was learned of them, and of the members of regions."""
+        """Pass learned times to the items of a compiled plan, and to the members of regions."""
         known = self.interpreted.times.items
         for item in plan.items:
             if item.region is not None:
@@ -257,16 +257,16 @@ class TieredPlan:
                 item.times.inherit(known[item.name])
 
     def form(self) -> str:
-        """The blocks, claims and lanes that steps run from now on."""
+        """Describe the blocks, claims and lanes that steps use from now on."""
         return form_of(self.interpreted if self.compiled is None else self.compiled)
 
     def sources(self) -> list[str]:
-        """The generated source of each region, with the nodes' names."""
+        """Return the generated source of each region, with the nodes' names."""
         plan = self.compiled
         return [] if plan is None else [item.region.source for item in plan.items if item.region is not None]
 
     def is_settled(self, plan: Plan) -> bool:
-        """Whether this is the form that steps run from now on, nothing more to be learned first."""
+        """Return whether steps use this form from now on, with nothing more to learn first."""
         return plan is self.compiled or (self.learned.is_settled and self.compiled is None)
 
     @property
@@ -275,7 +275,7 @@ class TieredPlan:
 
 
 def _most_members(plan: Plan) -> int:
-    """How many members the largest region has that runs as one."""
+    """Return the number of members of the largest region."""
     regions = [item for item in plan.items if item.region is not None and not item.region.is_generator]
     return max((len(item.node.attrs["program"].units) for item in regions), default=REGION_LIMITS.members)
 
@@ -283,7 +283,7 @@ def _most_members(plan: Plan) -> int:
 def tiered(
     graph: NodeGraph, context: PassContext, kernels: KernelRegistry, functions: Functions | None
 ) -> Pieces[TieredPlan]:
-    """The plan of a request, from a graph that `prepare` has made, in pieces."""
+    """Make the plan of a request, from a graph that `prepare` has made, in pieces."""
     interpreted = yield from _planning(graph, context, kernels, functions, {})
     if functions is not None:
         for item in interpreted.items:

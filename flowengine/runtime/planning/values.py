@@ -1,4 +1,4 @@
-"""The session's door: what is fed becomes a tensor value, what is fetched the caller's own."""
+"""Conversions of a session: from feeds to tensor values, and from fetched values to the caller's own."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class FeedSpec:
         self.dtype = dtype.base
         self.shape = shape
         self._numpy = self.dtype.as_numpy_dtype
-        #: The shape as NumPy says it, with None for a size that is unknown; None where the rank is.
+        #: The shape as NumPy writes it, with None for an unknown size; None if the rank is unknown.
         self._declared = shape.dims
 
     def convert(self, value: Any) -> Value:
-        """The tensor value of what a caller gives: an array, a scalar, nested lists, str or bytes.
+        """Convert a caller's value to a tensor value: an array, a scalar, nested lists, str or bytes.
 
         An array of the right dtype is borrowed, not copied, also one in a device's memory that has DLPack's
-        methods (`flowengine.devices.dlpack_values`). Raises InvalidArgumentError for what has
-        another kind of number, another shape, or no shape at all.
+        methods (`flowengine.devices.dlpack_values`). Raises InvalidArgumentError for another kind of number,
+        another shape, or no shape at all.
         """
         if type(value) is np.ndarray and value.dtype == self._numpy and self.dtype is not string:
             if self._declared is None or value.shape == self._declared:
@@ -60,7 +60,7 @@ class FeedSpec:
         return self.checked(array)
 
     def checked(self, array: Any) -> Any:
-        """The array, of a shape that may be fed; InvalidArgumentError otherwise."""
+        """Return the array, if its shape may be fed; InvalidArgumentError otherwise."""
         declared = self._declared
         if declared is not None and array.shape != declared and not _is_instance(array.shape, declared):
             raise InvalidArgumentError(
@@ -70,7 +70,7 @@ class FeedSpec:
         return array
 
     def _borrowed(self, array: Any) -> Any:
-        """An array of a device, if it may be fed: of this very type, since nothing of it is copied."""
+        """Return an array of a device, if it may be fed: of this very type, since nothing of it is copied."""
         if array.dtype != self._numpy:
             raise InvalidArgumentError(
                 f"Cannot feed an array of {array.dtype} on a device for '{self.name}', which is of "
@@ -85,12 +85,12 @@ class FeedSpec:
         if given.dtype.type is np.void:
             return self._field(value, given)
         if given.size == 0 and not isinstance(value, np.ndarray | np.generic):
-            return given.astype(self._numpy)  # an empty list says nothing of its dtype
+            return given.astype(self._numpy)  # an empty list has no dtype of its own
         if given.dtype.kind in "OSU" or not _can_feed(given, self.dtype, self._numpy):
             holds = f"it holds {'strings or objects' if given.dtype.kind in 'OSU' else given.dtype}"
             raise self._unfit(value, feed_fault(value) or holds)
         try:
-            # What is too large for a float is an infinity; what is too large for an integer is found below.
+            # A number too large for a float is an infinity; one too large for an integer is found below.
             with np.errstate(over="ignore", invalid="ignore"):
                 result = np.asarray(given, dtype=self._numpy)
         except (ValueError, TypeError, OverflowError) as error:
@@ -120,7 +120,7 @@ class FeedSpec:
             ) from error
 
     def _field(self, value: Any, given: Any) -> Any:
-        """The one field of a structured array, which is how TensorFlow gives quantised numbers."""
+        """Return the one field of a structured array, TensorFlow's form of quantised numbers."""
         names: tuple[str, ...] = given.dtype.names or ()
         if self.dtype.is_quantized and len(names) == 1 and given.dtype[names[0]] == self._numpy:
             return given[names[0]]
@@ -147,7 +147,7 @@ class FeedSpec:
 
 
 def _is_instance(shape: tuple[int, ...], declared: tuple[int | None, ...]) -> bool:
-    """Whether a shape is one of those that are declared."""
+    """Return whether a shape is one of the declared ones."""
     if len(declared) != len(shape):
         return False
     for size, given in zip(declared, shape, strict=True):  # noqa: SIM110 (a generator costs more)
@@ -157,7 +157,7 @@ def _is_instance(shape: tuple[int, ...], declared: tuple[int | None, ...]) -> bo
 
 
 def _can_feed(given: Any, dtype: DType, numpy_dtype: Any) -> bool:
-    """Whether numbers of this kind may be converted; those that become whole are compared afterwards."""
+    """Return whether numbers of this kind may be converted; those that become whole are compared later."""
     source = given.dtype
     if dtype.is_quantized:
         return bool(source.kind in "iu")
@@ -173,12 +173,12 @@ def _can_feed(given: Any, dtype: DType, numpy_dtype: Any) -> bool:
 
 
 def _object_array(value: Any) -> Any:
-    """Nested lists as an object array; NumPy's own S and U arrays would drop trailing zeros."""
+    """Return nested lists as an object array; NumPy's own S and U arrays would drop trailing zeros."""
     return np.array(value, dtype=object)
 
 
 def as_bytes(element: Any, name: str) -> bytes:
-    """A string that is fed to the tensor of this name; InvalidArgumentError for what is none."""
+    """Return a string that is fed to the tensor of this name; InvalidArgumentError for anything else."""
     if isinstance(element, bytes):
         return element
     why = "give str or bytes"
@@ -225,7 +225,7 @@ class FetchSpec:
         return value
 
     def _check(self, value: Any) -> None:
-        """InvalidArgumentError for a value of another type than its node says, such as an iterator's."""
+        """Raise InvalidArgumentError for a value, such as an iterator's, of a type that its node lacks."""
         assert self._structured is not None
         (name,) = self._structured.names or ("",)
         if value.dtype != self._structured[name]:
@@ -241,7 +241,7 @@ def own_values(fetches: Sequence[FetchSpec], results: list[Any]) -> list[Any]:
 
 
 def lent_values(fetches: Sequence[FetchSpec], results: list[Any]) -> list[Any]:
-    """Hand the values of a plan's tensors out as they are: variables may lie there, and what was fed.
+    """Return the values of a plan's tensors unchanged: variables and feeds may share their memory.
 
     For callers who have read them, or copied them, before anything else runs.
     """
@@ -249,7 +249,7 @@ def lent_values(fetches: Sequence[FetchSpec], results: list[Any]) -> list[Any]:
 
 
 def _copied(view: Array) -> Array:
-    """A copy in C order. A transposed matrix is copied by blocks of columns, which stay in the cache:
+    """Return a copy in C order. A transposed matrix is copied by blocks of columns, which stay in the cache:
     for 2048 x 2048 that takes half the time of NumPy's own loop."""
     if view.ndim != 2 or view.flags.c_contiguous or view.size < 65536:
         return view.copy()
@@ -260,7 +260,7 @@ def _copied(view: Array) -> Array:
 
 
 def _is_exclusive(values: list[Any], index: int) -> bool:
-    """Whether the list alone holds the array, and the array its memory.
+    """Return whether the list alone holds the array, and the array its memory.
 
     CPython counts references, so nothing else can reach the memory if the count is what a fresh array
     in a list has; how the interpreter passes it to the function adds a constant, measured below.
@@ -275,7 +275,7 @@ def _is_exclusive(values: list[Any], index: int) -> bool:
 
 
 def _measure_alone() -> tuple[int, int]:
-    """The counts of an array that a list alone holds, and of what that array alone refers to."""
+    """Return the counts of an array that a list alone holds, and of the object that it alone refers to."""
     probe: list[Any] = [aligned((ALIGNED,), np.uint8)]
 
     def count(values: list[Any], index: int) -> tuple[int, int]:

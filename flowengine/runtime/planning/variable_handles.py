@@ -1,8 +1,8 @@
 """Variables looked up once, not once a step.
 
-A node that names a variable (`VariableV2`, `VarHandleOp`) gives the same object in every step, until
-somebody removes a resource: 20 such nodes cost a step of small kernels a tenth of its time. After a step
-that went well, what they give is written into the templates that steps start from, as a Const's value is.
+A node that names a variable (`VariableV2`, `VarHandleOp`) returns the same object in every step, until a
+resource is removed: 20 such nodes cost a step of small kernels a tenth of its time. After a successful step,
+their results are written into the templates from which steps start, like a Const's value.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Handles:
         return root, sources
 
     def keep(self, root: StaticFrame, sources: list[Item], context: KernelContext, generation: int) -> None:
-        """Remember what the look-ups give; a step in which all of them ran has just ended well.
+        """Remember the results of the look-ups; a step in which all of them ran has just ended well.
 
-        generation   of the resources when the step began: what it removed itself is not looked up again
+        generation   of the resources when the step began: resources that it removed are not looked up again
         """
         resources = context.resources
         if not self.has_any or generation != resources.generation:
@@ -79,7 +79,7 @@ class Handles:
         self._root, self._sources = known, ready
 
     def clear(self) -> None:
-        """Forget what look-ups gave. Steps that started from it go on."""
+        """Forget the results of look-ups. Steps that started from them go on."""
         if self._root is not None:
             root = self._root  # what follows refers to the templates
             root.root_state = root.start = root.edge_start = None

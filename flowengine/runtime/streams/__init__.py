@@ -1,1 +1,1 @@
-"""Devices that compute beside their host: what goes in and out there, and how it is awaited."""
+"""Devices that compute beside their host: their transfers, and the waits for them."""

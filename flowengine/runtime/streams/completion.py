@@ -1,8 +1,8 @@
-"""Waiting for what a device with streams of its own has been given to do, while the event loop goes on.
+"""Waits for the work of a device with streams of its own, while the event loop continues.
 
-An event is looked at for a moment, since most are near. After that one thread for each device stands still
-for it and hands back through the inbox, as heavy kernels do. Without worker threads the task that waits looks
-again each time the loop comes round.
+An event is polled for a moment, since most are near. After that, one thread for each device blocks on it and
+answers through the inbox, as heavy kernels do. Without worker threads, the waiting task checks again in each
+round of the event loop.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from flowengine.runtime.threads import Job, ThreadPool, current_inbox
 if TYPE_CHECKING:
     from flowengine.devices.ordering import StreamEvent
 
-#: A thread's answer takes some 60 us; what is nearer is cheaper to look for.
+#: A thread's answer takes some 60 us; polling is cheaper for a nearer event.
 _LOOK_SECONDS: Final = 50e-6
 
 #: {name of a device: the thread that waits for its events}
 _WAITERS: Final[dict[str, ThreadPool]] = {}
-#: {name of a device: the thread of kernels that look at values there}; they do not wait for the ends of steps
+#: {name of a device: the thread of kernels that read values there}; they do not wait for the ends of steps
 _LOOKERS: Final[dict[str, ThreadPool]] = {}
 
 
 async def brought_out(device: Device, values: Sequence[Any], *, uses_threads: bool) -> list[Any]:
-    """Values of a device in host memory, once all that it was given is done.
+    """Return values of a device in host memory, once all its work is done.
 
-    A device without streams makes the event loop stand still for that. Cancelled: copies that were begun go
-    on, and nobody takes them.
+    Without streams, this blocks the event loop. If cancelled, copies that were begun continue, and nobody
+    takes them.
     """
     if not isinstance(device, StreamDevice):
         device.synchronize()
@@ -43,9 +43,9 @@ async def brought_out(device: Device, values: Sequence[Any], *, uses_threads: bo
 
 
 async def wait_reached(device: StreamDevice, events: Sequence[StreamEvent], *, uses_threads: bool) -> None:
-    """Return when all of the events have happened. Raises what the device raises for work that failed.
+    """Return when all of the events have happened. Raises the device's error for work that failed.
 
-    Cancelled: a thread may stand still a little longer for what nobody asks for any more.
+    If cancelled, a thread may block a little longer for a result that nobody needs any more.
     """
     left = list(events)
     ends = perf_counter() + _LOOK_SECONDS
@@ -62,7 +62,7 @@ async def wait_reached(device: StreamDevice, events: Sequence[StreamEvent], *, u
 async def called_beside(device: Device, function: Callable[[], Any]) -> Any:
     """Call a function that blocks on a device, on a thread of its own, and return its result.
 
-    Cancelled: the function goes on, and nobody takes what it gives.
+    If cancelled, the function continues, and nobody takes its result.
     """
     return await _on_thread(_LOOKERS, device.name, function, ())
 

@@ -7,7 +7,7 @@ from flowengine.core.rendezvous import Received, Rendezvous, RendezvousKey
 
 
 class CountedRendezvous:
-    """A rendezvous that counts what is sent and copied: {(edge, target): (times, bytes)}."""
+    """A rendezvous that counts its sends and copies: {(edge, target): (times, bytes)}."""
 
     def __init__(self, inner: Rendezvous) -> None:
         self._inner = inner

@@ -1,9 +1,9 @@
 """The error for the loss of a device, and the variables that its successor begins without.
 
-A device that is lost refuses every call. The step that comes to know of it ends with UnavailableError, and so
-does each other step that has a part there; nobody waits for what was launched. Whoever may, puts a successor
-in its place before the next step: a device of the same name, with an incarnation of its own and empty memory.
-Where there can be none, each later step is refused.
+A lost device refuses every call. The step that notices the loss ends with UnavailableError, and so does each
+other step with a part there; nobody waits for launched work. If possible, a successor replaces it before the
+next step: a device of the same name, with an incarnation of its own and empty memory. Otherwise each later
+step is refused.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from flowengine.ir.graph import Node
 from flowengine.kernels.common.launched_chains import LaunchedChain
 from flowengine.kernels.provider import program_of
 
-#: So many variables are named.
+#: The number of variables that an error names.
 _NAMED: Final = 10
 
 
 def is_lost(device: Device) -> bool:
-    """Whether an error has ended a device that another one can follow."""
+    """Return whether an error has ended a device that can have a successor."""
     return isinstance(device, MortalDevice) and bool(device.lost)
 
 
 def names_of(launched: Iterable[Node]) -> str:
-    """Nodes that were launched, those among them that stand for several member by member."""
+    """Return launched nodes, with the members of those that stand for several."""
     names = []
     for node in launched:
         body = program_of(node.attrs)
@@ -39,10 +39,10 @@ def names_of(launched: Iterable[Node]) -> str:
 def loss_of(
     device: Device, launched: Iterable[Node], variables: Sequence[str], *, is_followed: bool
 ) -> UnavailableError:
-    """The error of a step that had a part on a device which is lost.
+    """Return the error of a step that had a part on a lost device.
 
-    launched     what that step had launched there and not seen done
-    variables    the names of those whose values are gone
+    launched     the step's work there that was launched and not seen done
+    variables    the names of those whose values are lost
     is_followed  whether the next step finds a successor
     """
     assert isinstance(device, MortalDevice)

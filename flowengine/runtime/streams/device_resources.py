@@ -1,4 +1,4 @@
-"""Resources that devices with memory of their own hold between steps: variables, above all."""
+"""Resources that devices with memory of their own hold between steps: above all, variables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flowengine.resources.variable import Variable
 
 
 class DeviceResources:
-    """The resources of each device, made when a step first asks. A device's successor begins with none.
+    """The resources of each device, made on first use. A device's successor begins with none.
 
     by_name   {name of a device: its resources}
     """
@@ -19,7 +19,7 @@ class DeviceResources:
     def __init__(self) -> None:
         self._managers: dict[str, ResourceManager] = {}
         self._holders: dict[str, Device] = {}
-        #: {a device that is lost: the names of the variables with a value that it held}
+        #: {a lost device: the names of its variables that had a value}
         self._gone: WeakKeyDictionary[Device, list[str]] = WeakKeyDictionary()
 
     @property
@@ -31,25 +31,25 @@ class DeviceResources:
         held = self._managers.get(device.name)
         if held is None or self._holders[device.name] is not device:
             if held is not None:
-                held.close()  # what a former device of this name held
+                held.close()  # the resources of a former device of this name
             held = self._managers[device.name] = ResourceManager()
             self._holders[device.name] = device
         return held
 
     def lost(self, device: Device) -> Sequence[str]:
-        """Give up what a device holds that is lost; the names of its variables that had a value."""
+        """Discard the resources of a lost device; return the names of its variables that had a value."""
         if self._holders.get(device.name) is device:
             held = self._managers.pop(device.name)
             del self._holders[device.name]
             variables = held.held(Variable)
             names = {each.name for each in variables if each.is_initialized}
-            # A step on what nobody follows has held something there meanwhile.
+            # A step on a lost device without a successor has made some there meanwhile.
             self._gone[device] = sorted(names.union(self._gone.get(device, ())))
             held.close()
         return self._gone.get(device, ())
 
     def close(self) -> None:
-        """Give up what all devices hold."""
+        """Discard the resources of all devices."""
         for held in self._managers.values():
             held.close()
         self._managers.clear()

@@ -1,8 +1,8 @@
 """The transfers and checks of one partition of a step on a device that has memory of its own.
 
-Values go in and out by copies that are launched and awaited, never blocked on. What kernels say of values
-that no shape tells (an index out of range, a divisor of zero) is a word in the device's memory: it is copied
-out beside whatever leaves, and looked at before that does.
+Values are copied in and out by launched and awaited copies, which never block. The result of a kernel's check
+of values (an index out of range, a divisor of zero) is a word in the device's memory: it is copied to the
+host beside any value that leaves, and read before that does.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from flowengine.runtime.planning.binding import located
 from flowengine.runtime.streams.completion import brought_out, called_beside, wait_reached
 from flowengine.runtime.streams.device_loss import is_lost, names_of
 
-#: Called with a name, where it goes, and the value that does.
+#: Called with a name, a target, and the value that goes there.
 Count = Callable[[str, str, Value], None]
 
-#: So many nodes that have been launched are named where the device fails.
+#: The number of launched nodes that an error of the device names.
 _NAMED: Final = 16
-#: Words that wait to be looked at before those are looked for that are there.
+#: The number of waiting words after which the arrived ones are read.
 _MANY: Final = 32
 
 
@@ -59,8 +59,8 @@ class DeviceTransfers:
         count: Count | None = None,
         launches: list[LaunchRecord] | None = None,
     ) -> None:
-        """`count` is told of each copy that has a name; `launches` gets what the device has done."""
-        # Also where nobody wants to know: what another step has asked for is none of this one's.
+        """`count` is called for each copy that has a name; `launches` records the work of the device."""
+        # Also without metadata: launches that another step has requested do not belong to this one.
         self._note = device.note if isinstance(device, TimedDevice) else _not_noted
         self.entered = device.entered if isinstance(device, EnteredDevice) else nullcontext
         self._launches = launches
@@ -68,7 +68,7 @@ class DeviceTransfers:
         self._uses_threads = uses_threads
         self._count = count
         self._words: list[_IncomingReading] = []
-        #: The last nodes launched since the device was seen to have done all that is awaited.
+        #: The last nodes launched since the device was seen to have done all awaited work.
         self._launched: deque[Node] = deque(maxlen=_NAMED)
 
     def to_device(self, node: str, value: Value, counted: str) -> Value:
@@ -86,12 +86,12 @@ class DeviceTransfers:
     async def results(
         self, values: Sequence[Value], names: Sequence[str], *, stay: bool = False
     ) -> list[Value]:
-        """The step's results in host memory, once all that the device was given is done.
+        """Return the step's results in host memory, once all the device's work is done.
 
-        names   what the values are fetched as
+        names   the names of the fetches
         stay    leave them in the device's memory
 
-        Raises what kernels have found wrong. Cancelled: copies go on, and nobody takes them.
+        Raises the errors of kernels' checks. If cancelled, copies continue, and nobody takes them.
         """
         if not stay:
             return await self._out(values, names, whole=True)
@@ -99,9 +99,9 @@ class DeviceTransfers:
         return list(values)
 
     async def looked(self, function: Callable[[], Any]) -> Any:
-        """Call a function that looks at values of the device, and return its result.
+        """Call a function that reads values of the device, and return its result.
 
-        Without worker threads the event loop stands still for it. Cancelled: the function goes on.
+        Without worker threads it blocks the event loop. If cancelled, the function continues.
         """
         if not self._uses_threads:
             return function()
@@ -123,11 +123,11 @@ class DeviceTransfers:
 
     @property
     def in_flight(self) -> Sequence[Node]:
-        """The last nodes launched that are not known to be done."""
+        """Return the last launched nodes that are not known to be done."""
         return tuple(self._launched)
 
     def look_at(self, node: Node, check: Check) -> None:
-        """Have a check looked at before anything leaves the step."""
+        """Have a check read before any value leaves the step."""
         device = self._device
         self._note(self._launches, node.name)
         copy = device.start_copy_out(check.wrong) if isinstance(device, StreamDevice) else None
@@ -140,7 +140,7 @@ class DeviceTransfers:
             self._drop_seen(device)
 
     def _drop_seen(self, device: Any) -> None:
-        """Forget words that are there and say that nothing is wrong: a loop may make any number of them."""
+        """Forget words that have arrived and report no error: a loop may make any number of them."""
         self._words = [
             word for word in self._words if not device.is_done(word.copy.event) or word.copy.value()
         ]
@@ -163,7 +163,7 @@ class DeviceTransfers:
             await wait_reached(device, events, uses_threads=self._uses_threads)
         except OpError as error:
             if is_lost(device):
-                raise  # whoever runs the step tells of it
+                raise  # the step's runner reports it
             raise _late(error, self._launched) from None
         if whole:
             self._launched.clear()
@@ -176,7 +176,7 @@ class DeviceTransfers:
         ]
 
     async def _wrong(self, word: _IncomingReading) -> Exception:
-        """The error of a check; what tells more of it is read from the device."""
+        """Return the error of a check; its details are read from the device."""
         if self._uses_threads:
             error = await trio.to_thread.run_sync(word.check.error)
         else:
@@ -185,7 +185,7 @@ class DeviceTransfers:
 
 
 def _taken(copy: IncomingValue, *, leaves: bool) -> Value:
-    """The value that is there; as it lies where it is dropped soon."""
+    """Return the present value; without a copy if it is dropped soon."""
     return copy.lent() if leaves and isinstance(copy, LentCopy) else copy.value()
 
 
@@ -194,7 +194,7 @@ def _not_noted(launches: list[LaunchRecord] | None, node: str) -> None:
 
 
 def _late(error: OpError, launched: Iterable[Node]) -> OpError:
-    """The error of a device, with the nodes whose work it may come from."""
+    """Return the error of a device, with the nodes that may have caused it."""
     return type(error)(
         f"{error.message}; the last nodes launched before it was noticed: {names_of(launched)}. "
         "fe.Config(debug_devices=True) waits after each and so names the one"

@@ -1,8 +1,8 @@
 """The largest holders of a device's memory, found only when memory is short.
 
-Nothing is counted while a step runs. The values that wait for their consumers, and those of variables, are
-looked through when an allocation has failed: each array that owns memory once, in the name of the node that
-made it, or of the variable.
+Nothing is counted while a step runs. After an allocation has failed, the values that wait for their
+consumers, and those of variables, are searched: each array that owns memory counts once, for the node that
+made it, or for the variable.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from flowengine.runtime.frames import IterationState
 
 #: How many of the largest holders an error names.
 _NAMED: Final = 5
-#: What says it in an error, where a ledger counted.
+#: The text that marks an error of a ledger that counted.
 _HOLDS: Final = " holds "
 
 
@@ -31,9 +31,9 @@ def name_holders(
     iteration: IterationState,
     inputs: Iterable[Any],
 ) -> None:
-    """Have an error of a device that has no memory left name the largest holders, if it does not yet.
+    """Add the largest holders to the error of a device without memory, if it does not name them yet.
 
-    node, iteration, inputs   what asked for memory, in which iteration, and its own inputs
+    node, iteration, inputs   the node that asked for memory, its iteration, and its own inputs
     """
     device = context.hardware
     if device is None or _HOLDS in error.message:
@@ -52,10 +52,10 @@ def name_holders(
 
 
 def forget_locals(trace: TracebackType | None) -> None:
-    """Have the frames that an error came through, and that are over, hold nothing any more."""
+    """Clear the ended frames that an error came through."""
     clear_frames(trace)
     while trace is not None:
-        # Python keeps what was asked of a frame's names, until somebody asks again.
+        # Python keeps the answer to a question about a frame's names, until the next question.
         _ = trace.tb_frame.f_locals
         trace = trace.tb_next
 
@@ -63,7 +63,7 @@ def forget_locals(trace: TracebackType | None) -> None:
 def _held(
     context: KernelContext, node: Node, iteration: IterationState, inputs: Iterable[Any]
 ) -> Iterator[tuple[str, Any]]:
-    """(holder, value) of variables, of the inputs, and of what waits in this iteration or those around."""
+    """Yield (holder, value) of variables, of inputs, and of waiting values in this or outer iterations."""
     for variable in context.resources.held(Variable):
         yield variable.name, variable.held()
     yield from _named(node, inputs)
