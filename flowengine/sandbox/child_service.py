@@ -24,7 +24,7 @@ from flowengine.graphs.graph import Graph
 from flowengine.ir.graph import OutputPort
 from flowengine.kernels.load import registry as kernel_registry
 from flowengine.resources.container import ResourceManager
-from flowengine.runtime.planning.fetches import as_values, port_of
+from flowengine.runtime.planning.fetches import as_values
 from flowengine.runtime.planning.requests import Requests
 from flowengine.runtime.planning.values import lent_values
 from flowengine.sandbox import confine
@@ -140,9 +140,7 @@ class BoxService:
             number=number,
             feeds=[_described(spec.name, spec.dtype.name, spec.shape.dims) for spec in read.feeds],
             fetches=[self._fetched(session, port) for port in read.wanted.ports],
-            positions=[
-                names.index(str(port_of(session.graph, each))) if ":" in each else -1 for each in fetches
-            ],
+            positions=list(read.wanted.slots),
         ).to_wire()
 
     def _fetched(self, session: Session, port: OutputPort) -> dict[str, Any]:
