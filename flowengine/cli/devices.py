@@ -14,11 +14,11 @@ from flowengine.cli.results import dumps
 from flowengine.devices.cuda import CudaSearch, search
 
 HELP: Final = """\
-Show the devices that a session of this process has.
+List the devices that a session has on this machine.
 
-For each: its name, how many bytes may be in its memory, how many kernels it has, and which libraries they
-call. Below, the libraries that were looked for, and the GPUs that NVIDIA's driver tells of, or why there
-is none.
+Each device has a name, a memory limit, a number of kernels and the libraries that they use. Below them are
+the libraries that the session searched for, and the GPUs that NVIDIA's driver reports, or the reason why
+there is none.
 """
 
 

@@ -36,10 +36,10 @@ EXTRAS: Final = {
 }
 
 HELP: Final = """\
-Check the installation: versions, the libraries that compute, devices, extras, and what a graph may do here.
+Check the installation: versions, compute libraries, devices, extras, and the limits for graphs.
 
-It finds another project of the same import name in this environment, and files of the package that its
-distribution did not install. The exit code is 1 if something is wrong.
+The command finds another project with the import name flowengine in this environment, and modules that the
+distribution did not install. In both cases, the exit code is 1.
 """
 
 

@@ -13,10 +13,11 @@ from flowengine.cli.results import check_new_file
 from flowengine.cli.shell.names import complete_node
 
 HELP: Final = """\
-Extend GRAPH by the derivatives of tensors by others, and write it.
+Write GRAPH with additional nodes that compute derivatives of tensors.
 
 GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory, or - for standard input.
-For each --by a line says which tensor has its gradient. Conditionals, loops and functions are gone through.
+The command prints the name of the gradient for each --by. It differentiates conditionals, loops and
+functions.
 """
 
 
@@ -28,7 +29,7 @@ For each --by a line says which tensor has its gradient. Conditionals, loops and
     multiple=True,
     required=True,
     metavar="NAME",
-    help="The tensor to differentiate.",
+    help="Differentiate this tensor.",
     shell_complete=complete_node,
 )
 @click.option(
@@ -40,8 +41,10 @@ For each --by a line says which tensor has its gradient. Conditionals, loops and
     help="Differentiate with respect to this tensor.",
     shell_complete=complete_node,
 )
-@click.option("-o", "--output", required=True, type=click.Path(), metavar="FILE", help="The graph to write.")
-@click.option("--force", is_flag=True, help="Overwrite the file of --output, if it exists.")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(), metavar="FILE", help="Write the graph to this file."
+)
+@click.option("--force", is_flag=True, help="Overwrite the file of --output if it exists.")
 @import_option
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def command(

@@ -38,7 +38,7 @@ tag_option = click.option(
     "tags",
     multiple=True,
     metavar="TAG",
-    help="Which graph of a SavedModel; '' for that without tags.",
+    help="Select a graph of a SavedModel by its tags; '' means the graph without tags.",
 )
 
 

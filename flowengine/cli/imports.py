@@ -26,7 +26,7 @@ def import_option(command: Command) -> Command:
         expose_value=False,
         is_eager=True,
         callback=_import_all,
-        help="Import a module first, which registers ops, kernels or devices of your own.",
+        help="Import a module of your own first, which registers ops, kernels or devices.",
     )(command)
 
 

@@ -35,12 +35,12 @@ _SHOWN: Final = 10
 UNKNOWN_ATTRIBUTES: Final = "attributes that ops here lack, so that the graph cannot run"
 
 HELP: Final = """\
-Show what GRAPH holds: nodes by op, placeholders, likely outputs, variables, the exact number of parameters,
-the functions that it calls, and the ops that cannot run here, in bodies of functions too.
+Print the contents of GRAPH: nodes by op, placeholders, likely outputs, variables, the exact number of
+parameters, the functions that it calls, and the ops that have no kernel here, also in bodies of functions.
 
-With --draw it draws the graph instead: scopes as boxes, the largest opened as far as the drawing stays
-readable, with the type and shape of tensors on the edges, and without constants. Of a SavedModel it draws the
-part that its default signature runs.
+With --draw, the command draws the graph instead: scopes are boxes, the largest ones opened as long as the
+drawing stays readable; edges have the type and shape of their tensors; constants are left out. For a
+SavedModel, it draws the part that the default signature runs.
 
 GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory, or - for standard input.
 """
@@ -55,7 +55,7 @@ GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory
     "--all",
     "every",
     is_flag=True,
-    help="Show complete lists instead of the first ten entries, and likely outputs besides signatures.",
+    help="Print complete lists instead of ten entries, and likely outputs besides signatures.",
 )
 @click.option(
     "--draw",

@@ -1,6 +1,6 @@
-"""The parser of `flowengine`, and the way from any failure to one line and an exit code.
+"""The parser of `flowengine`. It turns any failure into one line and an exit code.
 
-The module of a verb is imported when the verb is used, so that each starts as fast as it can.
+It imports the module of a verb when the verb is used, so that each verb starts fast.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from flowengine.cli import failure
 from flowengine.cli.interrupt import Interrupt
 from flowengine.cli.shell.commands import SuggestingGroup
 
-#: verb -> (module, what it does). One verb a file.
+#: verb -> (module, short help). One verb a file.
 VERBS: Final = {
     "run": ("flowengine.cli.run", "Run steps of a graph and print what they fetch."),
-    "inspect": ("flowengine.cli.inspect", "Show what a graph holds and what it needs."),
-    "ops": ("flowengine.cli.ops", "Show the ops that can run here."),
+    "inspect": ("flowengine.cli.inspect", "Show the contents of a graph."),
+    "ops": ("flowengine.cli.ops", "List the ops that FlowEngine can run."),
     "bench": ("flowengine.cli.bench.verb", "Measure latency and throughput of a graph."),
-    "checkpoint": ("flowengine.cli.checkpoint.verbs", "Look into checkpoints: ls, show, diff, export."),
-    "devices": ("flowengine.cli.devices", "Show the devices of this machine."),
-    "worker": ("flowengine.cli.tasks.worker", "Serve as one task of a cluster."),
-    "cluster": ("flowengine.cli.tasks.cluster", "Clusters: status, drain, up."),
+    "checkpoint": ("flowengine.cli.checkpoint.verbs", "Read checkpoints: ls, show, diff, export."),
+    "devices": ("flowengine.cli.devices", "List the devices of this machine."),
+    "worker": ("flowengine.cli.tasks.worker", "Run one task of a cluster."),
+    "cluster": ("flowengine.cli.tasks.cluster", "Create, watch, drain or start a cluster."),
     "doctor": ("flowengine.cli.doctor", "Check the installation."),
-    "plan": ("flowengine.cli.plan", "Show what a step would run, without running it."),
+    "plan": ("flowengine.cli.plan", "Show the nodes that a step would run."),
     "freeze": ("flowengine.cli.models.freezing", "Write a graph with its variables as constants."),
-    "gradients": ("flowengine.cli.gradients", "Extend a graph by derivatives."),
-    "sandbox": ("flowengine.cli.sandbox.check", "Show what locks a stranger's graph in."),
+    "gradients": ("flowengine.cli.gradients", "Add the derivatives of tensors to a graph."),
+    "sandbox": ("flowengine.cli.sandbox.check", "Check the sandbox mechanisms of this machine."),
 }
 
 EXAMPLES: Final = """\
 FlowEngine runs TensorFlow graphs without TensorFlow. Four examples:
 
-  flowengine inspect graph.pb                             what it holds, what it wants, what it gives
-  flowengine run graph.pb --feed x=3.5 --fetch y          feed a value, print a result
+  flowengine inspect graph.pb                             list its nodes, inputs and outputs
+  flowengine run graph.pb --feed x=3.5 --fetch y          feed a value and print a result
   flowengine run graph.pb --feed image=cat.jpg --fetch scores --output scores.npz
   flowengine run model_directory --feed image=cat.jpg     call a SavedModel by its signature
 
@@ -49,12 +49,12 @@ flowengine --help lists the commands; flowengine run --help explains feeds, step
 """
 
 
-#: What a shell sets when it asks how a line may go on; see docs/cli.md.
+#: The variable that a shell sets when it asks for completions; see docs/cli.md.
 _COMPLETION: Final = "_FLOWENGINE_COMPLETE"
 
 
 class _Verbs(SuggestingGroup):
-    """A group whose commands are imported when they are asked for."""
+    """A group that imports the module of a command on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
@@ -92,7 +92,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     expose_value=False,
     is_eager=True,
     callback=_show_version,
-    help="Show the version, and those of Python, NumPy and oneDNN.",
+    help="Show the versions of FlowEngine, Python, NumPy and oneDNN.",
 )
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 @click.pass_context

@@ -19,9 +19,9 @@ from flowengine.ir.opdef import OpDef
 from flowengine.kernels.registry import Kernel, KernelRegistry
 
 HELP: Final = """\
-Show the ops that can run here: inputs and outputs, the dtypes that kernels take, the device, the library.
+List the ops that FlowEngine can run, with signature, dtypes, device and provider.
 
-PATTERN is a part of an op's name, or a pattern with * and ?; capitals do not matter.
+PATTERN is a part of a name, or a pattern with the wildcards * and ?. It ignores case.
 """
 
 MARKDOWN_HEAD: Final = """\
@@ -63,7 +63,9 @@ class OpFacts:
 @click.command("ops", help=HELP)
 @click.argument("pattern", metavar="[PATTERN]", default="*")
 @click.option(
-    "--missing", is_flag=True, help="List the ops of TensorFlow that FlowEngine cannot run, with reasons."
+    "--missing",
+    is_flag=True,
+    help="List the ops of TensorFlow that have no kernel here instead, with the reason.",
 )
 @import_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")

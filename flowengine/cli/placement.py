@@ -32,14 +32,14 @@ def placement_options(command: Command) -> Command:
             "places",
             multiple=True,
             metavar="PATTERN=DEVICE",
-            help="Put nodes whose name fits on a device, such as 'tower_1/*=CPU:1', or with a node: @NAME.",
+            help="Place nodes whose names match on a device: 'tower_1/*=CPU:1', or with a node: @NAME.",
         ),
         click.option(
             "--soft-placement/--no-soft-placement",
             "soft",
             default=None,
-            help="Where the graph asks for a device that is not there, take another, or fail. "
-            "Without either, take another unless there are several devices.",
+            help="If the graph asks for a device that does not exist, use another one, or fail. The default "
+            "is to fail only if there are several devices.",
         ),
     )
     for option in reversed(options):

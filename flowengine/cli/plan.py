@@ -30,12 +30,13 @@ if TYPE_CHECKING:
     from flowengine.ir.stripping import UnknownAttr
 
 HELP: Final = """\
-Show what a step of GRAPH would run: the nodes left after the passes, and what the passes did.
+Print the step of GRAPH that would run: the nodes that remain after the passes, and the nodes that the passes
+removed and changed.
 
 GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory, or - for standard input.
-Nothing runs, so --feed only names a tensor. Without --feed every placeholder is fed; without --fetch and
---target the likely outputs are fetched. A SavedModel is planned as its default signature calls it, or as
---signature does; the names of the signature's inputs and outputs are understood.
+Nothing runs, so --feed only names a tensor. Without --feed, every placeholder is fed; without --fetch and
+--target, the likely outputs are fetched. For a SavedModel, the command plans a call of its default signature,
+or of --signature, and accepts the names of the signature's inputs and outputs.
 """
 
 
@@ -48,7 +49,7 @@ Nothing runs, so --feed only names a tensor. Without --feed every placeholder is
     "feeds",
     multiple=True,
     metavar="NAME",
-    help="A tensor that the step is fed.",
+    help="Feed this tensor.",
     shell_complete=complete_feed,
 )
 @click.option(
@@ -57,7 +58,7 @@ Nothing runs, so --feed only names a tensor. Without --feed every placeholder is
     "fetches",
     multiple=True,
     metavar="NAME",
-    help="A tensor that the step fetches.",
+    help="Fetch this tensor.",
     shell_complete=complete_fetch,
 )
 @click.option(
@@ -66,7 +67,7 @@ Nothing runs, so --feed only names a tensor. Without --feed every placeholder is
     "targets",
     multiple=True,
     metavar="NODE",
-    help="A node that the step runs.",
+    help="Run this node.",
     shell_complete=complete_node,
 )
 @click.option(

@@ -34,16 +34,16 @@ HELP: Final = """\
 Measure how long steps of GRAPH take, and how many run in a second.
 
 GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory, or - for standard input.
---batch and --concurrency are lists, such as 1,8,32: each batch size is measured with each number of tasks
-that run steps at a time, after a warm-up. Without --fetch, a SavedModel is called by its signature, and of
-another graph the first likely output is fetched.
+--batch and --concurrency take lists, such as 1,8,32. The command measures each batch size with each number of
+concurrent tasks, after a warm-up. Without --fetch, it calls the signature of a SavedModel, and fetches the
+first likely output of any other graph.
 
-Placeholders that no --feed names get random values of their type and shape: floats between 0 and 1, integers
-0 or 1, and 1 for a dimension that is not known. With --batch, rows are repeated where the first dimension is
-free.
+Placeholders that no --feed names get random values of their type and shape: floats between 0 and 1, and
+integers 0 or 1; an unknown dimension becomes 1. With --batch, rows are repeated, or left out, in every feed
+whose first dimension is free.
 
---tensorflow measures the same steps in TensorFlow, by the Python that has it, and prints by how much the
-values of both differ.
+--tensorflow measures the same steps in TensorFlow, in a process of that Python, and prints the largest
+difference between the values of both.
 """
 
 #: Seconds that each point is timed, unless the user says otherwise.
@@ -79,7 +79,11 @@ def _sizes(_: click.Context, __: click.Parameter, value: str) -> list[int]:
 )
 @click.option("--batch", callback=_sizes, default="", metavar="N,...", help="Batch sizes to measure.")
 @click.option(
-    "--concurrency", callback=_sizes, default="1", metavar="N,...", help="How many steps run at a time."
+    "--concurrency",
+    callback=_sizes,
+    default="1",
+    metavar="N,...",
+    help="Numbers of tasks that run steps at a time.",
 )
 @click.option(
     "--seconds",
@@ -87,12 +91,12 @@ def _sizes(_: click.Context, __: click.Parameter, value: str) -> list[int]:
     default=_SECONDS,
     show_default=True,
     metavar="S",
-    help="How long each point is timed.",
+    help="Time each point for S seconds.",
 )
 @click.option(
     "--tensorflow",
     metavar="PYTHON",
-    help="Measure TensorFlow as well, by this Python, such as tf/bin/python.",
+    help="Also measure TensorFlow in a process of this Python, such as tf/bin/python.",
 )
 @click.option(
     "--signature",
@@ -100,7 +104,9 @@ def _sizes(_: click.Context, __: click.Parameter, value: str) -> list[int]:
     help="Call this signature of an exported graph.",
     shell_complete=complete_signature,
 )
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Which graph of a SavedModel.")
+@click.option(
+    "--tag", "tags", multiple=True, metavar="TAG", help="Select a graph of a SavedModel by its tags."
+)
 @click.option(
     "--restore",
     metavar="CHECKPOINT",
@@ -112,7 +118,7 @@ def _sizes(_: click.Context, __: click.Parameter, value: str) -> list[int]:
     "inits",
     multiple=True,
     metavar="NODE",
-    help="Run a node first, before a restore.",
+    help="Run a node once, before a restore.",
     shell_complete=complete_node,
 )
 @import_option

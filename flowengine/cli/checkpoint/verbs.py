@@ -30,14 +30,14 @@ from flowengine.cli.shell.commands import SuggestingGroup
 from flowengine.cli.shell.names import complete_checkpoint, complete_variable
 
 HELP: Final = """\
-Look into checkpoints of format V1 and V2.
+Read checkpoints of format V1 and V2.
 
-CHECKPOINT is a prefix such as run/model.ckpt-100, one of its files, a directory (the latest checkpoint that
-its file 'checkpoint' names) or a SavedModel directory.
+CHECKPOINT is a prefix such as run/model.ckpt-100, one of the checkpoint's files, a directory (for the latest
+checkpoint that its file 'checkpoint' names) or a SavedModel directory.
 
 \b
-Exit codes: 0 done (diff: no difference), 1 failed (diff: there are differences), 2 wrong usage, such as a
-name that the checkpoint does not have, 3 the checkpoint cannot be read.
+Exit codes: 0 done (diff: no difference), 1 failed (diff: the checkpoints differ), 2 wrong usage, such as a
+name that the checkpoint lacks, 3 the checkpoint cannot be read.
 """
 
 _JSON: Final = click.option("--json", "as_document", is_flag=True, help="Print one JSON document.")
@@ -123,7 +123,7 @@ def _line(facts: CheckpointTensorFacts) -> str:
     return f"{printable(facts.name)}  {facts.dtype} {facts.shape}{size}{slices}"
 
 
-@command.command("show", short_help="Print values, or check that all are sound.")
+@command.command("show", short_help="Print values, or verify the checksums.")
 @boxable
 @click.argument("path", metavar="CHECKPOINT", shell_complete=complete_checkpoint)
 @click.argument("patterns", metavar="[NAME]...", nargs=-1, shell_complete=complete_variable)
@@ -131,7 +131,7 @@ def _line(facts: CheckpointTensorFacts) -> str:
 @_JSON
 @_DEBUG
 def show(path: str, patterns: tuple[str, ...], stats: bool, as_document: bool, debug: bool) -> None:
-    """Print values; a NAME may have * and ? in it. Without one: read all, and say whether they are sound."""
+    """Print values; NAME may contain * and ?. Without NAME, read everything and verify the checksums."""
     from flowengine.cli.looking.stats import readable as readable_stats
     from flowengine.cli.looking.stats import statistics
 
@@ -155,7 +155,7 @@ def show(path: str, patterns: tuple[str, ...], stats: bool, as_document: bool, d
         click.echo(f"{printable(prefix)}: {len(document)} tensors, {total}, every checksum matches")
 
 
-@command.command("diff", short_help="Print the differences of two checkpoints.")
+@command.command("diff", short_help="List the differences between two checkpoints.")
 @boxable
 @click.argument("one", metavar="CHECKPOINT", shell_complete=complete_checkpoint)
 @click.argument("other", metavar="CHECKPOINT", shell_complete=complete_checkpoint)
@@ -179,7 +179,7 @@ def diff(
     as_document: bool,
     debug: bool,
 ) -> None:
-    """Tell what only one of two checkpoints has, and the tensors that differ in at least a bit."""
+    """List the tensors that only one of two checkpoints has, and those that differ in at least a bit."""
     first, second = locate(one), locate(other)
     with opened(first) as left, opened(second) as right:
         difference = compare(left, right, patterns, tolerance)
@@ -192,17 +192,17 @@ def diff(
         ctx.exit(STEP_ERROR)
 
 
-@command.command("export", short_help="Write tensors into .npz or .safetensors.")
+@command.command("export", short_help="Write tensors to .npz or .safetensors.")
 @boxable
 @click.argument("path", metavar="CHECKPOINT", shell_complete=complete_checkpoint)
 @click.argument("target", metavar="FILE")
 @_ONLY
 @_DEBUG
 def export_command(path: str, target: str, patterns: tuple[str, ...], debug: bool) -> None:
-    """Write the tensors into FILE.npz or FILE.safetensors.
+    """Write the tensors to FILE.npz or FILE.safetensors.
 
-    A .npz file holds bfloat16 as float32, which is exact; a .safetensors file holds no strings. What
-    TensorFlow 2 notes of its objects is no tensor, and left out unless --only names it.
+    A .npz file stores bfloat16 as float32, which is exact. A .safetensors file cannot store strings. The
+    object graph that TensorFlow 2 saves is not a tensor: it is left out unless --only names it.
     """
     kind = os.path.splitext(target)[1].lower()
     if kind not in KINDS:

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
 
 HELP: Final = """\
-Write what the outputs of GRAPH need, with the variables as constants: one file that runs alone.
+Write the nodes that the outputs of GRAPH depend on, with the variables as constants. FILE runs without a
+checkpoint.
 
 GRAPH is a SavedModel directory, or a GraphDef or MetaGraphDef file whose variables come from --restore, from
-a checkpoint beside it, or from --init, which runs before a restore. Of a SavedModel the outputs are those of
-its default signature, or of --signature or --function; of another graph --fetch names them.
+a checkpoint beside it, or from --init, which runs before a restore. The outputs of a SavedModel are those of
+its default signature, of --signature or of --function. For other graphs, --fetch names the outputs.
 """
 
 
@@ -41,7 +42,7 @@ its default signature, or of --signature or --function; of another graph --fetch
     "fetches",
     multiple=True,
     metavar="NAME",
-    help="An output to keep.",
+    help="Keep this output.",
     shell_complete=complete_fetch,
 )
 @click.option(
@@ -68,11 +69,13 @@ its default signature, or of --signature or --function; of another graph --fetch
     "inits",
     multiple=True,
     metavar="NODE",
-    help="Run a node first, before a restore.",
+    help="Run a node once, before a restore.",
     shell_complete=complete_node,
 )
-@click.option("-o", "--output", required=True, type=click.Path(), metavar="FILE", help="The graph to write.")
-@click.option("--force", is_flag=True, help="Overwrite the file of --output, if it exists.")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(), metavar="FILE", help="Write the graph to this file."
+)
+@click.option("--force", is_flag=True, help="Overwrite the file of --output if it exists.")
 @import_option
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def command(

@@ -28,37 +28,41 @@ HELP: Final = """\
 Run steps of GRAPH and print what they fetch.
 
 GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory, or - for standard input.
-Without --fetch and --target it shows what the graph wants and gives, and how to go on.
+Without --fetch and --target, the command prints the placeholders and likely outputs of the graph, and
+suggests the next command.
 
-A SavedModel's variables are restored, and it is called by its default signature: NAME is an input of that,
-and all its outputs are shown under their names; --signature names another. The variables of a .meta or
-graph.pb are restored from the checkpoint beside it, or from the one that --restore names, unless --init or
---target is there to set them. With --init and --restore the initializers run first: a variable that the
-checkpoint lacks keeps its initial value.
+A SavedModel restores its variables and runs its default signature, or the one of --signature: NAME is then an
+input of the signature, and the command prints all its outputs. The variables of a .meta or graph.pb file come
+from the checkpoint beside it, or from the one of --restore, unless you give --init or --target. With --init
+and --restore, the initializers run first: a variable that the checkpoint lacks keeps its initial value.
 
 \b
-SOURCE, after --feed NAME=, is one of
-  a.npy, a.npz:key      an array (of pickled objects only texts)
+SOURCE, after --feed NAME=, is one of:
+  a.npy, a.npz:key      an array; pickled objects are an error, except for texts
   a.json                a number, text, truth value, {"b64": ...} for bytes, or nested lists of them
-  a.jsonl               such a value on each line, as a batch
+  a.jsonl               one such value on each line, as a batch
   a.tfrecord            the records of a file, such as serialized Examples, as a batch
   a.png, a.jpg, ...     an image: uint8, height x width x channels, cast to the tensor's type, with a batch
-                        axis added for a tensor of rank 4; neither scaled nor resized unless asked
-  3, [[1, 2]], text     a literal; "text" in quotes too, as JSON has it
+                        axis for a tensor of rank 4; resized if the tensor has a fixed size
+  '*.png'               the images of all these files, as a batch
+  a.wav                 the samples of 16-bit PCM: samples x channels, or samples
+  3, [[1, 2]], text     a literal; quotes are allowed: "text"
+  zeros, ones, random   made-up values, in a batch of one, to try a model; the text for a string tensor
   @FILE                 the bytes of a file, for a string tensor, or for one of rank 1 as a batch of one;
                         @@text is a text that begins with @
-  zeros, ones, random   made-up values, in a batch of one, to try a model; the text for a string tensor
   -                     standard input, in any of these forms
   a.csv, .tsv, .parquet a table, a row for each: its columns of the input's name (x, or x.0, x.1, ...), or all
                         of them in order, or as the features of tf.Examples
-and --feed a.npz feeds every array in the file under its own key, --feed a.json every value of a JSON object,
---feed a.jsonl a batch of such objects, one a line, --feed a.csv every input that has columns of its name. A
-table runs a step for each --batch-size rows, and prints or keeps (-o out.csv) a row for each of its rows.
+--feed a.npz feeds every array of the file under its key, --feed a.json every value of a JSON object, and
+--feed a.jsonl a batch of JSON objects, one on each line. --feed a.csv feeds every input that has columns of
+its name. A table runs a step for each --batch-size rows, and prints or keeps (-o out.csv) a row for each of
+its rows.
 
-With --checkpoint it trains: a fresh run is initialized by --init, or as the MetaGraphDef says, and saves into
-the directory as TensorFlow's Saver does; with --resume it goes on from the latest checkpoint there, whichever
-of both has saved it. Without --target a step runs what the MetaGraphDef calls train_op; its queue runners run
-beside it. --steps N are N more steps, with --recover N in all.
+With --checkpoint, the command trains. It initializes the variables with --init, or else as the MetaGraphDef
+says, and saves checkpoints in the directory as TensorFlow's Saver does. With --resume, it continues from the
+latest checkpoint there, also from one of TensorFlow. Without --target, a step runs the train_op of the
+MetaGraphDef. Its queue runners run beside the steps. --steps N means N more steps, or, with --recover, N in
+all.
 
 \b
 Exit codes: 0 done, 1 a step failed, 2 wrong usage, 3 the graph cannot be read, 4 an op or kernel is missing,
@@ -66,17 +70,17 @@ Exit codes: 0 done, 1 a step failed, 2 wrong usage, 3 the graph cannot be read, 
 """
 
 
-#: The sections of the help, by the names of the options' parameters.
+#: section of the help -> names of the parameters of its options.
 SECTIONS: Final = {
     "Common options": (
         *("feeds", "fetches", "signature", "output", "labels_file", "top", "stats", "as_json", "restore"),
     ),
-    "Pictures": ("image_size", "image_scale", "image_offset"),
+    "Images": ("drawing", "image_size", "image_scale", "image_offset"),
     "Tables": ("batch_size", "keep_inputs", "keep_going"),
     "Steps": ("targets", "inits", "finals", "steps", "every", "repeat", "timeout", "force"),
     "Training runs": ("meta", "checkpoint", "save_every", "resume", "recover"),
     "Exported models": ("function", "tags"),
-    "Where nodes run": ("at", "device_counts", "places", "soft", "log_device_placement"),
+    "Placement": ("at", "device_counts", "places", "soft", "log_device_placement"),
     "Sandbox": ("sandbox", "sandbox_memory", "sandbox_seconds", "sandbox_writes"),
 }
 
@@ -146,23 +150,24 @@ _OPTIONS: Final = (
         help="Fetch a tensor once, after the steps.",
         shell_complete=complete_node,
     ),
+    click.option("-n", "--steps", type=click.IntRange(min=1), default=1, metavar="N", help="Run N steps."),
     click.option(
-        "-n", "--steps", type=click.IntRange(min=1), default=1, metavar="N", help="How many steps to run."
+        "--every", type=click.IntRange(min=1), metavar="N", help="Print the fetched scalars every N steps."
     ),
-    click.option("--every", type=click.IntRange(min=1), metavar="N", help="Print the scalars every N steps."),
     click.option(
         "--repeat",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Then run N more and print how long they took.",
+        help="Afterwards, run N more steps and print how long they took.",
     ),
     click.option(
         "-o",
         "--output",
         type=click.Path(),
         metavar="FILE",
-        help="Keep the values in a .npz, .npy or .json file (those of --final, if there are any); the rows "
-        "of a table in a .csv, .tsv, .parquet or .npz file, or - for standard output.",
+        help="Write the results, or the final values with --final, to a .npz, .npy or .json file; images to a "
+        ".png file or a folder; the rows of a table to a .csv, .tsv, .parquet or .npz file, or - for standard "
+        "output.",
     ),
     click.option(
         "--batch-size",
@@ -174,7 +179,7 @@ _OPTIONS: Final = (
     click.option(
         "--keep-going", is_flag=True, help="Leave out rows of a table that fail, instead of ending there."
     ),
-    click.option("--force", is_flag=True, help="Overwrite the file of --output, if it exists."),
+    click.option("--force", is_flag=True, help="Overwrite the file of --output if it exists."),
     click.option(
         "--timeout",
         type=click.FloatRange(min=0, min_open=True),
@@ -197,16 +202,16 @@ _OPTIONS: Final = (
     click.option(
         "--restore",
         metavar="CHECKPOINT",
-        help="Restore the variables from a checkpoint; write nothing.",
+        help="Restore the variables from a checkpoint, which is only read.",
         shell_complete=complete_checkpoint,
     ),
     click.option(
-        "--meta", type=click.Path(), metavar="FILE", help="The graph is the MetaGraphDef in this file."
+        "--meta", type=click.Path(), metavar="FILE", help="Read the graph from the MetaGraphDef in this file."
     ),
     click.option(
         "--checkpoint",
         metavar="DIR",
-        help="Save checkpoints in this directory; train without --target.",
+        help="Train: start, save and resume in this directory.",
         shell_complete=complete_folder,
     ),
     click.option(
@@ -219,32 +224,51 @@ _OPTIONS: Final = (
     click.option(
         "--recover",
         is_flag=True,
-        help="Also resume from the latest checkpoint after a task was lost; --steps is the total number.",
+        help="Also resume after tasks of a cluster were lost; --steps N then means N steps in all.",
     ),
     click.option(
         "--at",
         metavar="PLACE",
         envvar="FLOWENGINE_TARGET",
-        help="Run at a cluster's task: HOST:PORT, /job:worker/task:0 of the cluster in this folder or in "
-        "FLOWENGINE_CLUSTER, or a target flow://...; by default what FLOWENGINE_TARGET says.",
+        help="Run at a task of a cluster: HOST:PORT, /job:worker/task:0 of the cluster in this folder or in "
+        "FLOWENGINE_CLUSTER, or a target flow://... The default is the value of FLOWENGINE_TARGET.",
     ),
     click.option(
         "--labels",
         "labels_file",
         type=click.Path(),
         metavar="FILE",
-        help="File with one class name on each line: show the best of the fetched scores.",
+        help="Print the best classes of the fetched scores, with the names in FILE, one on each line.",
     ),
     click.option(
-        "--top", type=click.IntRange(min=1), metavar="K", help="Show the K best (with --labels: 5)."
+        "--top",
+        type=click.IntRange(min=1),
+        metavar="K",
+        help="Print the K best classes of the fetched scores (with --labels: 5).",
+    ),
+    click.option(
+        "--draw",
+        "drawing",
+        type=click.Path(),
+        metavar="FOLDER",
+        help="Draw the boxes of detected objects on the pictures that are fed, into this folder.",
+        shell_complete=complete_folder,
     ),
     click.option("--stats", is_flag=True, help="Print figures and a histogram instead of the values."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
     click.option("--image-size", callback=_size, metavar="HxW", help="Resize images."),
     click.option(
-        "--image-scale", callback=_fraction, metavar="A", help="Multiply images with A, such as 1/255."
+        "--image-scale",
+        callback=_fraction,
+        metavar="A",
+        help="Multiply the values of images by A, such as 1/255.",
     ),
-    click.option("--image-offset", callback=_fraction, metavar="B", help="Add B to images, after scaling."),
+    click.option(
+        "--image-offset",
+        callback=_fraction,
+        metavar="B",
+        help="Add B to the values of images, after scaling.",
+    ),
     import_option,
     placement_options,
     click.option("--log-device-placement", is_flag=True, help="Log the device of each node."),

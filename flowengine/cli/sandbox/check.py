@@ -10,11 +10,11 @@ from flowengine.cli.failure import STEP_ERROR
 from flowengine.cli.results import dumps
 
 HELP: Final = """\
-Show what a sandbox is made of on this machine.
+Print which mechanisms of a sandbox this machine has.
 
-Three levels: limits on memory, time and files; Landlock, which lets the process open nothing but what it was
-given; seccomp, which lets it make no other system calls than it needs. Where one is missing, the exit code is
-1, and sessions and --sandbox refuse to run unless told to do without.
+The mechanisms are limits on memory, time and files; Landlock, which restricts the files that the process can
+open; and seccomp, which restricts its system calls. If one is missing, the exit code is 1, and sessions and
+--sandbox refuse to run unless you allow them to run without it.
 """
 
 

@@ -1,4 +1,4 @@
-"""`flowengine cluster`: make a cluster's files, look at it, drain its tasks, or bring one up here."""
+"""`flowengine cluster`: create the files of a cluster, print its status, drain it, or start one here."""
 
 from __future__ import annotations
 
@@ -20,25 +20,29 @@ if TYPE_CHECKING:
     from flowengine.cluster.spec import ClusterSpec
 
 CLUSTER_HELP: Final = (
-    "The cluster's file (TOML), or its folder; by default FLOWENGINE_CLUSTER or ./cluster.toml."
+    "The cluster's file (TOML) or folder. The default is FLOWENGINE_CLUSTER, or else ./cluster.toml."
 )
 
+TIMEOUT_HELP: Final = "Time limit, in seconds."
+
 CLIENT_HELP: Final = (
-    "Who gets a certificate to dial with, in place of 'client', or besides with --renew. May be repeated."
+    "Create a certificate for this client, instead of for 'client'; with --renew, an additional one. "
+    "May be repeated."
 )
 
 UP_HELP: Final = """\
-Start a cluster on this machine, run COMMAND beside it, and end it; the exit code is the command's.
+Start a cluster on this machine, run COMMAND beside it, and end the cluster. The exit code is that of
+COMMAND.
 
-COMMAND finds the cluster in its environment: FLOWENGINE_TARGET is the target of a session,
-FLOWENGINE_CLUSTER the cluster's file, FLOWENGINE_CLUSTER_KEY_FILE its key, FLOWENGINE_CLUSTER_TLS its
-certificates with --tls. Without a command the cluster stays until Ctrl-C.
+COMMAND finds the cluster in its environment: FLOWENGINE_TARGET is the target of a session, FLOWENGINE_CLUSTER
+the cluster's file, FLOWENGINE_CLUSTER_KEY_FILE its key, and, with --tls, FLOWENGINE_CLUSTER_TLS its
+certificates. Without COMMAND, the cluster runs until Ctrl-C.
 """
 
 
 @click.group("cluster", cls=SuggestingGroup)
 def command() -> None:
-    """Make a cluster's files, look at it, drain its tasks, or bring one up on this machine."""
+    """Create the files of a cluster, print its status, drain its tasks, or start one on this machine."""
 
 
 @command.command("new")
@@ -48,13 +52,13 @@ def command() -> None:
     "jobs",
     multiple=True,
     metavar="JOB=HOST:PORT,...",
-    help="A job and where its tasks are, such as worker=10.0.0.6:7000,10.0.0.7:7000. May be repeated.",
+    help="A job and the addresses of its tasks, such as worker=10.0.0.6:7000,10.0.0.7:7000. May be repeated.",
 )
 @click.option(
     "--name",
     default="flowengine",
     show_default=True,
-    help="The name of the cluster; tasks of other clusters are refused.",
+    help="The name of the cluster. Its tasks refuse tasks of other clusters.",
 )
 @click.option(
     "--tls",
@@ -62,7 +66,7 @@ def command() -> None:
     help="Also create a certificate authority, and a certificate for each task and client.",
 )
 @click.option("--client", "clients", multiple=True, metavar="NAME", help=CLIENT_HELP)
-@click.option("--renew", is_flag=True, help="Replace the certificates in FOLDER by new ones.")
+@click.option("--renew", is_flag=True, help="Replace the certificates in FOLDER.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def new(
     folder: str,
@@ -73,10 +77,10 @@ def new(
     renew: bool,
     debug: bool,
 ) -> None:
-    """Write cluster.toml and a new key into FOLDER, for every machine of the cluster to have a copy of.
+    """Write cluster.toml and a new key into FOLDER. Copy the folder to every machine of the cluster.
 
-    Files that are there are never overwritten, but certificates with --renew. They hold for a year, and are
-    warned of in the last 30 days; tasks that run take the new ones for their next connections.
+    Existing files are never overwritten, except certificates with --renew. Certificates are valid for a year,
+    and tasks warn in the last 30 days. Running tasks use new certificates for their next connections.
     """
     from flowengine.cluster.cluster_files import found_cluster
     from flowengine.cluster.spec import ClusterSpec
@@ -125,15 +129,15 @@ def _addresses(jobs: tuple[str, ...]) -> dict[str, list[str]]:
 
 @command.command("status")
 @click.option("--cluster", "cluster_file", metavar="FILE", help=CLUSTER_HELP)
-@click.option("--task", metavar="NAME", help="One task only: /job:ps/task:0.")
+@click.option("--task", metavar="NAME", help="Only this task, such as /job:ps/task:0.")
 @click.option("--ready", is_flag=True, help="Treat a task that is being drained as unavailable.")
-@click.option("--timeout", type=float, default=5.0, show_default=True, metavar="S")
+@click.option("--timeout", type=float, default=5.0, show_default=True, metavar="S", help=TIMEOUT_HELP)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def status(
     cluster_file: str | None, task: str | None, ready: bool, timeout: float, as_json: bool, debug: bool
 ) -> None:
-    """Show what every task says of itself; exit code 1 if one does not answer."""
+    """Print the status of every task; the exit code is 1 if a task does not answer."""
     import trio
 
     from flowengine.core.errors import OpError
@@ -198,10 +202,10 @@ def target(task: str, cluster_file: str | None, debug: bool) -> None:
 @command.command("drain")
 @click.argument("task")
 @click.option("--cluster", "cluster_file", metavar="FILE", help=CLUSTER_HELP)
-@click.option("--timeout", type=float, default=60.0, show_default=True, metavar="S")
+@click.option("--timeout", type=float, default=60.0, show_default=True, metavar="S", help=TIMEOUT_HELP)
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def drain(task: str, cluster_file: str | None, timeout: float, debug: bool) -> None:
-    """Have TASK take no more sessions and steps, and wait until those that run have ended."""
+    """Let TASK accept no more sessions and steps, and wait until the running ones have ended."""
     import trio
 
     from flowengine.cluster.console import open_console
@@ -218,10 +222,18 @@ def drain(task: str, cluster_file: str | None, timeout: float, debug: bool) -> N
 
 
 @command.command("up", help=UP_HELP, context_settings={"ignore_unknown_options": True})
-@click.option("--local", "jobs", required=True, metavar="JOB=N,...", help="Such as ps=1,worker=2.")
-@click.option("--tls", is_flag=True, help="Use TLS, with newly created certificates.")
-@click.option("--restart", is_flag=True, help="Restart tasks that end before the command does.")
-@click.option("--log-level", default="warning", show_default=True, metavar="LEVEL", help="Of the tasks.")
+@click.option(
+    "--local",
+    "jobs",
+    required=True,
+    metavar="JOB=N,...",
+    help="Start N tasks of each job, such as ps=1,worker=2.",
+)
+@click.option("--tls", is_flag=True, help="Use TLS, with new certificates.")
+@click.option("--restart", is_flag=True, help="Restart tasks that end before COMMAND ends.")
+@click.option(
+    "--log-level", default="warning", show_default=True, metavar="LEVEL", help="The log level of the tasks."
+)
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @click.pass_context

@@ -17,10 +17,11 @@ from flowengine.cli.log import StderrHandler
 from flowengine.cli.placement import config_of
 
 HELP: Final = """\
-Serve as one task of a cluster: run what masters register here, and be the master of clients that dial it.
+Run one task of a cluster: it runs the graphs that masters register, and is the master of its clients.
 
-The cluster is a file with its jobs and addresses; without --cluster, --job and --task the variable TF_CONFIG
-says all three. SIGTERM ends the task when the steps that run have ended, a second one or Ctrl-C at once.
+The cluster's file lists jobs and addresses. Without --cluster, --job and --task, the task reads all three
+from the variable TF_CONFIG. After a SIGTERM, the task ends when its running steps have ended; after a second
+SIGTERM or Ctrl-C, it ends at once.
 """
 
 LEVELS: Final = ("debug", "info", "warning", "error")
@@ -30,11 +31,23 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 @click.option("--cluster", "cluster_file", metavar="FILE", help="The cluster's file (TOML).")
 @click.option("--job", metavar="NAME", help="The job of this task.")
 @click.option("--task", type=int, metavar="N", help="The number of the task in its job.")
-@click.option("--device-count", "device_counts", multiple=True, metavar="TYPE=N", help="Such as CPU=4.")
+@click.option(
+    "--device-count",
+    "device_counts",
+    multiple=True,
+    metavar="TYPE=N",
+    help="Have N devices of a type, such as CPU=4.",
+)
 @click.option("--tls", metavar="FOLDER", help="Use TLS with the certificates of this folder.")
 @import_option
-@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
-@click.option("--log-json", is_flag=True, help="Log one JSON document a line.")
+@click.option(
+    "--log-level",
+    type=click.Choice(LEVELS),
+    default="info",
+    show_default=True,
+    help="Log messages of this level and above.",
+)
+@click.option("--log-json", is_flag=True, help="Log one JSON document on each line.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 @click.pass_context
 def command(
