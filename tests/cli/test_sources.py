@@ -69,21 +69,21 @@ def test_the_bytes_of_a_file_and_words_that_are_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "s.wav").write_bytes(b"RIFF\0")
+    (tmp_path / "s.raw").write_bytes(b"RIFF\0")
     (tmp_path / "3").write_bytes(b"")
-    assert read("@s.wav", dtypes.string) == b"RIFF\0"
+    assert read("@s.raw", dtypes.string) == b"RIFF\0"
     assert read("@@home", dtypes.string) == b"@home"
-    assert read('"s.wav"', dtypes.string) == b"s.wav"
-    assert read('"@s.wav"', dtypes.string) == b"@s.wav"
-    assert read("t.wav", dtypes.string) == b"t.wav"
+    assert read('"s.raw"', dtypes.string) == b"s.raw"
+    assert read('"@s.raw"', dtypes.string) == b"@s.raw"
+    assert read("t.raw", dtypes.string) == b"t.raw"
     assert read("3") == 3
-    message = refused("s.wav", dtypes.string)
-    assert "--feed x=@s.wav for its bytes" in message
-    assert """--feed x='"s.wav"' for the text""" in message
+    message = refused("s.raw", dtypes.string)
+    assert "--feed x=@s.raw for its bytes" in message
+    assert """--feed x='"s.raw"' for the text""" in message
     # Neither would be taken for a number: the hint is another one.
-    assert "a float32 is fed from .npy, .npz" in refused("s.wav", dtypes.float32)
+    assert "a float32 is fed from .npy, .npz" in refused("s.raw", dtypes.float32)
     assert "cannot read" in refused("@nothing", dtypes.string)
-    assert "for a string tensor, and this is float32" in refused("@s.wav")
+    assert "for a string tensor, and this is float32" in refused("@s.raw")
 
 
 def test_text_for_a_string_tensor() -> None:
@@ -210,9 +210,10 @@ class TestImages:
         assert read(source, dtypes.uint8, [None, None, None, 3]).shape == (1, 2, 4, 3)
         assert read(self.picture(tmp_path / "c.png"), dtypes.uint8, [2, 4, 1]).shape == (2, 4, 1)
 
-    def test_resized_and_scaled_only_if_asked(self, tmp_path: Path) -> None:
+    def test_resized_to_a_fixed_size_and_else_only_if_asked(self, tmp_path: Path) -> None:
         source = self.picture(tmp_path / "a.png")
-        assert "[1, 2, 4, 3]" in refused(source, dtypes.float32, [None, 8, 8, 3])
+        assert read(source, dtypes.float32, [None, 8, 8, 3]).shape == (1, 8, 8, 3)
+        assert read(source, dtypes.float32, [None, None, None, 3]).shape == (1, 2, 4, 3)
         asked = ImageOptions(size=(8, 6), scale=0.5, offset=-1.0)
         value = read_source(source, wanted(shape=[None, 8, 6, 3]), asked)
         assert value.shape == (1, 8, 6, 3)

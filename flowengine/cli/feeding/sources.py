@@ -6,7 +6,8 @@
 | `a.json` | a number, a text, a truth value, `{"b64": "..."}` for bytes, or nested lists of them |
 | `a.jsonl` | one such value on each line: the rows of a batch |
 | `a.tfrecord` | the records of the file, for a string tensor of rank 1; `a.tfrecord.gz` with gzip |
-| `a.png`, `.jpg`, ... | an image: see `images`; for a string tensor, the bytes of the file |
+| `a.png`, `.jpg`, ... | an image: see `images`; for a string tensor, the bytes. `*.png` is a batch |
+| `a.wav` | its samples: see `audio`; for a string tensor, the bytes of the file |
 | `zeros`, `ones`, `random` | made-up values, for a tensor that holds no strings: see `made_up` |
 | `-` | standard input, told apart by content: any of the above |
 | `@FILE` | the bytes of the file, for a string tensor, or a batch of one; `@@x` is the text `@x` |
@@ -28,12 +29,14 @@ import struct
 import sys
 import zipfile
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
 import numpy as np
 
 from flowengine.cli.failure import BAD_FEED, CommandError
+from flowengine.cli.feeding.audio import AUDIO_SUFFIXES, is_audio, read_audio
 from flowengine.cli.feeding.batches import (
     LINES_SUFFIXES,
     RECORD_SUFFIXES,
@@ -41,7 +44,14 @@ from flowengine.cli.feeding.batches import (
     read_lines,
     read_records,
 )
-from flowengine.cli.feeding.images import IMAGE_SUFFIXES, ImageOptions, is_image, read_image
+from flowengine.cli.feeding.images import (
+    IMAGE_SUFFIXES,
+    ImageOptions,
+    is_image,
+    matching_files,
+    read_image,
+    read_images,
+)
 from flowengine.cli.feeding.made_up import MADE_UP, made_up_value
 from flowengine.cli.feeding.object_arrays import read_array
 from flowengine.core import dtypes
@@ -126,9 +136,14 @@ def _read(source: str, wanted: ValueTarget, images: ImageOptions) -> Any:
     if suffix == ".json":
         with open(source, encoding="utf-8") as text:
             return read_json(text.read(), source)
+    if (paths := matching_files(source)) is not None:
+        return _from_images(source, paths, wanted, images)
     if suffix in IMAGE_SUFFIXES:
         with open(source, "rb") as file:
-            return _from_image(file.read(), wanted, images)
+            return _from_image(file.read(), wanted, images, source)
+    if suffix in AUDIO_SUFFIXES:
+        with open(source, "rb") as file:
+            return _from_audio(file.read(), wanted, source)
     return _literal(source, wanted, is_typed=True)
 
 
@@ -184,8 +199,10 @@ def _from_bytes(data: bytes, wanted: ValueTarget, images: ImageOptions) -> Any:
         return read_array(io.BytesIO(data))
     if data.startswith(_ZIP_MAGIC):
         return _pick(_arrays(io.BytesIO(data)), None, "-")
+    if is_audio(data):
+        return _from_audio(data, wanted, "-")
     if is_image(data):
-        return _from_image(data, wanted, images)
+        return _from_image(data, wanted, images, "-")
     try:
         return _literal(data.decode("utf-8").strip(), wanted)
     except UnicodeDecodeError:
@@ -194,10 +211,29 @@ def _from_bytes(data: bytes, wanted: ValueTarget, images: ImageOptions) -> Any:
         raise ValueError("it is neither .npy, .npz, an image nor text") from None
 
 
-def _from_image(data: bytes, wanted: ValueTarget, images: ImageOptions) -> Any:
+def _from_image(data: bytes, wanted: ValueTarget, images: ImageOptions, source: str) -> Any:
     if wanted.dtype is dtypes.string:
         return _in_a_batch(data, wanted)
-    return read_image(data, wanted.shape, images)
+    return read_image(data, wanted.shape, images, source)
+
+
+def _from_images(pattern: str, paths: Sequence[str], wanted: ValueTarget, images: ImageOptions) -> Any:
+    """A batch of images, or of the bytes of their files for a string tensor."""
+    if not paths:
+        raise _bad(wanted, f"no file matches {pattern!r}")
+    if wanted.dtype is not dtypes.string:
+        return read_images(paths, wanted.shape, images)
+    values = np.empty(len(paths), dtype=object)
+    for number, path in enumerate(paths):
+        with open(path, "rb") as file:
+            values[number] = file.read()
+    return values
+
+
+def _from_audio(data: bytes, wanted: ValueTarget, source: str) -> Any:
+    if wanted.dtype is dtypes.string:
+        return _in_a_batch(data, wanted)
+    return read_audio(data, wanted.dtype, wanted.shape, source)
 
 
 def _from_records(path: str, wanted: ValueTarget) -> Any:
