@@ -8,6 +8,7 @@ scores:0  the 2 best of 1000
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,16 +22,25 @@ from flowengine.core.shapes import TensorShape
 
 #: How many classes are shown where only labels are given.
 TOP: Final = 5
+#: An item of a label map, and its fields in quotes or as a number.
+_ITEM: Final = re.compile(r"item\s*:?\s*\{([^}]*)\}")
+_FIELD: Final = re.compile(r"""(\w+)\s*:\s*(?:(["'])(.*?)\2|(\d+))""")
+#: No map of classes has more.
+_CLASSES_MAX: Final = 1_000_000
 #: Rows of a batch that are shown.
 _ROWS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """The names of classes, one a line of the file (empty: none are known), and how many to show."""
+    """The names of classes, one a line of the file (empty: none are known), and how many to show.
+
+    is_counted   whether the user has said how many
+    """
 
     names: tuple[str, ...]
     top: int
+    is_counted: bool = False
 
     def fits(self, array: Any) -> bool:
         """Whether these are scores: numbers, whose last dimension is the classes."""
@@ -46,13 +56,29 @@ def read_labels(path: str | None, top: int | None) -> Labels | None:
     Raises CommandError if the file cannot be read.
     """
     if path is None:
-        return None if top is None else Labels((), top)
+        return None if top is None else Labels((), top, is_counted=True)
     try:
         with open(path, encoding="utf-8") as file:
-            names = tuple(line.strip() for line in file.read().rstrip("\n").split("\n"))
+            text = file.read()
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"--labels {path}: cannot read it: {error}", USAGE) from error
-    return Labels(names, top or TOP)
+    if path.lower().endswith(".pbtxt"):
+        names = _names_of_map(path, text)
+    else:
+        names = tuple(line.strip() for line in text.rstrip("\n").split("\n"))
+    return Labels(names, top or TOP, is_counted=top is not None)
+
+
+def _names_of_map(path: str, text: str) -> tuple[str, ...]:
+    """The names in a label map of TensorFlow's detectors, by their numbers; CommandError without any."""
+    names: dict[int, str] = {}
+    for item in _ITEM.findall(text):
+        fields = {key: quoted or number for key, _, quoted, number in _FIELD.findall(item)}
+        if fields.get("id", "").isdigit() and int(fields["id"]) < _CLASSES_MAX:
+            names[int(fields["id"])] = fields.get("display_name") or fields.get("name", "")
+    if not names:
+        raise CommandError(f"--labels {path}: it has no item with an id and a name", USAGE)
+    return tuple(names.get(number, "") for number in range(max(names) + 1))
 
 
 def check_fits(labels: Labels, values: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from flowengine.cli.digits import widened
 from flowengine.cli.failure import STEP_ERROR, USAGE, CommandError, printable
+from flowengine.cli.pictures.writing import check_pictures, is_for_pictures, write_pictures
 from flowengine.core.arrays import to_array
 
 FILE_KINDS: Final = (".npz", ".npy", ".json")
@@ -90,8 +91,13 @@ def check_output(path: str, count: int, *, force: bool = True) -> None:
     force   whether a file that is there may be replaced
     """
     suffix = os.path.splitext(path)[1].lower()
-    if suffix not in FILE_KINDS:
-        raise CommandError(f"--output {path}: the name must end in {', '.join(FILE_KINDS)}", USAGE)
+    if is_for_pictures(path):
+        check_pictures(path, count)
+        if suffix != ".png":
+            return
+    elif suffix not in FILE_KINDS:
+        kinds = ", ".join((*FILE_KINDS, ".png"))
+        raise CommandError(f"--output {path}: the name must end in {kinds}, or be a folder's", USAGE)
     if suffix == ".npy" and count != 1:
         raise CommandError(f"--output {path}: a .npy file holds one value, not {count}: use .npz", USAGE)
     check_new_file(path, force=force)
@@ -109,7 +115,13 @@ def check_new_file(path: str, *, force: bool, option: str = "--output") -> None:
 
 
 def write(path: str, values: Mapping[str, Any], document: Mapping[str, Any]) -> None:
-    """Write the values, or for .json the document, beside `path` and rename: it is whole or not there."""
+    """Write the values, or for .json the document, beside `path` and rename: it is whole or not there.
+
+    Pictures go into a .png file, or as .png files into a folder.
+    """
+    if is_for_pictures(path):
+        write_pictures(path, values)
+        return
     suffix = os.path.splitext(path)[1].lower()
     with replacing(path) as temporary, open(temporary, "wb") as file:
         if suffix == ".json":

@@ -25,6 +25,10 @@ from flowengine.cli.models.restoring import Restoration, remedied, restoration_o
 from flowengine.cli.models.signatures import CalledSignature, called_signature
 from flowengine.cli.models.starting import starting
 from flowengine.cli.overview import shape_of
+from flowengine.cli.pictures.detections import detections_in, is_detector
+from flowengine.cli.pictures.detections import document as detection_document
+from flowengine.cli.pictures.drawing import check_folder, fed_pictures
+from flowengine.cli.pictures.view import DetectionView
 from flowengine.cli.placement import config_of
 from flowengine.cli.running.job import Invocation, RunReport
 from flowengine.cli.running.options import HELP, SECTIONS, run_options
@@ -74,6 +78,7 @@ def command(
     at: str | None,
     labels_file: str | None,
     top: int | None,
+    drawing: str | None,
     stats: bool,
     as_json: bool,
     image_size: tuple[int, int] | None,
@@ -92,6 +97,9 @@ def command(
     over_table.check(feeds, _not_over_tables(ctx))
     _check_output(output, len(finals or fetches), feeds, force=force)
     chosen = read_labels(labels_file, top)
+    pictures = fed_pictures(feeds)
+    if drawing is not None:
+        check_folder(drawing, pictures, force=force)
     source = load_graph(graph, tags)
     loaded = source.graph
     asks_by_name = bool(fetches or targets or finals)
@@ -144,7 +152,8 @@ def command(
             over_table.run(job, table, output or STDOUT, ctx.obj["interrupt"])
         return
     report = _reported(job, source, graph, output, ctx.obj["interrupt"])
-    _show(report, job, output, as_json, chosen, stats=stats)
+    view = DetectionView(detections_in(report.values | report.finals, chosen), pictures, drawing)
+    _show(report, job, output, as_json, chosen, stats=stats, view=view)
 
 
 def _fed(
@@ -271,7 +280,7 @@ def _check_labels(
     labels: Labels | None, graph: Graph, names: Sequence[str], ports: Sequence[OutputPort]
 ) -> None:
     """CommandError where no output can have the classes that `--labels` names."""
-    if labels is not None:
+    if labels is not None and not is_detector(names):
         check_shapes(labels, {name: shape_of(graph, port) for name, port in zip(names, ports, strict=True)})
 
 
@@ -297,6 +306,7 @@ def _show(
     chosen: Labels | None,
     *,
     stats: bool,
+    view: DetectionView,
 ) -> None:
     everything = report.values | report.finals
     document = _document(report, job, everything)
@@ -307,7 +317,10 @@ def _show(
 
         document["stats"] = {name: statistics(each) for name, each in everything.items() if each is not None}
     shown = {name: readable(name, value) for name, value in everything.items() if not as_json}
-    if chosen is not None:
+    if view.results is not None:
+        document["detections"] = detection_document(view.results)
+        shown = view.shown(shown) if not stats else shown
+    elif chosen is not None:
         check_fits(chosen, everything)
         document["best"] = best_document(chosen, everything)
         shown |= best_texts(chosen, everything)
@@ -316,6 +329,7 @@ def _show(
     elif output is None or chosen is not None or stats:
         for text in shown.values():
             print(text)
+    view.draw()
     if report.latencies_ms:
         summary = percentiles(report.latencies_ms)
         _say(f"{len(report.latencies_ms)} runs, ms: " + "  ".join(f"{k} {v:.3g}" for k, v in summary.items()))

@@ -165,9 +165,9 @@ _OPTIONS: Final = (
         "--output",
         type=click.Path(),
         metavar="FILE",
-        help="Write the results, or the final values with --final, to a .npz, .npy or .json file; images to a "
-        ".png file or a folder; the rows of a table to a .csv, .tsv, .parquet or .npz file, or - for standard "
-        "output.",
+        help="Write the results, or the final values with --final, to a .npz, .npy or .json file; images to "
+        "a .png file or a folder; the rows of a table to a .csv, .tsv, .parquet or .npz file, or - for "
+        "standard output.",
     ),
     click.option(
         "--batch-size",

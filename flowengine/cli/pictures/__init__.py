@@ -1,0 +1,1 @@
+"""Values that are pictures: boxes of detected objects, and images and segmentations as PNG files."""

@@ -1,0 +1,47 @@
+"""What `flowengine run` shows of detected objects: a table instead of the arrays, and drawings."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from flowengine.cli.failure import STEP_ERROR, CommandError
+from flowengine.cli.pictures.detections import DetectionResults, text
+from flowengine.cli.pictures.drawing import draw
+
+
+@dataclass(frozen=True, slots=True)
+class DetectionView:
+    """The objects of a run, if it has found some, with the fed pictures and the folder of --draw."""
+
+    results: DetectionResults | None
+    pictures: Sequence[str]
+    folder: str | None
+
+    def shown(self, texts: Mapping[str, str]) -> dict[str, str]:
+        """Put one table in the place of the arrays that the objects come from."""
+        if self.results is None or not texts:
+            return dict(texts)
+        kept = {name: each for name, each in texts.items() if name not in self.results.names}
+        return kept | {"detections": text(self.results, self.pictures)}
+
+    def draw(self) -> None:
+        """Draw on the pictures if the user asked for it; CommandError where there is nothing to draw."""
+        if self.folder is None:
+            return
+        if self.results is None:
+            raise CommandError(
+                f"--draw {self.folder}: nothing was detected: fetch detection_boxes, detection_scores and "
+                "detection_classes",
+                STEP_ERROR,
+            )
+        count = draw(self.folder, self.pictures, self.results)
+        print(
+            f"drew on {count} picture{'s' if count != 1 else ''} in {self.folder}",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+__all__ = ["DetectionView"]
