@@ -27,7 +27,7 @@ from flowengine.cli.models.starting import starting
 from flowengine.cli.overview import shape_of
 from flowengine.cli.pictures.detections import detections_in, is_detector
 from flowengine.cli.pictures.detections import document as detection_document
-from flowengine.cli.pictures.drawing import check_folder, fed_pictures
+from flowengine.cli.pictures.drawing import checked_pictures
 from flowengine.cli.pictures.view import DetectionView
 from flowengine.cli.placement import config_of
 from flowengine.cli.running.job import Invocation, RunReport
@@ -90,16 +90,13 @@ def command(
     log_device_placement: bool,
     debug: bool,
 ) -> None:
-    graph = _named_graph(graph, meta)
+    graph = _named_graph(graph, meta, feeds)
     _check_checkpoints(checkpoint, restore, asks=bool(save_every or resume or recover))
-    _check_standard_input(graph, feeds)
     over_table = TableOptions(batch_size, keep_inputs, keep_going)
     over_table.check(feeds, _not_over_tables(ctx))
     _check_output(output, len(finals or fetches), feeds, force=force)
     chosen = read_labels(labels_file, top)
-    pictures = fed_pictures(feeds)
-    if drawing is not None:
-        check_folder(drawing, pictures, force=force)
+    pictures = checked_pictures(drawing, feeds, force=force)
     source = load_graph(graph, tags)
     loaded = source.graph
     asks_by_name = bool(fetches or targets or finals)
@@ -152,8 +149,7 @@ def command(
             over_table.run(job, table, output or STDOUT, ctx.obj["interrupt"])
         return
     report = _reported(job, source, graph, output, ctx.obj["interrupt"])
-    view = DetectionView(detections_in(report.values | report.finals, chosen), pictures, drawing)
-    _show(report, job, output, as_json, chosen, stats=stats, view=view)
+    _show(report, job, output, as_json, chosen, stats=stats, drawn=(pictures, drawing))
 
 
 def _fed(
@@ -184,11 +180,12 @@ def _with_starters(
     return None if restoration is None else replace(restoration, starters=tuple(starters))
 
 
-def _named_graph(graph: str | None, meta: str | None) -> str:
-    """The one path that the command line names; CommandError for none and for two."""
+def _named_graph(graph: str | None, meta: str | None, feeds: Sequence[str]) -> str:
+    """The one path that the command line names; CommandError for none, for two, and for `-` fed as well."""
     named = meta if graph is None else graph
     if named is None or (graph is not None and meta is not None):
         raise CommandError("name one graph: GRAPH or --meta FILE", USAGE)
+    _check_standard_input(named, feeds)
     return named
 
 
@@ -239,6 +236,8 @@ def _not_over_tables(ctx: click.Context) -> list[str]:
         "repeat",
         "labels_file",
         "top",
+        "stats",
+        "drawing",
         "as_json",
         "stats",
     )
@@ -306,9 +305,10 @@ def _show(
     chosen: Labels | None,
     *,
     stats: bool,
-    view: DetectionView,
+    drawn: tuple[Sequence[str], str | None],
 ) -> None:
     everything = report.values | report.finals
+    view = DetectionView(detections_in(everything, chosen), *drawn)
     document = _document(report, job, everything)
     _keep(report, job, output)
     readable = results.readable

@@ -45,8 +45,14 @@ def targets(folder: str, paths: Sequence[str]) -> list[Path]:
     return [Path(folder) / f"{name}.png" for name in names]
 
 
-def check_folder(folder: str, paths: Sequence[str], *, force: bool) -> None:
-    """CommandError for a folder that pictures cannot be drawn into, and where no feed is a picture."""
+def checked_pictures(folder: str | None, feeds: Sequence[str], *, force: bool) -> list[str]:
+    """Return the pictures among the feeds, after a look at the folder of --draw, if there is one.
+
+    Raises CommandError for a folder that pictures cannot be drawn into, and where no feed is a picture.
+    """
+    paths = fed_pictures(feeds)
+    if folder is None:
+        return paths
     if not paths:
         raise CommandError(f"--draw {folder}: no feed is a picture: add --feed NAME=a.png", USAGE)
     if os.path.exists(folder) and not os.path.isdir(folder):
@@ -54,6 +60,7 @@ def check_folder(folder: str, paths: Sequence[str], *, force: bool) -> None:
     there = next((each for each in targets(folder, paths) if each.exists()), None)
     if there is not None and not force:
         raise CommandError(f"--draw {folder}: {there} is there already: add --force to replace it", USAGE)
+    return paths
 
 
 def draw(folder: str, paths: Sequence[str], results: DetectionResults) -> int:
@@ -112,4 +119,4 @@ def _box(image: Any, each: DetectedObject) -> None:
     pencil.text((x + line, y), title, fill=(255, 255, 255) if dark else (0, 0, 0), font=font)
 
 
-__all__ = ["check_folder", "draw", "fed_pictures", "targets"]
+__all__ = ["checked_pictures", "draw", "fed_pictures", "targets"]

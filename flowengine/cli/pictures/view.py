@@ -1,4 +1,4 @@
-"""What `flowengine run` shows of detected objects: a table instead of the arrays, and drawings."""
+"""Detected objects as `flowengine run` shows them: a table instead of the arrays, and drawings."""
 
 from __future__ import annotations
 
