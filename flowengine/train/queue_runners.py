@@ -31,6 +31,7 @@ from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Operation, Tensor
 from flowengine.train.coordinator import STOP_GRACE_SECONDS, Coordinator
 from flowengine.train.pipelines import QUEUE_RUNNERS, listed, local_variables_of
+from flowengine.train.queues import GraphQueue
 
 #: {canonical code: the class of its errors}
 _CLASSES: Final = {
@@ -41,7 +42,7 @@ _CLASSES: Final = {
 class QueueRunner:
     """How one queue is filled and closed; nodes by their names, as Operations, or as their Tensors.
 
-    queue                          the node of the queue: it names the runner
+    queue                          the `GraphQueue`, or its node: it names the runner
     enqueue_ops                    each is run by a task of its own; one may be named several times
     close_op                       run when the last of these tasks has come to the end of its input
     cancel_op                      run when everything is to stop: it lets nobody wait at the queue
@@ -49,7 +50,7 @@ class QueueRunner:
 
     >>> graph = fe.Graph()
     >>> queue = fe.train.GraphQueue.fifo(graph, 10, ["int32"], [[]])
-    >>> runner = fe.train.QueueRunner(queue.handle, [queue.enqueue([graph.constant(7)])], queue.close())
+    >>> runner = fe.train.QueueRunner(queue, [queue.enqueue([graph.constant(7)])], queue.close())
     >>> fe.train.add_queue_runner(graph, runner)
     >>> len(fe.train.queue_runners_of(graph)), fe.train.QueueRunner.from_proto(runner.to_proto()).name
     (1, 'fifo_queue')
@@ -118,10 +119,20 @@ class QueueRunner:
         return f"<QueueRunner of '{self.name}': {', '.join(self.enqueue_ops)}>"
 
 
-def _node_name(what: Any) -> str:
-    if isinstance(what, Tensor):
-        return what.node_name
-    return what.name if isinstance(what, Operation) else str(what).removeprefix("^").partition(":")[0]
+def _node_name(node: Any) -> str:
+    """Return the name of a node that is given as a name, an operation, a tensor or a queue."""
+    if isinstance(node, GraphQueue):
+        node = node.handle
+    if isinstance(node, Tensor):
+        return node.node_name
+    if isinstance(node, Operation):
+        return node.name
+    if isinstance(node, str):
+        return node.removeprefix("^").partition(":")[0]
+    raise InvalidArgumentError(
+        "a queue runner takes nodes: each a name, an Operation or a Tensor, and its queue as a GraphQueue, "
+        f"too: not a {type(node).__name__}"
+    )
 
 
 def add_queue_runner(graph: Graph, runner: QueueRunner) -> None:

@@ -57,6 +57,18 @@ def failing(graph: fe.Graph, after: int) -> GraphQueue:
     return queue
 
 
+def test_a_runner_is_named_by_its_queue() -> None:
+    graph = fe.Graph()
+    queue = GraphQueue.fifo(graph, 10, ["int32"], [[]])
+    enqueue = queue.enqueue([graph.constant(7)])
+    for given in (queue, queue.handle, queue.handle.op, queue.handle.name):
+        assert QueueRunner(given, [enqueue]).name == queue.handle.node_name
+    with pytest.raises(fe.errors.InvalidArgumentError, match="not a list"):
+        QueueRunner(queue, [[enqueue]])
+    with pytest.raises(fe.errors.InvalidArgumentError, match="not a Graph"):
+        QueueRunner(graph, [enqueue])
+
+
 async def test_queues_are_filled_while_nothing_is_run() -> None:
     graph = fe.Graph()
     queue, _ = counting(graph, 10)
