@@ -1,7 +1,7 @@
 """Errors between two processes that do not understand each other, by fault, and their form in messages.
 
 * `LocalProtocolError`: this process asked the connection for something that its state does not allow.
-* `RemoteProtocolError`: the other side sent what no correct peer sends; the connection is closed.
+* `RemoteProtocolError`: the other side sent bytes that no correct peer sends; the connection is closed.
 * `ConnectionLostError`: the link broke, fell silent or was closed while something was in flight.
 
 An error of a handler is sent as its canonical code, its message and the place where it happened, and is
@@ -17,7 +17,7 @@ from flowengine.core.errors import FailedPreconditionError, InternalError, OpErr
 
 
 class LocalProtocolError(FailedPreconditionError):
-    """This side tried to send what the state of the connection does not allow."""
+    """This side tried to send a message that the state of the connection does not allow."""
 
 
 class RemoteProtocolError(UnavailableError):

@@ -181,7 +181,7 @@ class Executor(StepDoors):
         try:
             async with trio.open_nursery() as nursery:
                 self.nursery = nursery
-                # Nothing may leave through the nursery but what trio itself raises there: errors of
+                # Only exceptions that trio itself raises may leave through the nursery: errors of
                 # items are recorded, so that the caller never sees an ExceptionGroup.
                 try:
                     await self._drive()

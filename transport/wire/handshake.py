@@ -55,7 +55,7 @@ class Refusal(Exception):
 
 
 class Handshake:
-    """One side of the handshake. `receive` takes a message and returns what to send.
+    """One side of the handshake. `receive` takes a message and returns the answer.
 
     channel_binding   bytes that only this connection's stream has, once a message has come over it; both
                       sides put

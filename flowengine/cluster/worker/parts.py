@@ -1,7 +1,7 @@
 """A task's part of a step: begun, and ended once, with a trio task or without.
 
     begun ──► in a trio task ──► partners met ──┐
-      └───── nothing to wait for ───────────────┴──► runs ──► ended: what it gives, its error, or given up
+      └───── nothing to wait for ───────────────┴──► runs ──► ended: its values, its error, or abandoned
 
 A part that can begin at once runs where its message was read, and continues where its tensors arrive. A part
 gets a trio task if it has to meet partners first, records metadata, or runs on several devices. The same code

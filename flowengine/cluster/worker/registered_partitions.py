@@ -154,7 +154,7 @@ class GraphRegistry:
         return (yield from partitioned(cut, context, self._devices, self._kernels, functions))
 
     def drop(self, registrar: Registrar, handles: Sequence[int]) -> None:
-        """Forget what a master registered under these handles. Steps that run go on."""
+        """Forget the graphs that a master registered under these handles. Running steps go on."""
         for handle in handles:
             self._graphs.pop((registrar, handle), None)
 

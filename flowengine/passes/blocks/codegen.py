@@ -8,7 +8,7 @@
 
 The text holds only identifiers and numbers made here: kernels and constants are reached through the
 variables `k0, k1, ...` of a closure, and names of the graph, which may be any text, appear in comments
-only where the source is shown, never in what is compiled. So equal structures give equal text, and
+only where the source is shown, never in compiled text. So equal structures give equal text, and
 compiled code is shared by text.
 
 A name is reused after the last use of its value. A region with a loop is a generator: it yields after a

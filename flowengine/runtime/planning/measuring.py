@@ -59,7 +59,7 @@ class StepCosts:
         found[2] = sizes
 
     def note_part(self, call: str, device: str, seconds: float) -> None:
-        """Record a kernel within a function call: the call costs what its kernels do."""
+        """Record a kernel within a function call: the call costs the sum of its kernels."""
         self._calls.setdefault((call, device), [0.0, 1, ()])[0] += seconds * 1e6
 
     def give_to(self, model: CostModel, within: NodeGraph) -> None:
