@@ -194,7 +194,7 @@ def test_what_cannot_be_read(tmp_path: Path, capsys: Output) -> None:
     assert main(["checkpoint", "export", prefix, str(tmp_path / "no" / "m.npz")]) == failure.STEP_ERROR
     assert main(["checkpoint", "frobnicate"]) == failure.USAGE
     assert main(["checkpoint"]) == failure.OK
-    assert "Print the differences of two checkpoints." in capsys.readouterr().out
+    assert "List the differences between two checkpoints." in capsys.readouterr().out
     data = Path(f"{prefix}.data-00000-of-00001")
     data.write_bytes(b"\xff" + data.read_bytes()[1:])
     capsys.readouterr()

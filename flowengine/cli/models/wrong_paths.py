@@ -98,12 +98,23 @@ def not_a_graph(path: str, data: bytes, fault: str) -> str:
     told = file_told(path, data)
     if told is not None:
         return told
-    is_text = not any(each < _PRINTABLE and each not in b"\t\n\r\f" for each in data[:_BEGINNING])
+    is_text = _is_text(data[:_BEGINNING])
     if is_text and not _GRAPH_TEXT.search(data):
         return f"{path} is text, but no graph in text form: {REMEDY}"
     if is_text:
         return f"{path} is no graph that can be run: {fault}"
     return f"{path} is no graph that can be run: {fault}: compare its size with the original's; {REMEDY}"
+
+
+def _is_text(beginning: bytes) -> bool:
+    """Return whether a file begins as UTF-8 text does; its last character may be cut."""
+    if any(each < _PRINTABLE and each not in b"\t\n\r\f" for each in beginning):
+        return False
+    try:
+        beginning.decode()
+    except UnicodeDecodeError as error:
+        return error.reason == "unexpected end of data"
+    return True
 
 
 def missing_told(path: str) -> str | None:

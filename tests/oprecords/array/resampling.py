@@ -93,5 +93,6 @@ RECORDS: Final = [
             ),
         ],
         dtypes=_TYPES,
+        differentiable=True,
     ),
 ]
