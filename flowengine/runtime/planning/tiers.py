@@ -97,6 +97,14 @@ class TieredPlan:
                 size += value.nbytes
         if size > _GROWTH * learned.fed_bytes + _SMALL_BYTES:
             return self.interpreted
+        times = compiled.times
+        if times.slow_iterations > _SLOW_ITERATIONS or times.slow_regions > _SLOW_REGIONS:
+            return self._reconsidered(compiled)
+        return compiled
+
+    def _reconsidered(self, compiled: Plan) -> Plan:
+        """Return the interpreted plan if what was slow in the compiled one can be found or made smaller."""
+        learned = self.learned
         if self._has_slow_iterations(compiled):
             # A node in a loop has become worth a thread: find it in the interpreter.
             learned.looks_left -= 1
