@@ -18,13 +18,14 @@ from flowengine.cluster.ids import StepNumbers
 from flowengine.cluster.remote import RemoteSession
 from flowengine.core.errors import OpError
 from flowengine.testing.simulation.faults import Fault, FaultKind
-from flowengine.testing.simulation.outcomes import Divergence, Failure
+from flowengine.testing.simulation.outcomes import Failure
 from flowengine.testing.simulation.strategies import fault_schedules
 from flowengine.train.saver import Saver
 from flowengine.transport.connection import Connection
 from flowengine.transport.errors import ConnectionLostError
 from flowengine.transport.tensors.steps import EndedSteps
 from tests.tools.scenarios.asynchronous import AsynchronousTraining, play_asynchronous
+from tests.tools.scenarios.outcomes import Divergence
 from tests.tools.scenarios.synchronous import CLIENT, SynchronousTraining, play_synchronous
 from tests.tools.scenarios.training import Training
 

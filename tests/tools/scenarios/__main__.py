@@ -17,8 +17,9 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from flowengine.testing.simulation.outcomes import Failure, ScenarioOutcome
+from flowengine.testing.simulation.outcomes import Failure
 from tests.tools.scenarios.asynchronous import AsynchronousTraining, play_asynchronous
+from tests.tools.scenarios.outcomes import ScenarioOutcome
 from tests.tools.scenarios.synchronous import SynchronousTraining, play_synchronous
 from tests.tools.scenarios.training import Training
 

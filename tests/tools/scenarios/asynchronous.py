@@ -18,8 +18,8 @@ import flowengine as fe
 from flowengine.core.errors import OpError
 from flowengine.testing.simulation.chance import generator
 from flowengine.testing.simulation.faults import DEADLY, Fault, make_faults, random_faults
-from flowengine.testing.simulation.outcomes import LINKS, SECONDS_MAX, Divergence, ScenarioOutcome
 from flowengine.testing.simulation.world import World, simulate
+from tests.tools.scenarios.outcomes import LINKS, SECONDS_MAX, Divergence, ScenarioOutcome
 
 #: Bits of the numbers, and so attempts of a worker.
 _ATTEMPTS_MAX: Final = 62

@@ -17,8 +17,8 @@ import flowengine as fe
 from flowengine.checkpoint import open_checkpoint
 from flowengine.testing.simulation.chance import generator
 from flowengine.testing.simulation.faults import Fault, make_faults, random_faults
-from flowengine.testing.simulation.outcomes import LINKS, SECONDS_MAX, Divergence, ScenarioOutcome
 from flowengine.testing.simulation.world import World, simulate
+from tests.tools.scenarios.outcomes import LINKS, SECONDS_MAX, Divergence, ScenarioOutcome
 from tests.tools.scenarios.training import Training
 
 #: The host of the program that trains.
