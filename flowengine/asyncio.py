@@ -11,7 +11,6 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from time import perf_counter
@@ -118,48 +117,6 @@ class LoopTurns:
         self._begin_pass(perf_counter())
 
 
-class LoopInbox:
-    """The outcomes that portals have for one event loop: it is woken once for all that have come.
-
-    `call_soon_threadsafe` writes to a socket each time. In that system call the portal's thread would lose
-    the interpreter to the loop's thread, for each of many steps that end together.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = weakref.ref(loop)
-        self._settled: deque[tuple[asyncio.Future[Any], Future[Any]]] = deque()
-        self._has_posted = False
-
-    def waiting_for(self, future: Future[Any]) -> asyncio.Future[Any]:
-        """Return a future of the loop that has the outcome of one of a portal."""
-        waiting = asyncio.get_running_loop().create_future()
-        future.add_done_callback(partial(self._put, waiting))
-        return waiting
-
-    def _put(self, waiting: asyncio.Future[Any], future: Future[Any]) -> None:
-        """Take an outcome, on whatever thread it comes."""
-        self._settled.append((waiting, future))
-        if self._has_posted:
-            return  # set back before what is there is taken: this, too
-        self._has_posted = True
-        loop = self._loop()
-        if loop is not None:
-            with suppress(RuntimeError):  # it is closed: nobody waits
-                loop.call_soon_threadsafe(self._hand_out)
-
-    def _hand_out(self) -> None:
-        self._has_posted = False
-        while self._settled:
-            waiting, future = self._settled.popleft()
-            if waiting.done():
-                continue
-            error = future.exception()
-            if error is None:
-                waiting.set_result(future.result())
-            else:
-                waiting.set_exception(error)
-
-
 _turns: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopTurns]] = weakref.WeakKeyDictionary()
 
 
@@ -167,16 +124,6 @@ def _turns_of(loop: asyncio.AbstractEventLoop) -> LoopTurns:
     found = _turns.get(loop)
     if found is None:
         found = _turns[loop] = LoopTurns(loop)
-    return found
-
-
-_inboxes: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopInbox]] = weakref.WeakKeyDictionary()
-
-
-def _inbox_of(loop: asyncio.AbstractEventLoop) -> LoopInbox:
-    found = _inboxes.get(loop)
-    if found is None:
-        found = _inboxes[loop] = LoopInbox(loop)
     return found
 
 
@@ -242,7 +189,7 @@ class Session(PortalSession):
         return await self._finish(self._open().start(function))
 
     async def _finish(self, call: PortalCall) -> Any:
-        waiting = _inbox_of(asyncio.get_running_loop()).waiting_for(call.future)
+        waiting = asyncio.wrap_future(call.future)
         try:
             return await asyncio.shield(waiting)
         except asyncio.CancelledError as cancelled:
@@ -256,7 +203,7 @@ class Session(PortalSession):
     ) -> Any:
         """Cancel a call for a task that was cancelled: raises that, or returns values that were ready."""
         if waiting is None:
-            waiting = _inbox_of(asyncio.get_running_loop()).waiting_for(call.future)
+            waiting = asyncio.wrap_future(call.future)
         call.cancel()
         # Until the step has ended its feeds are borrowed: come back only then, however often cancelled.
         while not waiting.done():

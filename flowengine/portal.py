@@ -81,10 +81,6 @@ class Portal:
         self._nursery: trio.Nursery | None = None
         self._stop = trio.Event()
         self._baton = Baton()
-        #: What other threads have asked for since the run last looked; it is woken once for all of it.
-        self._inbox: list[Callable[[], object]] = []
-        self._has_posted = False
-        self._inbox_lock = threading.Lock()
         #: What a step in place finds there: nothing of its caller's, as one in the run.
         self._context = Context()
         self._thread = threading.Thread(
@@ -112,23 +108,10 @@ class Portal:
             raise FailedPreconditionError(
                 f"this session belongs to process {self._process}, this is a fork of it: open another here"
             )
-        with self._inbox_lock:
-            if not self._has_posted:
-                # Each wake-up is a system call, in which this thread loses the interpreter to the run's.
-                try:
-                    self._token.run_sync_soon(self._take_in)
-                except trio.RunFinishedError:
-                    raise FailedPreconditionError("this session is closed: open another") from None
-                self._has_posted = True
-            self._inbox.append(partial(function, *args))
-
-    def _take_in(self) -> None:
-        """Call the functions that were posted, in the run."""
-        with self._inbox_lock:
-            posted, self._inbox = self._inbox, []
-            self._has_posted = False
-        for function in posted:
-            function()
+        try:
+            self._token.run_sync_soon(function, *args)
+        except trio.RunFinishedError:
+            raise FailedPreconditionError("this session is closed: open another") from None
 
     @property
     def is_elsewhere(self) -> bool:
