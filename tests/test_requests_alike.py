@@ -1,4 +1,4 @@
-"""Requests that differ in one part alone have plans of their own, whoever keeps them."""
+"""Requests that differ in a single part have different plans, in sessions here, at a master and in a box."""
 
 from __future__ import annotations
 

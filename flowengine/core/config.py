@@ -361,7 +361,7 @@ def sandbox_config(box: Sandbox, settings: Mapping[str, Any], max_steps: int) ->
     }
     if not box.exec_memory:
         fixed["kernel_provider"] = "numpy"
-    # Which files is said by the box, and asked of its process.
+    # The box says which files its process may open, and the process enforces that.
     if twice := sorted((fixed.keys() | {"file_access"}) & settings.keys()):
         raise InvalidArgumentError(f"Config.sandbox sets {', '.join(twice)} itself: leave it out")
     return SandboxConfig(**settings, **fixed)

@@ -1,4 +1,4 @@
-"""Over thirty kinds of file that hold no graph: each is told in one sentence with what to do next."""
+"""Over thirty kinds of file that hold no graph: an error names each in one sentence, with a remedy."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ BATCH_SIZE: Final = 256
 _READ_ROWS: Final = 2048
 #: Errors that the values of a row may cause. Others end the run, and no half of a batch is tried.
 _OF_ROWS: Final = (InvalidArgumentError, OutOfRangeError, DataLossError)
-#: Failing rows that are told one by one.
+#: So many failing rows are printed one by one.
 _TOLD_MAX: Final = 10
 
 

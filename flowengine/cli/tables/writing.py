@@ -99,7 +99,7 @@ class _TextRows:
         self._writer.writerows(zip(*columns.values(), strict=True))
 
     def finish(self) -> None:
-        self._file.flush()  # before anything is said about them
+        self._file.flush()  # before a message about these rows is printed
 
 
 def _columns(name: str, array: Array) -> dict[str, list[Any]]:

@@ -229,7 +229,7 @@ def _is_same_terminal(stream: Any, other: TextIO) -> bool:
 
 
 def screen_of(stream: TextIO | None, *, only_on_terminals: bool = False) -> Screen:
-    """Return where to show progress to whoever reads this stream: standard error."""
+    """Return the screen that shows progress to the readers of a stream, standard error."""
     if _is_in_notebook():
         return NotebookLine()
     if stream is None:  # a program without a console

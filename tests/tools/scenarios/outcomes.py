@@ -11,7 +11,7 @@ from flowengine.testing.simulation.outcomes import Failure
 
 #: Simulated seconds within which a scenario ends, whatever happens in it.
 SECONDS_MAX: Final = 3600.0
-#: Links with pieces that stray, so that what is said on several connections comes in any order.
+#: Links with pieces that stray, so that messages of several connections come in any order.
 LINKS: Final = LinkModel(stray_seconds=0.02, stray_share=0.02)
 
 
