@@ -116,7 +116,7 @@ def test_what_a_page_loads_is_there() -> None:
 
 def test_docstrings_are_definitions_and_code() -> None:
     text = (SITE / "reference" / "sessions.html").read_text()
-    assert re.search(r"<dt><code>fetches</code></dt>\s*<dd>", text)
+    assert re.search(r"<dt><code>timeout_seconds</code></dt>\s*<dd>", text)
     assert "Steps of one graph in this process" in text
     assert re.search(r'<div class="language-pycon highlight">.*?<span class="gp">&gt;&gt;&gt;', text, re.S)
     assert re.search(
