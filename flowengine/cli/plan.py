@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +30,17 @@ if TYPE_CHECKING:
     from flowengine.core.config import Config
     from flowengine.graphs.graph import Graph
     from flowengine.ir.stripping import UnknownAttr
+
+#: Lines at the beginning and at the end of a list that are printed unless all are asked for.
+_FIRST: Final = 14
+_LAST: Final = 6
+
+#: {contents: the lines of such a list}, in the text of an explanation.
+_LISTS: Final = {
+    "nodes": re.compile(r"[^ #~+]\S* (= \w|\(\w+\): )"),
+    "changes": re.compile(r"[+~] "),
+    "transfers": re.compile("  "),
+}
 
 HELP: Final = """\
 Print the step of GRAPH that would run: the nodes that remain after the passes, and the nodes that the passes
@@ -83,6 +96,7 @@ or of --signature, and accepts the names of the signature's inputs and outputs.
     shell_complete=complete_function,
 )
 @tag_option
+@click.option("--all", "every", is_flag=True, help="Print complete lists instead of both ends.")
 @click.option("--source", is_flag=True, help="Print the Python code of a hot plan.")
 @click.option("--dot", is_flag=True, help="Print the graph for Graphviz.")
 @click.option("--placement", is_flag=True, help="Print the device of each node and the reason.")
@@ -97,6 +111,7 @@ def command(
     signature: str | None,
     function: str | None,
     tags: tuple[str, ...],
+    every: bool,
     source: bool,
     dot: bool,
     placement: bool,
@@ -129,8 +144,29 @@ def command(
     if ignored:
         # Beside the plan, which may go to another program.
         listed = [f"  {unknown_attribute(**asdict(each))}" for each in ignored]
+        listed = listed if every else _ends(listed, "attributes")
         click.echo("\n".join([f"{UNKNOWN_ATTRIBUTES}: {len(ignored)}", *listed]), err=True)
-    click.echo(explained(loaded, fed, fetched, targets, config, source=source, dot=dot, placement=placement))
+    text = explained(loaded, fed, fetched, targets, config, source=source, dot=dot, placement=placement)
+    click.echo(text if every or source or dot else "\n".join(_shortened(text.splitlines())))
+
+
+def _shortened(lines: list[str]) -> list[str]:
+    """Cut each list in the text of an explanation."""
+    kept: list[str] = []
+    for kind, found in itertools.groupby(lines, _kind):
+        kept += found if kind is None else _ends(list(found), kind)
+    return kept
+
+
+def _ends(lines: list[str], kind: str) -> list[str]:
+    """Return both ends of a long list of `kind`, and between them how many lines are left out."""
+    left = len(lines) - _FIRST - _LAST
+    return lines if left < 2 else [*lines[:_FIRST], f"  ... {left} more {kind}: --all", *lines[-_LAST:]]
+
+
+def _kind(line: str) -> str | None:
+    """Return the contents of the list that a line belongs to, or None."""
+    return next((kind for kind, pattern in _LISTS.items() if pattern.match(line)), None)
 
 
 def explained(

@@ -87,6 +87,17 @@ def test_no_output_lies_in_a_frame_or_in_a_branch(save: Callable[[fe.Graph], str
     assert "out = Identity(" in capsys.readouterr().out
 
 
+def test_a_value_that_enters_a_loop_is_no_output_though_gradients_alone_take_it() -> None:
+    g = Graph()
+    ops = g.ops
+    x = g.placeholder("float32", [], name="x")
+    entered = ops.Enter(x, frame_name="loop", name="entered")
+    with g.name_scope("gradients"):
+        ops.Neg(entered, name="back")
+    ops.Neg(x, name="y")
+    assert [each.node for each in likely_outputs(g) if each.node == "entered"] == []
+
+
 def test_a_graph_of_effects_inside_a_loop_has_no_output_to_plan(tmp_path: Path, capsys: Output) -> None:
     text = """
     node { name: "c" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }

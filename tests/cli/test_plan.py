@@ -51,6 +51,27 @@ def test_a_drawing(linear: str, capsys: Output) -> None:
     assert capsys.readouterr().out.startswith("digraph {")
 
 
+def test_a_long_plan_fits_a_screen(save: Callable[[fe.Graph], str], capsys: Output) -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [2], name="x")
+    for number in range(300):
+        x = graph.ops.AddV2(x, graph.ops.Neg(graph.constant(float(number)), name=f"less_{number}"))
+    graph.ops.Identity(x, name="y")
+    path = save(graph)
+    assert main(["plan", path, "--all"]) == 0
+    whole = capsys.readouterr().out.splitlines()
+    assert main(["plan", path]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert len(whole) > 600 > 60 > len(shown)
+    assert shown[0] == whole[0]
+    assert any(line.startswith("y = Identity(") for line in shown)
+    more = [line for line in shown if line not in whole]
+    assert [line.split()[3:] for line in more] == [["nodes:", "--all"], ["changes:", "--all"]]
+    assert len(shown) - len(more) + sum(int(line.split()[1]) for line in more) == len(whole)
+    assert main(["plan", path, "--placement"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) < 60
+
+
 def test_a_target_and_no_feeds(counter: str, capsys: Output) -> None:
     assert main(["plan", counter, "--target", "count"]) == 0
     assert "count = AssignAdd(v:0, step:0)" in capsys.readouterr().out

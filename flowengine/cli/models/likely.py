@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Final
 from flowengine.cli.overview import TensorFacts, facts_of_port
 from flowengine.core import dtypes
 from flowengine.core.errors import OpError
-from flowengine.ir.frames import FramePath, assign_frames
+from flowengine.ir.frames import FramePath, assign_frames, output_frame
 from flowengine.ir.graph import Node, OutputPort
-from flowengine.ir.names import EXIT_OPS, MERGE_OPS, SWITCH_OPS
+from flowengine.ir.names import MERGE_OPS, SWITCH_OPS
 from flowengine.ir.traits import (
     Bookkeeping,
     Constant,
@@ -280,9 +280,8 @@ def _unfetchable(graph: Graph) -> Iterator[str]:
         frames = dict.fromkeys(graph.nodes, ())  # a step that reaches the fault says what it is
     branching: set[str] = set()
     for node in graph:
-        if node.op in EXIT_OPS and len(frames.get(node.name, ())) == 1:
-            continue
-        if frames.get(node.name, ("",)):
+        frame = frames.get(node.name)
+        if frame is None or output_frame(node, frame):
             yield node.name
         elif node.op in SWITCH_OPS or (
             node.op not in MERGE_OPS
