@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -25,6 +27,7 @@ from flowengine.cli.shell.names import (
     complete_node,
     complete_signature,
 )
+from flowengine.core.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from flowengine.core.config import Config
@@ -134,7 +137,8 @@ def command(
     fed = [str(find_port(loaded, each, USAGE, "--feed", is_fed=True)) for each in names]
     wanted = fetches or (tuple(call.outputs) if call.facts else ())
     fetched = [value_at(loaded, find_port(loaded, call.output(each), USAGE, "--fetch")) for each in wanted]
-    if not (fetched or targets):
+    named = bool(fetched or targets)
+    if not named:
         fetched = [each.name for each in proposed(loaded, given.hidden)]
         if not fetched:
             raise CommandError("the graph has no likely output: name one with --fetch or --target", USAGE)
@@ -146,8 +150,25 @@ def command(
         listed = [f"  {unknown_attribute(**asdict(each))}" for each in ignored]
         listed = listed if every else _ends(listed, "attributes")
         click.echo("\n".join([f"{UNKNOWN_ATTRIBUTES}: {len(ignored)}", *listed]), err=True)
-    text = explained(loaded, fed, fetched, targets, config, source=source, dot=dot, placement=placement)
+    explain = partial(explained, loaded, fed, config=config, source=source, dot=dot, placement=placement)
+    try:
+        text = explain(fetched, targets)
+    except InvalidArgumentError:
+        possible = [] if named else [each for each in fetched if _is_possible(partial(explain, [each], ()))]
+        if not possible:
+            raise
+        text = explain(possible, ())
     click.echo(text if every or source or dot else "\n".join(_shortened(text.splitlines())))
+
+
+def _is_possible(explain: Callable[[], str]) -> bool:
+    """Return whether a step of one likely output can be planned; if not, report the reason."""
+    try:
+        explain()
+    except InvalidArgumentError as error:
+        click.echo(f"a likely output is left out, because no step computes it: {error}", err=True)
+        return False
+    return True
 
 
 def _shortened(lines: list[str]) -> list[str]:
@@ -174,8 +195,8 @@ def explained(
     feeds: list[str],
     fetches: list[str],
     targets: tuple[str, ...],
-    config: Config | None,
     *,
+    config: Config | None,
     source: bool,
     dot: bool,
     placement: bool,

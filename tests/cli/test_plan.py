@@ -11,6 +11,7 @@ import pytest
 import flowengine as fe
 from flowengine.cli import failure
 from flowengine.cli.main import main
+from flowengine.ir.proto import GraphDef
 from flowengine.saved_model import read_saved_model
 
 Output = pytest.CaptureFixture[str]
@@ -27,6 +28,28 @@ def test_the_nodes_that_a_fetch_needs(linear: str, capsys: Output) -> None:
 def test_likely_outputs_where_nothing_is_named(linear: str, capsys: Output) -> None:
     assert main(["plan", linear]) == 0
     assert "shape = Shape(y:0)" in capsys.readouterr().out
+
+
+def test_a_likely_output_that_no_step_computes_is_left_out(
+    save: Callable[[fe.Graph], str], capsys: Output
+) -> None:
+    graph = fe.Graph()
+    ops = graph.ops
+    ops.Neg(graph.placeholder("float32", [2], name="x"), name="y")
+    ops.ArgMax(graph.constant([1.0, 2.0], name="vector"), graph.constant(0, name="axis"), name="wrong")
+    both = save(graph)
+    document = GraphDef.FromString(Path(both).read_bytes())
+    axis = next(node for node in document.node if node.name == "axis").attr["value"].tensor
+    axis.ClearField("tensor_content")
+    axis.int_val[:] = [1]
+    Path(both).write_bytes(document.SerializeToString())
+    assert main(["plan", both]) == 0
+    shown = capsys.readouterr()
+    assert "y = Neg(x:0)" in shown.out
+    assert "wrong" not in shown.out.split("nodes ->")[0]
+    assert "a likely output is left out" in shown.err
+    assert "ArgMax 'wrong'" in shown.err
+    assert main(["plan", both, "--fetch", "wrong"]) == failure.STEP_ERROR
 
 
 def test_what_a_feed_cuts_off_is_not_run(linear: str, capsys: Output) -> None:
