@@ -67,6 +67,40 @@ def test_a_drawing_stays_small_and_loses_nothing(count: int, depth: int, boxes_m
     assert {name for pair in folded.edges for name in pair} == set(names)
 
 
+def test_outermost_names_that_differ_by_a_number_share_a_box() -> None:
+    graph = fe.Graph()
+    ends = []
+    for _ in range(60):
+        x = graph.placeholder("float32", [None, 3], name="x") if len(ends) < 2 else graph.tensor("x:0")
+        ends.append(graph.ops.Sum(graph.ops.Neg(x), [0]))
+    graph.ops.AddN(ends, name="total")
+    boxes = {box.name: (box.kind, box.title, box.detail) for box in fold(graph).boxes}
+    assert boxes == {
+        "x": (INPUT, "x", "float32 [?,3]"),
+        "x_1": (INPUT, "x_1", "float32 [?,3]"),
+        "total": (OP, "total", "AddN"),
+        "Neg_*/": (SCOPE, "Neg_*", "60 nodes"),
+        "Sum_*/": (SCOPE, "Sum_*", "60 nodes"),
+    }
+
+
+@given(
+    names=st.lists(st.from_regex(r"\A[a-z]{1,2}(_[0-9])?(/[a-z])?\Z"), max_size=90, unique=True),
+    boxes_max=st.integers(1, 40),
+)
+def test_outermost_names_however_many_fit_a_drawing(names: list[str], boxes_max: int) -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [], name="x")
+    for name in names:
+        graph.ops.Neg(x, name=f"y{name}")
+    count = len(graph)
+    folded = fold(graph, boxes_max)
+    assert len(folded.boxes) <= boxes_max
+    counted = sum(int(box.detail.split()[0]) if box.kind == SCOPE else 1 for box in folded.boxes)
+    assert counted == count
+    assert boxes_max == 1 or "x" in {box.name for box in folded.boxes}
+
+
 def test_a_text_for_graphviz_needs_no_graphviz(
     save: Save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:

@@ -2,13 +2,15 @@
 
 Names of nodes are paths: `dense/kernel/read` lies in the scopes `dense` and `dense/kernel`. A scope is a box
 that stands for all its nodes until it is opened. The largest scopes are opened as long as a drawing stays
-readable.
+readable. Where the outermost names are too many already, those that differ by a number alone (`Variable`,
+`Variable_1`) share a box, and if that is not enough, the smallest ones share another.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -20,8 +22,10 @@ from flowengine.ir.traits import Constant, ExternalValue, GivesVariable, HandsOn
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
 
-#: Boxes that a drawing has at most, unless the outermost scopes are more.
+#: Boxes that a drawing has at most, unless a signature has more inputs and outputs.
 BOXES_MAX: Final = 40
+#: The number at the end of a name, which TensorFlow adds to a name that is taken.
+_NUMBER: Final = re.compile(r"_\d+$")
 
 INPUT: Final = "input"
 OUTPUT: Final = "output"
@@ -34,7 +38,7 @@ SCOPE: Final = "scope"
 class FoldedBox:
     """A node, or a scope with its nodes.
 
-    name     of the node; of the scope with a slash at its end
+    name     of the node; of the scope, or of several that share a box, with a slash at its end
     title    the name to show, such as that of a signature's input
     kind     INPUT, OUTPUT, VARIABLE, OP or SCOPE
     detail   the op, or for an input its dtype and shape, or how many nodes the scope has
@@ -61,9 +65,13 @@ class FoldedGraph:
 
 @dataclass(slots=True)
 class _FoldableScope:
-    """A scope that may be opened: its nodes, and the boxes that come out of it."""
+    """A scope, or several names that share a box, that may be opened: its nodes, and the boxes inside.
+
+    title   the name to show
+    """
 
     path: str
+    title: str
     scopes: dict[str, _FoldableScope] = field(default_factory=dict)
     leaves: list[str] = field(default_factory=list)
     size: int = 0
@@ -81,22 +89,26 @@ def fold(
     inputs, outputs   names of a signature and the tensors that they stand for. With outputs, only nodes that
                       they take values from are in the drawing, and each output has a box of its own
 
-    Constants are left out, as are nodes that only hand a tensor on to others. More boxes come out where the
-    outermost scopes and nodes are more already.
+    Constants are left out, as are nodes that only hand a tensor on to others. The inputs and outputs of a
+    signature have boxes of their own, even if they alone are more.
     """
     drawing = _ContractedGraph(graph)
     nodes = list(_kept(drawing, outputs))
     where: dict[str, str] = {}
     boxes = []
     titles = {port.node: name for name, port in inputs.items()}
-    for each in _closed(_tree(nodes), boxes_max - len(outputs)):
+    room = boxes_max - len(outputs)
+    tree = _grouped(_tree(nodes), room, {node.name for node in nodes if node.has(ExternalValue)})
+    for each in _closed(tree, room):
         if isinstance(each, str):
             where[each] = each
             boxes.append(_box(graph, graph[each], titles.get(each, each)))
         else:
             name = f"{each.path}/"
             where.update((leaf, name) for leaf in _leaves(each))
-            boxes.append(FoldedBox(name, name, SCOPE, f"{each.size} node{'s' if each.size > 1 else ''}"))
+            boxes.append(
+                FoldedBox(name, each.title, SCOPE, f"{each.size} node{'s' if each.size > 1 else ''}")
+            )
     edges, controls = _edges(drawing, nodes, where, has_controls=not outputs)
     for name, port in outputs.items():
         source = drawing.origin(port)
@@ -153,17 +165,49 @@ def _kept(drawing: _ContractedGraph, outputs: Mapping[str, OutputPort]) -> Itera
 
 
 def _tree(nodes: Iterable[Node]) -> _FoldableScope:
-    root = _FoldableScope("")
+    root = _FoldableScope("", "")
     for node in nodes:
         scope = root
         *outer, _ = node.name.split("/")
         for part in outer:
             scope.size += 1
             path = f"{scope.path}/{part}" if scope.path else part
-            scope = scope.scopes.setdefault(part, _FoldableScope(path))
+            scope = scope.scopes.setdefault(part, _FoldableScope(path, f"{path}/"))
         scope.size += 1
         scope.leaves.append(node.name)
     return root
+
+
+def _grouped(root: _FoldableScope, boxes_max: int, inputs: Set[str]) -> _FoldableScope:
+    """Put outermost names that are too many into common boxes, those of inputs last."""
+    if len(root.leaves) + len(root.scopes) <= boxes_max:
+        return root
+    groups: dict[tuple[str, bool], list[_FoldableScope | str]] = {}
+    for each in [*root.leaves, *root.scopes.values()]:
+        name = each if isinstance(each, str) else each.path
+        key = (name, True) if name in inputs else (_NUMBER.sub("", name), False)
+        groups.setdefault(key, []).append(each)
+    outer = [
+        members[0] if len(members) == 1 else _common(f"{stem}_*", members)
+        for (stem, _), members in groups.items()
+    ]
+    if len(outer) > boxes_max:
+        outer.sort(key=lambda each: (each not in inputs, -1) if isinstance(each, str) else (True, -each.size))
+        kept = max(boxes_max - 1, 0)
+        outer = [*outer[:kept], _common("*", outer[kept:])]
+    return _common("", outer)
+
+
+def _common(title: str, members: Iterable[_FoldableScope | str]) -> _FoldableScope:
+    """Return a box for scopes and nodes; no scope has its path, as no name has a star."""
+    box = _FoldableScope(title, title)
+    for each in members:
+        if isinstance(each, str):
+            box.leaves.append(each)
+        else:
+            box.scopes[each.path] = each
+        box.size += 1 if isinstance(each, str) else each.size
+    return box
 
 
 def _closed(root: _FoldableScope, boxes_max: int) -> list[_FoldableScope | str]:
