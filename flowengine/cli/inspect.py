@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from flowengine.cli import overview
-from flowengine.cli.failure import printable
+from flowengine.cli.failure import USAGE, CommandError, printable
 from flowengine.cli.function_bodies import CalledFunction, called
 from flowengine.cli.graphs import load_graph, tag_option
 from flowengine.cli.imports import import_option
@@ -23,13 +23,17 @@ from flowengine.core.shapes import TensorShape
 from flowengine.ir.names import ARGUMENT
 
 if TYPE_CHECKING:
+    from flowengine.cli.graphs import GraphSource
     from flowengine.graphs.graph import Graph
     from flowengine.ir.stripping import UnknownAttr
     from flowengine.saved_model.reading import SavedGraph
     from flowengine.saved_model.signatures import SignatureFacts, SignatureTensor
 
-#: Entries of a section that are shown unless all are asked for.
+#: Entries of a section that are shown unless all are asked for, and how few of them a screen may need.
 _SHOWN: Final = 10
+_SHOWN_MIN: Final = 3
+#: Lines that fit a screen.
+_LINES_MAX: Final = 58
 
 #: The title of the list of attributes that keep a graph from running.
 UNKNOWN_ATTRIBUTES: Final = "attributes that ops here lack, so that the graph cannot run"
@@ -41,6 +45,9 @@ parameters, the functions that it calls, and the ops that have no kernel here, a
 With --draw, the command draws the graph instead: scopes are boxes, the largest ones opened as long as the
 drawing stays readable; edges have the type and shape of their tensors; constants are left out. For a
 SavedModel, it draws the part that the default signature runs.
+
+With --stats, the command prints figures and a histogram of the variables and constants instead. The variables
+have the values of the SavedModel's checkpoint, or of the checkpoint beside the file.
 
 GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory, or - for standard input.
 """
@@ -65,6 +72,7 @@ GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory
     help="Draw the graph into a .svg, .png or .pdf file by Graphviz, or write a .dot file.",
 )
 @click.option("--force", is_flag=True, help="Overwrite the file of --draw, if it exists.")
+@click.option("--stats", is_flag=True, help="Print figures and histograms of variables and constants.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def command(
@@ -73,14 +81,20 @@ def command(
     every: bool,
     drawing: str | None,
     force: bool,
+    stats: bool,
     as_json: bool,
     debug: bool,
 ) -> None:
+    if drawing is not None and stats:
+        raise CommandError("--draw and --stats: choose one", USAGE)
     if drawing is not None:
         _draw(graph, tags, drawing, force=force)
         return
     ignored: list[UnknownAttr] = []
     loaded = load_graph(graph, tags, ignored=ignored)
+    if stats:
+        click.echo(_stats(loaded, graph, None if every else _SHOWN, as_json=as_json), nl=False)
+        return
     known = None if loaded.saved is None else saved_variables(loaded.saved)
     document = examine(loaded.graph, known, loaded.hidden)
     document["unknown_attributes"] = [asdict(each) for each in ignored]
@@ -88,8 +102,35 @@ def command(
         [] if loaded.saved is None else [list(each) for each in loaded.saved.other_tags]
     )
     document["signatures"] = {name: _signature(each) for name, each in loaded.signatures.items()}
-    shown = None if every else _SHOWN
-    click.echo(dumps(document) if as_json else readable(graph, document, shown), nl=False)
+    if as_json:
+        click.echo(dumps(document), nl=False)
+    else:
+        click.echo(readable(graph, document) if every else _fitting(graph, document), nl=False)
+
+
+def _stats(source: GraphSource, path: str, shown: int | None, *, as_json: bool) -> str:
+    from flowengine.cli.looking.stats import statistics
+    from flowengine.cli.looking.values import shown_values, values_of
+
+    if not as_json:
+        return shown_values(source, path, shown)
+    return dumps(
+        {
+            title.split()[0]: {
+                name: None if value is None else statistics(value) for name, value in values.items()
+            }
+            for title, values in values_of(source, path).items()
+        }
+    )
+
+
+def _fitting(path: str, document: dict[str, Any]) -> str:
+    """Return the document as text, with as many entries of each section as a screen holds."""
+    for shown in range(_SHOWN, _SHOWN_MIN - 1, -1):
+        text = readable(path, document, shown)
+        if text.count("\n") <= _LINES_MAX:
+            break
+    return text
 
 
 def _draw(graph: str, tags: tuple[str, ...], path: str, *, force: bool) -> None:

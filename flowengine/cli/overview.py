@@ -123,21 +123,19 @@ def variables(graph: Graph) -> list[VariableFacts]:
 
 def constant_parameters(graph: Iterable[Node]) -> tuple[int, int]:
     """(floats, constants that hold them): constants of more than a few elements, of the graph or a body."""
-    elements, constants = 0, 0
-    for tensor in _float_constants(graph):
-        count = tensor.shape.num_elements() or 0
-        if count > _SMALL_CONSTANT:
-            elements += count
-            constants += 1
-    return elements, constants
+    counts = [tensor.shape.num_elements() or 0 for _, tensor in large_constants(graph)]
+    return sum(counts), len(counts)
 
 
-def _float_constants(graph: Iterable[Node]) -> Iterator[TensorAttr]:
+def large_constants(graph: Iterable[Node]) -> Iterator[tuple[str, TensorAttr]]:
+    """Yield the name and value of each constant of more than a few floats."""
     for node in graph:
         constant = node.trait(Constant)
         value = None if constant is None else node.attrs.get(constant.value)
-        if isinstance(value, TensorAttr) and value.dtype.is_floating:
-            yield value
+        if not isinstance(value, TensorAttr) or not value.dtype.is_floating:
+            continue
+        if (value.shape.num_elements() or 0) > _SMALL_CONSTANT:
+            yield node.name, value
 
 
 def op_counts(graph: Iterable[Node]) -> dict[str, int]:

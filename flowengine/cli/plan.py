@@ -175,7 +175,8 @@ def _shortened(lines: list[str]) -> list[str]:
     """Cut each list in the text of an explanation."""
     kept: list[str] = []
     for kind, found in itertools.groupby(lines, _kind):
-        kept += found if kind is None else _ends(list(found), kind)
+        run = list(found)
+        kept += run if kind is None else _ends(run, kind)
     return kept
 
 

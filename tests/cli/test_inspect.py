@@ -117,6 +117,35 @@ def test_ten_likely_outputs_or_all(capsys: Output, save: Callable[[fe.Graph], st
     assert "  unreached:0  int32 [1]\nvariables" in shown
 
 
+def test_many_long_lists_fit_a_screen(capsys: Output, tmp_path: Path) -> None:
+    unary = ["Neg", "Exp", "Log", "Tanh", "Relu", "Sin", "Cos", "Abs", "Sqrt", "Square", "Ceil", "Floor"]
+    of_float = 'attr { key: "T" value { type: DT_FLOAT } }'
+    nodes, functions = [], []
+    for number, op in enumerate(unary):
+        x, f = f"x_{number}", f"f_{number}"
+        typed = 'attr { key: "dtype" value { type: DT_FLOAT } }'
+        scalar = 'attr { key: "shape" value { shape { } } }'
+        nodes += [
+            f'node {{ name: "{x}" op: "Placeholder" {typed} }}',
+            f'node {{ name: "v_{number}" op: "VariableV2" {typed} {scalar} }}',
+            f'node {{ name: "y_{number}" op: "{op}" input: "{x}" {of_float} }}',
+            f'node {{ name: "called_{number}" op: "{f}" input: "{x}" }}',
+        ]
+        functions.append(
+            f'function {{ signature {{ name: "{f}" input_arg {{ name: "a" type: DT_FLOAT }} '
+            f'output_arg {{ name: "b" type: DT_FLOAT }} }} ret {{ key: "b" value: "n:y:0" }} '
+            f'node_def {{ name: "n" op: "{op}" input: "a" {of_float} }} }}'
+        )
+    path = tmp_path / "graph.pbtxt"
+    path.write_text("\n".join([*nodes, "library {", *functions, "}"]))
+    assert main(["inspect", str(path), "--all"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) > 90
+    assert main(["inspect", str(path)]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) < 60
+    assert sum(line.endswith("more: --all") for line in shown) == 6
+
+
 def test_the_text_says_the_same(capsys: Output) -> None:
     assert main(["inspect", str(DIGITS)]) == 0
     text = capsys.readouterr().out

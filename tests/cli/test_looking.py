@@ -198,3 +198,57 @@ def test_values_and_checkpoints_are_shown_by_their_statistics(
     assert "  0 |" in capsys.readouterr().out
     assert main(["checkpoint", "show", prefix, "w", "--stats", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["tensors"]["w"]["max"] == 8
+
+
+def test_values_of_a_saved_model_are_those_of_its_checkpoint(capsys: Output) -> None:
+    assert main(["inspect", str(MODEL), "--stats"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("variables: 7\n  conv2d/kernel  float32 [3, 3, 1, 8]\n    min ")
+    with fe.blocking.load_saved_model(MODEL) as model:
+        kernel = model.variables["conv2d/kernel"].read()
+    assert main(["inspect", str(MODEL), "--stats", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["constants"] == {}
+    assert document["variables"]["conv2d/kernel"]["max"] == pytest.approx(float(kernel.max()))
+    assert document["variables"]["seed_generator/seed_generator_state"]["count"] == 2
+
+
+def _with_variables(tmp_path: Path) -> Path:
+    """Write a graph with two variables, of which the checkpoint beside it holds one, and two constants."""
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [None, 12], name="x")
+    kept = graph.variable(np.full((12, 2), 0.5, np.float32), name="kept")
+    graph.variable(np.zeros(3, np.float32), name="lost")
+    wide = graph.constant(np.arange(12, dtype=np.float32), name="wide")
+    graph.ops.MatMul(graph.ops.Mul(graph.ops.AddV2(x, wide), 2.0), kept.value(), name="y")
+    path = tmp_path / "model.meta"
+    path.write_bytes(graph.to_graph_def().SerializeToString())
+    return path
+
+
+def test_values_of_the_checkpoint_beside_a_graph(tmp_path: Path, capsys: Output) -> None:
+    path = _with_variables(tmp_path)
+    assert main(["inspect", str(path), "--stats"]) == 0
+    shown = capsys.readouterr().out
+    assert "kept: no checkpoint has a value" in shown
+    assert "constants of more than 8 floats: 2\n" in shown  # an initial value is the other
+    assert "  wide  float32 [12]\n    min 0  mean 5.5  max 11" in shown
+    with BundleWriter(tmp_path / "model") as writer:
+        writer.add(b"kept", np.full((12, 2), 0.5, np.float32), dtypes.float32)
+    assert main(["inspect", str(path), "--stats"]) == 0
+    shown = capsys.readouterr().out
+    assert "kept  float32 [12, 2]\n    min 0.5  mean 0.5  max 0.5  std 0" in shown
+    assert "lost: no checkpoint has a value" in shown
+
+
+def test_ten_values_or_all(save: Save, tmp_path: Path, capsys: Output) -> None:
+    graph = fe.Graph()
+    for number in range(12):
+        graph.constant(np.arange(9, dtype=np.float32), name=f"c{number}")
+    path = save(graph)
+    assert main(["inspect", path, "--stats"]) == 0
+    shown = capsys.readouterr().out
+    assert (shown.count("[9]"), "and 2 more: --all" in shown) == (10, True)
+    assert main(["inspect", path, "--stats", "--all"]) == 0
+    assert capsys.readouterr().out.count("[9]") == 12
+    assert main(["inspect", path, "--stats", "--draw", str(tmp_path / "a.dot")]) == failure.USAGE
