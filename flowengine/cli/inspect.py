@@ -126,10 +126,9 @@ def _stats(source: GraphSource, path: str, shown: int | None, *, as_json: bool) 
 
 def _fitting(path: str, document: dict[str, Any]) -> str:
     """Return the document as text, with as many entries of each section as a screen holds."""
-    for shown in range(_SHOWN, _SHOWN_MIN - 1, -1):
-        text = readable(path, document, shown)
-        if text.count("\n") <= _LINES_MAX:
-            break
+    shown = _SHOWN
+    while (text := readable(path, document, shown)).count("\n") > _LINES_MAX and shown > _SHOWN_MIN:
+        shown -= 1
     return text
 
 

@@ -69,7 +69,7 @@ def test_a_drawing_stays_small_and_loses_nothing(count: int, depth: int, boxes_m
 
 def test_outermost_names_that_differ_by_a_number_share_a_box() -> None:
     graph = fe.Graph()
-    ends = []
+    ends: list[fe.Tensor] = []
     for _ in range(60):
         x = graph.placeholder("float32", [None, 3], name="x") if len(ends) < 2 else graph.tensor("x:0")
         ends.append(graph.ops.Sum(graph.ops.Neg(x), [0]))
@@ -233,7 +233,7 @@ def test_values_of_the_checkpoint_beside_a_graph(tmp_path: Path, capsys: Output)
     assert "kept: no checkpoint has a value" in shown
     assert "constants of more than 8 floats: 2\n" in shown  # an initial value is the other
     assert "  wide  float32 [12]\n    min 0  mean 5.5  max 11" in shown
-    with BundleWriter(tmp_path / "model") as writer:
+    with BundleWriter(str(tmp_path / "model")) as writer:
         writer.add(b"kept", np.full((12, 2), 0.5, np.float32), dtypes.float32)
     assert main(["inspect", str(path), "--stats"]) == 0
     shown = capsys.readouterr().out

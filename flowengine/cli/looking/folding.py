@@ -183,13 +183,13 @@ def _grouped(root: _FoldableScope, boxes_max: int, inputs: Set[str]) -> _Foldabl
     if len(root.leaves) + len(root.scopes) <= boxes_max:
         return root
     groups: dict[tuple[str, bool], list[_FoldableScope | str]] = {}
-    for each in [*root.leaves, *root.scopes.values()]:
+    members: list[_FoldableScope | str] = [*root.leaves, *root.scopes.values()]
+    for each in members:
         name = each if isinstance(each, str) else each.path
         key = (name, True) if name in inputs else (_NUMBER.sub("", name), False)
         groups.setdefault(key, []).append(each)
     outer = [
-        members[0] if len(members) == 1 else _common(f"{stem}_*", members)
-        for (stem, _), members in groups.items()
+        alike[0] if len(alike) == 1 else _common(f"{stem}_*", alike) for (stem, _), alike in groups.items()
     ]
     if len(outer) > boxes_max:
         outer.sort(key=lambda each: (each not in inputs, -1) if isinstance(each, str) else (True, -each.size))
