@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
     from flowengine.ir.stripping import UnknownAttr
 
-#: Lines at the beginning and at the end of a list that are printed unless all are asked for.
-_FIRST: Final = 14
-_LAST: Final = 6
+#: Lines at both ends of a list that are printed unless all are asked for: together a screen.
+_ENDS: Final = {"nodes": (24, 8)}
+_OTHER_ENDS: Final = (8, 4)
 
 #: {contents: the lines of such a list}, in the text of an explanation.
 _LISTS: Final = {
@@ -182,8 +182,9 @@ def _shortened(lines: list[str]) -> list[str]:
 
 def _ends(lines: list[str], kind: str) -> list[str]:
     """Return both ends of a long list of `kind`, and between them how many lines are left out."""
-    left = len(lines) - _FIRST - _LAST
-    return lines if left < 2 else [*lines[:_FIRST], f"  ... {left} more {kind}: --all", *lines[-_LAST:]]
+    first, last = _ENDS.get(kind, _OTHER_ENDS)
+    left = len(lines) - first - last
+    return lines if left < 2 else [*lines[:first], f"  ... {left} more {kind}: --all", *lines[-last:]]
 
 
 def _kind(line: str) -> str | None:

@@ -12,11 +12,13 @@ from tests.docs.transcripts import EXAMPLES, ROOT, Exchange, Said, exchanges, fi
 
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 #: The other pages of users that show commands with their output, or programs of docs/examples.
-OTHERS = [ROOT / "docs" / f"{name}.md" for name in ("how-to", "install", "tables")]
+OTHERS = [ROOT / "docs" / f"{name}.md" for name in ("how-to", "install", "shell", "tables")]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "images" / "terminal.txt", *OTHERS, *TUTORIALS]
 WATCHED = [page for page in PAGES if exchanges(page.read_text(), on_terminal=True)]
-#: {what a page's commands need: how to have it}; `make examples` plays these in an environment of its own.
+#: What a page's commands need; `make examples` plays these in an environment of its own.
 SERVERS = ("uvicorn", "hypercorn")
+#: {a part of a command: the package without which it is not played}
+PACKAGES = {".parquet": "pyarrow"}
 
 #: A program, or a part of one, under the name of its file.
 _PROGRAM = re.compile(r'^```python title="([^"]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
@@ -62,10 +64,16 @@ def test_commands_share_a_shell_and_what_fails_is_told(tmp_path: Path) -> None:
     assert play(["echo a; exit 4", "echo b"], tmp_path / "other") == [Said("a\n", 4), Said("a\n", 4)]
 
 
+def can_play(command: str) -> bool:
+    """Return whether the packages that a command needs are installed."""
+    needed = [package for part, package in PACKAGES.items() if part in command]
+    return all(importlib.util.find_spec(package) is not None for package in needed)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_a_page_shows_what_its_commands_print(page: Path, tmp_path: Path) -> None:
-    shown = exchanges(page.read_text())
+    shown = [each for each in exchanges(page.read_text()) if can_play(each.command)]
     commands = [each.command for each in shown]
     for server in SERVERS:
         if any(server in command for command in commands) and importlib.util.find_spec(server) is None:
