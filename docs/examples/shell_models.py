@@ -11,13 +11,13 @@ COLOURS = {"red": (200, 30, 30), "blue": (30, 60, 200)}
 RATE = 8000
 
 
-def coloured(graph, image, colour):
+def coloured(graph: fe.Graph, image: fe.Tensor, colour: tuple[int, int, int]) -> fe.Tensor:
     """Return for each pixel of (1, H, W, 3) whether it has about this colour."""
     distance = graph.ops.Abs(graph.ops.Cast(image, DstT="int32") - graph.constant(colour))
     return graph.ops.Less(graph.ops.Max(distance, [3])[0], 60)
 
 
-def detector():
+def detector() -> fe.Graph:
     """Find the red and the blue thing in a picture, in the form of TensorFlow's detectors."""
     graph = fe.Graph()
     ops = graph.ops
@@ -38,7 +38,7 @@ def detector():
     return graph
 
 
-def segmenter():
+def segmenter() -> fe.Graph:
     """Give each pixel of a picture a class: 0 for the background, 1 for red, 2 for blue."""
     graph = fe.Graph()
     image = graph.placeholder("uint8", [1, None, None, 3], name="image")
@@ -47,7 +47,7 @@ def segmenter():
     return graph
 
 
-def pitch():
+def pitch() -> fe.Graph:
     """Find the strongest frequency of a sound."""
     graph = fe.Graph()
     ops = graph.ops
@@ -58,7 +58,7 @@ def pitch():
     return graph
 
 
-def main():
+def main() -> None:
     for name, graph in (("detector", detector()), ("segmenter", segmenter()), ("pitch", pitch())):
         with open(f"{name}.pb", "wb") as file:
             file.write(graph.to_graph_def().SerializeToString())

@@ -14,7 +14,7 @@ RENTS = [0.89, 1.11, 0.92, 1.25]
 STEPS = 50
 
 
-def main(folder):
+def main(folder: str) -> None:
     tf.set_random_seed(1)
     size = tf.placeholder(tf.float32, [None], name="size")
     rooms = tf.placeholder(tf.float32, [None], name="rooms")

@@ -4,28 +4,26 @@
 their gradients, as all calls did that were saved by TensorFlow 2.0 to 2.3.
 """
 
+from __future__ import annotations
+
 import sys
 
 import tensorflow as tf
 
 
-class Savings(tf.Module):
-    """What is left of savings after some months of rent, with interest."""
+def main(folder: str) -> None:
+    module = tf.Module()
+    module.interest = tf.Variable(0.01, name="interest")
 
-    def __init__(self):
-        super().__init__()
-        self.interest = tf.Variable(0.01, name="interest")
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32), tf.TensorSpec([], tf.int32)])
-    def left(self, savings, months):
+    def left(savings: tf.Tensor, months: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Pay the rent from savings for some months, with interest on the rest."""
         rent = tf.constant(900.0)
         for _ in tf.range(months):
-            savings = tf.maximum(savings - rent, 0.0) * (1.0 + self.interest)
+            savings = tf.maximum(savings - rent, 0.0) * (1.0 + module.interest)
         return {"left": savings}
 
-
-def main(folder):
-    module = Savings()
+    arguments = [tf.TensorSpec([None], tf.float32), tf.TensorSpec([], tf.int32)]
+    module.left = tf.function(left, input_signature=arguments)
     tf.saved_model.save(module, folder, signatures=module.left)
 
 

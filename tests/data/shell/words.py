@@ -10,20 +10,22 @@ import sys
 import tensorflow as tf
 
 
-class Words(tf.Module):
-    """Two functions of texts."""
+def count(text: tf.Tensor) -> tf.Tensor:
+    """Count the words of each text."""
+    return tf.strings.split(text).row_lengths()
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
-    def count(self, text: tf.Tensor) -> tf.Tensor:
-        return tf.strings.split(text).row_lengths()
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
-    def shout(self, text: tf.Tensor) -> tf.Tensor:
-        return tf.strings.join([tf.strings.upper(text), "!"])
+def shout(text: tf.Tensor) -> tf.Tensor:
+    """Write each text in capitals, with an exclamation mark."""
+    return tf.strings.join([tf.strings.upper(text), "!"])
 
 
 def main(folder: str) -> None:
-    tf.saved_model.save(Words(), folder)
+    module = tf.Module()
+    for each in (count, shout):
+        texts = tf.TensorSpec([None], tf.string, name="text")
+        setattr(module, each.__name__, tf.function(each, input_signature=[texts]))
+    tf.saved_model.save(module, folder)
 
 
 if __name__ == "__main__":
