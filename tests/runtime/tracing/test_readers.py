@@ -38,8 +38,9 @@ def traces(draw: st.DrawFn) -> list[TraceEvent]:
                 before = now + draw(st.integers(0, 2)) * 1e-3
                 now = before + draw(st.integers(1, 4)) * 1e-3
                 queued = draw(st.none() | st.integers(0, 9))
-                found.append(event("kernel", f"{thread}/{turn}/{number}", before, now, thread=thread,
-                                   ready=None if queued is None else max(0.0, before - queued * 1e-3)))  # fmt: skip
+                ready = None if queued is None else max(0.0, before - queued * 1e-3)
+                name = f"{thread}/{turn}/{number}"
+                found.append(event("kernel", name, before, now, thread=thread, ready=ready))
             found.append(event("turn", "turn", began, now, op="turn", thread=thread))
     for number in range(draw(st.integers(0, 4))):
         began = draw(st.integers(0, 20)) * 1e-3
