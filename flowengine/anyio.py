@@ -38,18 +38,20 @@ class Session(SessionView):
     """A `flowengine.Session` for trio and asyncio; arguments, results and errors are the same.
 
     Use it with `async with`. Cancellation arrives as the event loop's own, once the step has ended. Raises
-    FailedPreconditionError if it is used before.
+    FailedPreconditionError if it is used before it is entered.
 
     >>> graph = fe.Graph()
     >>> double = graph.placeholder("float32", [], name="x") * 2.0
     >>> async def main():
     ...     async with fe.anyio.Session(graph) as session:
-    ...         print(await session.run(double, {"x:0": 3.0}))
+    ...         twice = session.make_callable(double, feeds=["x:0"])
+    ...         print(await session.run(double, {"x:0": 3.0}), await twice(5.0))
+    ...     await session.close()
     >>> trio.run(main)
-    6.0
+    6.0 10.0
     >>> import asyncio
     >>> asyncio.run(main())
-    6.0
+    6.0 10.0
     """
 
     _called = "flowengine.anyio.Session"
@@ -131,6 +133,15 @@ class Session(SessionView):
 
         `args` and `keywords` follow the session. Raises what the function raises; cancelled, it cancels the
         call.
+
+        >>> graph = fe.Graph()
+        >>> async def add(session, a, b):
+        ...     return await session.run(a + b)
+        >>> async def main():
+        ...     async with fe.anyio.Session(graph) as session:
+        ...         print(await session.call(add, graph.constant(1.0), graph.constant(2.0)))
+        >>> trio.run(main)
+        3.0
         """
         session = self._opened()
         if isinstance(session, _TrioSession):
@@ -151,11 +162,11 @@ class Session(SessionView):
         return self._opened().costs
 
     def statistics(self) -> SessionStatistics:
-        """See `flowengine.Session.statistics`."""
+        """See `flowengine.Session.statistics`, and the example of `flowengine.Session`."""
         return self._opened().statistics()
 
     def extend(self, graph: NodeGraph) -> None:
-        """See `flowengine.Session.extend`."""
+        """See `flowengine.Session.extend`, and the example of `flowengine.Session`."""
         self._opened().extend(graph)
 
     def explain(
@@ -169,7 +180,7 @@ class Session(SessionView):
         placement: bool = False,
         form: bool = False,
     ) -> str:
-        """See `flowengine.Session.explain`."""
+        """See `flowengine.Session.explain`, and the example of `flowengine.Session`."""
         return self._opened().explain(
             fetches, feeds, targets=targets, dot=dot, source=source, placement=placement, form=form
         )
@@ -216,7 +227,20 @@ async def load_saved_model(
     target: str = "",
     resources: ResourceManager | None = None,
 ) -> AwaitedModel:
-    """See `flowengine.saved_model.load`; the model's calls are awaited on the loop that this ran on."""
+    """Load a SavedModel whose calls are awaited on the event loop that runs this one.
+
+    Arguments and errors are those of `flowengine.saved_model.load`; cancelled, it leaves nothing open.
+
+    >>> graph = fe.Graph()
+    >>> x = graph.placeholder("float32", [None], name="x")
+    >>> with fe.blocking.Session(graph) as session:
+    ...     session.call(fe.saved_model.save, "export", signatures={"double": ({"x": x}, {"y": x + x})})
+    >>> async def main():
+    ...     async with await fe.anyio.load_saved_model("export") as model:
+    ...         print((await model(x=[1.0, 2.0]))["y"])
+    >>> trio.run(main)
+    [2. 4.]
+    """
     import sniffio  # which trio brings along
 
     options: dict[str, Any] = {"tags": tags, "config": config, "target": target, "resources": resources}

@@ -137,9 +137,9 @@ class Session(PortalSession):
     >>> graph = fe.Graph()
     >>> double = graph.placeholder("float32", [], name="x") * 2.0
     >>> async def main():
-    ...     async with fe.asyncio.Session(graph) as session:
-    ...         both = (session.run(double, {"x:0": x}) for x in (1.0, 2.0))
-    ...         print(*await asyncio.gather(*both))
+    ...     async with fe.asyncio.Session(graph) as session:  # else `await session.close()` at the end
+    ...         twice = session.make_callable(double, feeds=["x:0"])
+    ...         print(*await asyncio.gather(session.run(double, {"x:0": 1.0}), twice(2.0)))
     >>> asyncio.run(main())
     2.0 4.0
     """
@@ -278,6 +278,16 @@ class Session(PortalSession):
         `args` and `keywords` follow the session: `await session.call(saver.save, "model.ckpt")` is `await
         saver.save(session, "model.ckpt")` in a trio program. Raises what the function raises; cancelled, it
         cancels the call.
+
+        >>> import asyncio
+        >>> graph = fe.Graph()
+        >>> weights = graph.variable([1.0, 2.0], name="weights")
+        >>> async def main():
+        ...     async with fe.asyncio.Session(graph) as session:
+        ...         await session.initialize()
+        ...         print(await session.call(fe.train.Saver().save, "model.ckpt"))
+        >>> asyncio.run(main())
+        model.ckpt
         """
         return await self._call(partial(function, self._session, *args, **keywords))
 
@@ -319,8 +329,16 @@ async def load_saved_model(
 
     Arguments and errors are those of `flowengine.saved_model.load`; cancelled, it leaves nothing open.
 
-        async with await fe.asyncio.load_saved_model("export/1") as model:
-            scores = await model(x=[[1.0, 2.0]])
+    >>> import asyncio
+    >>> graph = fe.Graph()
+    >>> x = graph.placeholder("float32", [None], name="x")
+    >>> with fe.blocking.Session(graph) as session:
+    ...     session.call(fe.saved_model.save, "export", signatures={"double": ({"x": x}, {"y": x + x})})
+    >>> async def main():
+    ...     async with await fe.asyncio.load_saved_model("export") as model:
+    ...         print((await model(x=[1.0, 2.0]))["y"])
+    >>> asyncio.run(main())
+    [2. 4.]
     """
     from flowengine.saved_model.loading import restored, source_of
     from flowengine.saved_model.model import AwaitedModel

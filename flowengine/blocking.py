@@ -55,11 +55,12 @@ class Session(PortalSession):
     >>> graph = fe.Graph()
     >>> x = graph.placeholder("float32", [], name="x")
     >>> w = graph.variable(2.0, name="w")
-    >>> with fe.blocking.Session(graph) as session:
-    ...     initialized = session.initialize()
-    ...     scaled = session.make_callable(x * w, feeds=[x])
-    ...     print(session.run("w"), scaled(3.0))
-    2.0 6.0
+    >>> session = fe.blocking.Session(graph)  # or `with fe.blocking.Session(graph) as session:`
+    >>> initialized = session.initialize()
+    >>> scaled = session.make_callable(x * w, feeds=[x])
+    >>> print(session.run("w"), scaled(3.0), session.call(fe.train.Saver().save, "model.ckpt"))
+    2.0 6.0 model.ckpt
+    >>> session.close()
     """
 
     _called = "flowengine.blocking.Session"
@@ -277,8 +278,8 @@ def _checked(session: Any, name: str) -> Session:
 class Saver:
     """A `flowengine.train.Saver` behind plain calls: it saves and restores variables of a blocking session.
 
-    Arguments, results and errors are those of `flowengine.train.Saver`. Ctrl-C while a call waits cancels it:
-    then nothing is saved, or nothing is restored. Raises InvalidArgumentError for another kind of session.
+    Arguments, `options`, results and errors are those of `flowengine.train.Saver`. Ctrl-C while a call waits
+    cancels it: nothing is saved or restored. Raises InvalidArgumentError for another kind of session.
 
     >>> graph = fe.Graph()
     >>> weights = graph.variable([1.0, 2.0], name="weights")
@@ -286,7 +287,9 @@ class Saver:
     ...     initialized = session.initialize()
     ...     saver = fe.blocking.Saver(max_to_keep=3)
     ...     saver.save(session, "run/model.ckpt", global_step=100), saver.restore(session, "run")
+    ...     saver.names(session), saver.runs_nodes(session)
     ('run/model.ckpt-100', ['weights'])
+    (['weights'], False)
     """
 
     def __init__(self, var_list: Any = None, **options: Any) -> None:
@@ -296,7 +299,7 @@ class Saver:
 
     @classmethod
     def from_meta_graph(cls, source: Any, **options: Any) -> Saver:
-        """See `flowengine.train.Saver.from_meta_graph`."""
+        """See `flowengine.train.Saver.from_meta_graph`, and `flowengine.train.Saver.add_to`."""
         from flowengine.train.saver import Saver as awaited
 
         return cls._around(awaited.from_meta_graph(source, **options))
@@ -366,14 +369,10 @@ class Saver:
 
 
 class QueueRunners:
-    """`flowengine.train.QueueRunners` behind a plain `with`: a session's queues are filled meanwhile.
+    """`flowengine.train.QueueRunners` for a plain `with`: it fills a session's queues during the block.
 
-        with fe.blocking.Session(graph) as session, fe.blocking.QueueRunners(session) as runners:
-            while not runners.should_stop():
-                session.run("train")
-
-    Arguments are the same. The block ends quietly with OutOfRangeError. When a runner fails, the queues are
-    closed, so that steps that wait for them end, and the block raises the runner's error at its end.
+    Arguments and `options` are the same. The block ends quietly with OutOfRangeError. When a runner fails,
+    the queues are closed, so that steps that wait for them end, and the block raises its error at the end.
 
     >>> graph = fe.Graph()
     >>> row = fe.train.range_input_producer(graph, 4, num_epochs=1, shuffle=False).dequeue()
@@ -383,6 +382,8 @@ class QueueRunners:
     ...         print(session.run(numbers))
     [0 1]
     [2 3]
+    >>> with fe.blocking.Session(graph) as session, fe.blocking.QueueRunners(session) as runners:
+    ...     runners.request_stop()  # before the input is at its end
     """
 
     def __init__(self, session: Session, source: Any = None, **options: Any) -> None:

@@ -372,12 +372,12 @@ class PortalSession(SessionView):
         return self._session.costs
 
     def statistics(self) -> SessionStatistics:
-        """See `flowengine.Session.statistics`. May be called from any thread."""
+        """See `flowengine.Session.statistics` and `flowengine.Session`. May be called from any thread."""
         return self._session.statistics()
 
     @tracebacks.hides_engine
     def extend(self, graph: NodeGraph) -> None:
-        """See `flowengine.Session.extend`."""
+        """See `flowengine.Session.extend`, and the example of `flowengine.Session`."""
         self._session.extend(graph)
 
     @tracebacks.hides_engine
@@ -392,7 +392,7 @@ class PortalSession(SessionView):
         placement: bool = False,
         form: bool = False,
     ) -> str:
-        """See `flowengine.Session.explain`."""
+        """See `flowengine.Session.explain`, and the example of `flowengine.Session`."""
         return self._session.explain(
             fetches, feeds, targets=targets, dot=dot, source=source, placement=placement, form=form
         )

@@ -55,7 +55,7 @@ class Session(SessionVariables, SessionView):
     resources   a resource manager shared with other sessions, else one of its own
     kernels     a registry of kernels to use instead of this package's
     devices     the device types that it may use, instead of this package's
-    placer      chooses on which device each node runs, instead of the session's own choice
+    placer      an object that chooses the device of each node, instead of the session
 
     Use it with `async with`, or call `close`. It belongs to the trio run that first runs a step. Steps may
     run at the same time; variables, queues and tables live in the session's resource manager between them.
@@ -64,11 +64,19 @@ class Session(SessionVariables, SessionView):
     >>> graph = fe.Graph()
     >>> x = graph.placeholder("float32", [None])
     >>> async def main():
-    ...     async with fe.Session(graph) as session:
+    ...     async with fe.Session(graph) as session:  # else `await session.close()` at the end
     ...         square = session.make_callable(x * x, feeds=[x])
     ...         print(await session.run(x + x, {x: [3.0, 4.0]}), await square([5.0]))
+    ...         session.extend(fe.Graph())
+    ...         with session.when_steps_end(lambda: print("a step has ended")):
+    ...             print(session.explain(fe.exp(x), [x]).splitlines()[0], await session.run(x, {x: [1.0]}))
+    ...         await session.set_random_places(await session.random_places())
+    ...         await session.reset([])  # variables, queues and tables are gone
+    ...         assert session.at_step_boundary(lambda nodes: True) and not session.statistics().running_steps
     >>> trio.run(main)
     [6. 8.] [25.]
+    a step has ended
+    Exp = Exp(Placeholder:0) [1.]
     """
 
     @tracebacks.hides_engine
@@ -93,7 +101,7 @@ class Session(SessionVariables, SessionView):
                 )
             target = "sandbox://"
         self._target = target
-        #: A session opened elsewhere, which every call is passed to.
+        #: The session at the target, to which every call is passed on.
         self._remote: Any = opener_for(target)(target, self.graph, self.config) if target else None
         self._owns_resources = resources is None
         self.resources = resources if resources is not None else ResourceManager()
@@ -117,7 +125,7 @@ class Session(SessionVariables, SessionView):
         self._placer: Placer = placer
         self._closed = False
         self.hand_out: Callable[[Sequence[FetchSpec], list[Any]], list[Any]] = own_values  # or `lent_values`
-        # Plans are this session's: as long as they knew it, neither would go before the collector comes.
+        # A weak reference, because plans that refer to the session would keep both until a collection.
         own = weakref.ref(self)
         self._planning = SessionPlans(
             self.graph,
@@ -154,10 +162,7 @@ class Session(SessionVariables, SessionView):
         return self
 
     async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
 
@@ -207,7 +212,7 @@ class Session(SessionVariables, SessionView):
         """
         feed_dict, waited, admission = feed_dict or {}, 0.0, self._admission
         if admission is not None:
-            waited = await admission.enter(None if options is None else timeout_of(options), run_metadata)
+            waited = await admission.enter(None if options is None else timeout_of(options))
         try:
             if self._remote is not None:
                 return await self._remote.run(
@@ -261,7 +266,7 @@ class Session(SessionVariables, SessionView):
         return call
 
     def _tell_plainly(self, error: OpError) -> None:
-        """An error without the engine's frames, and without what goes without saying: the only device."""
+        """Shorten an error: leave out the engine's frames, and the name of the only device."""
         tracebacks.shorten(error)
         error.tells_device = self._remote is not None or len(self.devices) > 1
 
@@ -273,7 +278,7 @@ class Session(SessionVariables, SessionView):
         run_metadata: RunMetadata | None,
         waited: float = 0.0,
     ) -> list[Any]:
-        """The values of a plan's tensors, of a step that has waited so many seconds of its timeout."""
+        """Run a step of a plan, which has waited for `waited` seconds of its timeout; return its fetches."""
         if self._closed:
             raise FailedPreconditionError("this session is closed: open another")
         self._runner.bind()
@@ -287,12 +292,11 @@ class Session(SessionVariables, SessionView):
             if self._compiles:
                 plan = tiers.choose(feeds)
                 started = perf_counter()
-                results = await self._runner.run(plan, feeds, timeout, run_metadata, waited, options=options)
+                results = await self._runner.run(plan, feeds, timeout, run_metadata, waited)
                 if plan is tiers.interpreted and tiers.ran(feeds, perf_counter() - started):
                     await self._runner.compile_in_turns(tiers)
             else:
-                plan = tiers.interpreted
-                results = await self._runner.run(plan, feeds, timeout, run_metadata, waited, options=options)
+                results = await self._runner.run(tiers.interpreted, feeds, timeout, run_metadata, waited)
         elif isinstance(tiers, PartitionedPlan):
             results, hot = await self.partitions.run(tiers, feeds, timeout, run_metadata, options, waited)
             for part in hot:
@@ -313,7 +317,7 @@ class Session(SessionVariables, SessionView):
         return placer.placer.costs if isinstance(placer, SessionPlacer) else CostModel()
 
     def statistics(self) -> SessionStatistics:
-        """Return the session's memory, steps and plans. At a target: only its steps; tasks hold the rest."""
+        """Return the session's memory, steps and plans; at a target only its steps: tasks hold the rest."""
         ledger, admission = self._runner.ledger, self._admission
         running = len(self._runner.running) if admission is None else admission.running
         refused = 0 if admission is None else admission.refused
@@ -344,9 +348,9 @@ class Session(SessionVariables, SessionView):
 
     @tracebacks.hides_engine
     async def reset(self, containers: Sequence[str]) -> None:
-        """Clear containers ("" is the default one) here, or at a target on every task, for all who use them.
+        """Clear `containers` ("" is the default one, [] all) here, or at a target on every task.
 
-        All containers are cleared if none is named. Raises UnavailableError naming a task that is not there.
+        Sessions that share them lose the resources, too. Raises UnavailableError naming a lost task.
         """
         if self._remote is not None:
             await self._remote.reset(containers)
@@ -357,30 +361,26 @@ class Session(SessionVariables, SessionView):
     async def random_places(self) -> dict[str, str]:
         """Return the positions of the graph's random nodes in their sequences, for a checkpoint."""
         sequences = random_sequences(self.graph)
-        if not sequences:
-            return {}
-        if self._remote is not None:
+        if sequences and self._remote is not None:
             return dict(await self._remote.random_places(sequences))
         return places_of(self.resources, sequences)
 
     async def set_random_places(self, places: Mapping[str, str]) -> None:
         """Set the positions of random nodes to `places`, of `random_places`; others begin anew."""
         sequences = random_sequences(self.graph)
-        if not sequences:
-            return
-        if self._remote is not None:
+        if sequences and self._remote is not None:
             await self._remote.set_random_places(sequences, places)
-        else:
+        elif sequences:
             set_places(self.resources, sequences, places)
 
     def at_step_boundary(self, counts: Callable[[NodeGraph], bool]) -> bool:
-        """Whether no step is under way of whose nodes, given as a graph, `counts` returns true."""
+        """Whether no step is running for which `counts`, a function of the graph of its nodes, is true."""
         plans = [executor.plan for executor in self._runner.running]
         return not any(counts(plan.graph if plan.unfused is None else plan.unfused) for plan in plans)
 
     @contextmanager
     def when_steps_end(self, call: Callable[[], None]) -> Iterator[None]:
-        """Have a function called whenever a step has ended, before whoever ran it goes on."""
+        """Return a context in which `call` is called whenever a step has ended, before its caller goes on."""
         self._runner.ended.append(call)
         try:
             yield
@@ -410,9 +410,9 @@ class Session(SessionVariables, SessionView):
     ) -> str:
         """Describe a step (`fetches`, `feeds`, `targets`): its nodes, and those that each pass removed.
 
-        `dot=True` gives the graph in DOT instead, `source=True` the Python that a hot plan is turned into,
-        `placement=True` the device of each node and why it is there, `form=True` the present blocks of the
-        step, their nodes, and where each of them runs. Raises as `run` does.
+        `dot=True` returns the graph in DOT instead, `source=True` the Python code of a compiled plan,
+        `placement=True` the device of each node with the reason, `form=True` the present blocks of the step,
+        their nodes, and where each of them runs. Raises as `run` does.
         """
         leaves, _ = unpack(fetches)
         if placement:
@@ -427,7 +427,7 @@ class Session(SessionVariables, SessionView):
     async def close(self) -> None:
         """End the running steps with CancelledError; free the session's plans, in turns, and its resources.
 
-        Closing twice does nothing. The steps' callers see the error at their next turn; tasks that worked
+        Closing twice does nothing. The steps' callers see the error when they run next; tasks that worked
         for its resources, such as prefetching, have ended when this returns.
         """
         if self._closed:
@@ -443,7 +443,7 @@ class Session(SessionVariables, SessionView):
         if self._owns_resources:
             self.resources.close()
         else:
-            self.resources.clear(self._runner.owner)  # what is this session's alone goes with it
+            self.resources.clear(self._runner.owner)  # the resources of this session alone
         await self.resources.ended()
 
 

@@ -66,23 +66,23 @@ class Kernel:
     device     the type; None for any
     types      {type attr: the dtypes it may have}; None allows what the OpDef allows
     provider   the library behind it; `numpy` is always there
-    supports   whether it can serve a node, from its attributes
+    supports   a function of the attributes that returns whether it can serve a node
     host       names of arguments and results that stay in host memory on an accelerator
     fresh      whether every output is new memory that nothing else refers to
-    heavy      False: constant time however large (views); a function: microseconds from the inputs;
-               None: judged by the bytes of the inputs
+    heavy      False: constant time, such as a view; a function: microseconds from the inputs; None: estimated
+               from the bytes of the inputs
     inline     an expression of NumPy scalars with the same result, to the last bit, that generated code may
                write instead of a call: `{0}`, `{1}` are the operands, `{f}` the bound function
     inline_any_rank  whether `inline` holds of arrays as well, so that no rank has to be known
     nowait     see the module
-    maker      makes a provider's kernel of a node; what `function` is for the others
-    one_core   whether what that makes stays on the thread that calls it; others use every core
-    needs      raises where something is missing that it cannot do without; asked when a node is planned
-    xp         the array module that it is given: the device's, where the kernel was found for a device
-    is_foreign whether it is from outside of this package: what it gives is looked at (`guarded.py`)
-    checks_shapes  whether that is compared with the op's shape function, too
-    looks      whether it looks at values of its arrays, as where they say how large the result is: a device
-               with memory of its own has it called where no event loop stands still for that
+    maker      makes a provider's kernel for a node, instead of `function`
+    one_core   whether that kernel uses only the thread that calls it; others use every core
+    needs      raises if a library is missing that the kernel needs; called when a node is planned
+    xp         the array module that it takes: the device's if it was found for a device
+    is_foreign whether it is from outside of this package: then its results are checked (`guarded.py`)
+    checks_shapes  whether their shapes are checked against the op's shape function, too
+    looks      whether it reads values of its arrays, such as the size of its result: a device with memory
+               of its own calls it on a thread, so that no event loop waits for the copy
     """
 
     op: str
@@ -90,16 +90,16 @@ class Kernel:
     device: str | None
     provider: str
     types: Mapping[str, frozenset[DType]] | None
-    supports: Callable[[Mapping[str, Any]], bool] | None
-    host: frozenset[str]
-    fresh: bool
-    heavy: CostEstimate | bool | None
-    inline: str | None
-    nowait: Callable[..., Any] | None
-    takes_xp: bool
-    takes_context: bool
-    is_async: bool
-    attr_names: tuple[str, ...]
+    supports: Callable[[Mapping[str, Any]], bool] | None = None
+    host: frozenset[str] = frozenset()
+    fresh: bool = False
+    heavy: CostEstimate | bool | None = None
+    inline: str | None = None
+    nowait: Callable[..., Any] | None = None
+    takes_xp: bool = False
+    takes_context: bool = False
+    is_async: bool = False
+    attr_names: tuple[str, ...] = ()
     maker: Maker | None = None
     needs: Callable[[], None] | None = None
     xp: Any = np
@@ -120,7 +120,7 @@ class Kernel:
         return self.supports is None or self.supports(node.attrs)
 
     def not_held(self, node: Node, holds: Holds) -> DType | None:
-        """The type of an input or output, not of those in host memory, that a device does not hold."""
+        """Return the type of an input or output that a device does not hold, or None; not of host memory."""
         definition = node.op_def
         for arg in () if definition is None else (*definition.inputs, *definition.outputs):
             if arg.name in self.host:
@@ -135,9 +135,9 @@ class Kernel:
         return None
 
     def bind(self, node: Node) -> Callable[..., Any]:
-        """The function with array module and attributes in place: inputs (and `ctx`) remain.
+        """Return the function with array module and attributes bound: inputs (and `ctx`) remain.
 
-        Raises InvalidArgumentError for a kernel of a user that takes what its op does not have.
+        Raises InvalidArgumentError for a user's kernel whose arguments its op does not have.
         """
         if self.needs is not None:
             self.needs()
@@ -154,14 +154,14 @@ class Kernel:
         return guarded(bound, function, node, of_numpy=of_numpy, checks_shapes=self.checks_shapes)
 
     def over(self, xp: Any) -> Kernel:
-        """The kernel with another array module; a ufunc is the module's own, not NumPy's."""
+        """Return the kernel with another array module; a ufunc becomes that module's own."""
         function = self.function
         if isinstance(function, np.ufunc):
             function = getattr(xp, function.__name__, function)
         return replace(self, function=function, xp=xp)
 
     def before(self, behind: Kernel) -> Kernel:
-        """A provider's kernel in front of the one that takes what it does not."""
+        """Return this kernel of a provider in front of another, which computes the calls that it refuses."""
         heavy = behind.heavy if self.heavy is None else self.heavy
         return replace(
             behind,
@@ -191,18 +191,20 @@ class Kernel:
 
 
 def _check_may_wait(op: str) -> None:
-    """Refuse a kernel that waits for an op whose traits say that it only computes."""
+    """Raise InvalidArgumentError if a kernel waits although its op's traits say that it only computes."""
     from flowengine.ops.load import registry
 
     definition = registry().get(op)
     traits = () if definition is None else definition.traits.values()
-    told = next((trait for trait in traits if trait.IS_OF_VALUES), None)
-    if told is not None:
-        raise InvalidArgumentError(f"op '{op}' cannot be {told}: its kernel waits")
+    pure = next((trait for trait in traits if trait.IS_OF_VALUES), None)
+    if pure is not None:
+        raise InvalidArgumentError(f"op '{op}' cannot be {pure}: its kernel waits")
 
 
 class KernelRegistry:
-    """Kernels of ops, in the order of preference in which they are tried; see the module.
+    """Kernels of ops, in the order in which they are tried; see the module.
+
+    parent   a registry for the ops that this one has no kernels of
 
     >>> from flowengine.kernels.load import load_all
     >>> ops, kernels = fe.OpRegistry(parent=fe.Graph().registry), fe.KernelRegistry(parent=load_all())
@@ -213,6 +215,17 @@ class KernelRegistry:
     >>> y = fe.Graph(registry=ops).ops.Swish(np.float32([0.0, 1.0]), name="y")
     >>> print(np.round(fe.testing.evaluate(y.graph, ["y:0"], kernels=kernels)[0], 2))
     [0.   0.73]
+    >>> node = y.op.node
+    >>> kernels.find(node) is kernels.candidates("Swish")[0], kernels.providers()
+    (True, ('numpy',))
+    >>> kernels.register_provided("Swish", maker=lambda node, behind: behind, provider="lib", types={})
+    >>> kernels.serving(node).provider, kernels.check_ops(ops)
+    ('lib', None)
+    >>> kernels.placed(node, 1.0), kernels.unbound(node), kernels.inside(node) is kernels
+    (1.0, None, True)
+
+    Raises NotFoundError for an op or a device type without kernels, InvalidArgumentError for kernels that do
+    not fit their ops.
     """
 
     #: How many kernels were registered anywhere: what was looked up before is looked up again after.
@@ -249,11 +262,9 @@ class KernelRegistry:
         return bool(self.candidates(op, device))
 
     def serving(self, node: Node, device: str = "CPU", holds: Holds | None = None) -> Kernel | None:
-        """Return the first kernel that serves the node, a provider's in front of it.
+        """Return the first kernel that serves the node, a provider's in front of it; None if there is none.
 
-        None where there is none.
-
-        holds   which types the device holds; None where it holds all
+        holds   which types the device's memory holds; None if it holds all
         """
         provided: Kernel | None = None
         for kernel in self.candidates(node.op, device):
@@ -302,7 +313,7 @@ class KernelRegistry:
         return error
 
     def placed(self, node: Node, value: Value) -> Value:
-        """Return the value of a constant's node, in the memory where its consumers want it."""
+        """Return the `value` of a constant's `node` in the memory where its consumers need it."""
         return value
 
     @property
@@ -318,12 +329,11 @@ class KernelRegistry:
         return None if self._parent is None else self._parent.unbound(node)
 
     def providers(self) -> tuple[str, ...]:
-        """Those that may claim parts of a graph, in the order in which they are asked: names of rooms of
-        kernels, or of any package, that have `claims`."""
+        """Return the names of the packages with `claims`, which take parts of a graph, in order."""
         return ("numpy",) if self._parent is None else self._parent.providers()
 
     def inside(self, call: Node) -> KernelRegistry:
-        """The kernels for what a function call runs: these, unless they keep account of who ran them."""
+        """Return the kernels for the function that the node `call` calls: these, unless they count runs."""
         return self
 
     def __iter__(self) -> Iterator[Kernel]:
@@ -333,7 +343,7 @@ class KernelRegistry:
             yield from self._parent
 
     def check_ops(self, known: OpRegistry) -> None:
-        """Refuse kernels of users for ops that nobody has defined: their names are misspelt."""
+        """Raise InvalidArgumentError if a user's kernel is for an op that is not `known`, such as a typo."""
         for kernel in (kernel for entries in self._kernels.values() for kernel in entries):
             if kernel.is_foreign and known.find(kernel.op) is None:
                 raise InvalidArgumentError(
@@ -354,7 +364,7 @@ class KernelRegistry:
         device: str = "CPU",
         one_core: bool = False,
     ) -> None:
-        """Register what makes a provider's kernels of these ops; see `Kernel` for the arguments."""
+        """Register a maker of a provider's kernels; arguments as in `flowengine.kernels.registry.Kernel`."""
         allowed = {attr: frozenset(as_dtype(t) for t in each) for attr, each in types.items()}
         for op in ops:
             self.register(
@@ -365,15 +375,7 @@ class KernelRegistry:
                     provider=provider,
                     types=allowed,
                     supports=supports,
-                    host=frozenset(),
-                    fresh=False,
                     heavy=heavy,
-                    inline=None,
-                    nowait=None,
-                    takes_xp=False,
-                    takes_context=False,
-                    is_async=False,
-                    attr_names=(),
                     maker=maker,
                     one_core=one_core,
                 )
@@ -395,15 +397,15 @@ class KernelRegistry:
         needs: Callable[[], None] | None = None,
         looks: bool = False,
     ) -> Callable[[KernelFunction], KernelFunction]:
-        """Decorate a function as the kernel of one op or of several; see `Kernel` for the arguments.
+        """Decorate a function as the kernel of `ops`; arguments as in `flowengine.kernels.registry.Kernel`.
 
-        A kernel that takes `xp`, or is a ufunc, is for any device type unless `device` says otherwise, every
+        A kernel that takes `xp`, or is a ufunc, is for any device type unless `device` says otherwise; every
         other one is for CPUs.
         """
         allowed = (
             None if types is None else {a: frozenset(as_dtype(t) for t in ts) for a, ts in types.items()}
         )
-        # Whose kernel it is shows in where it is registered: a function of NumPy may be ours or a user's.
+        # The module that registers it tells ours from a user's, because the function may be NumPy's.
         is_foreign = not sys._getframe(1).f_globals.get("__name__", "").startswith("flowengine.")
 
         def register(function: KernelFunction) -> KernelFunction:

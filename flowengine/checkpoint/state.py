@@ -38,10 +38,15 @@ _LETTERS: Final = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\
 
 @dataclass(frozen=True, slots=True)
 class CheckpointState:
-    """Prefixes of checkpoints, as usable paths.
+    """The prefixes of the checkpoints in a folder, as usable paths.
 
-    latest   of the newest one; empty where there is none
+    latest   of the newest one; empty if there is none
     all      of every one that is kept, the oldest first; the last one is `latest`
+
+    >>> from flowengine.train import CheckpointState
+    >>> state = CheckpointState("run/model-20", ("run/model-10", "run/model-20"))
+    >>> state.latest
+    'run/model-20'
     """
 
     latest: str
@@ -49,9 +54,9 @@ class CheckpointState:
 
 
 def read_state(folder: str, name: str = STATE_NAME) -> CheckpointState | None:
-    """Read the state file in a folder and join its relative paths to the folder; None without a file.
+    """Read the state file in a folder and join its relative paths to the folder; None if it has no file.
 
-    Raises DataLossError where the file is no CheckpointState.
+    Raises DataLossError if the file is not a CheckpointState.
 
     >>> graph = fe.Graph()
     >>> w = graph.variable(1.0, name="w")

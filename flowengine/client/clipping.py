@@ -97,7 +97,7 @@ def clip_by_value(
 def clip_by_value(
     t: Any, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
 ) -> Gradient:
-    """Replace the elements of t that are below the first value or above the second by that value.
+    """Clip the elements of t to the range from `clip_value_min` to `clip_value_max`.
 
     t         numbers of any shape, or `IndexedSlices`, of which the values are clipped
     returns   the same kind, type and shape
@@ -114,9 +114,9 @@ def clip_by_value(
 
 
 def global_norm(values: Sequence[Gradient | None], name: str = "global_norm") -> Tensor:
-    """() the L2 norm of all elements; None counts for nothing. InvalidArgumentError if all are None.
+    """Return the L2 norm of all elements, () of their type; a gradient of None counts as zero.
 
-    Gradients of floats of one type; the norm is of it.
+    Gradients of floats of one type. Raises InvalidArgumentError if all are None.
     """
     given = [_values(each) for each in values if each is not None]
     if not given:
@@ -141,10 +141,10 @@ def clip_by_global_norm(
 
     use_norm   the global norm, if it is known already
 
-    Where the norm is infinite or not a number all become NaN. Pascanu, Mikolov, Bengio 2012.
+    If the norm is infinite or not a number, all become NaN. Pascanu, Mikolov, Bengio 2012.
 
     Gradients of floats of one type, of any shapes, `IndexedSlices` among them; None stays None. Raises
-    InvalidArgumentError where all are None.
+    InvalidArgumentError if all are None.
     """
     norm = global_norm(values) if use_norm is None else use_norm
     graph = norm.graph

@@ -33,6 +33,12 @@ class CTCDecoded(NamedTuple):
 
     decoded           the best paths, best first: each sparse, (N, L) int64
     log_probability   (N, number of paths); of `greedy_decoder` (N, 1), the negative sum of the logits
+
+    >>> graph = fe.Graph()
+    >>> logits = graph.constant([[[9.0, 0.0, 0.0]], [[0.0, 9.0, 0.0]]])  # (T, N, C), the last class is blank
+    >>> result = fe.ctc.greedy_decoder(logits, [2])
+    >>> fe.testing.evaluate(graph, [result.decoded[0].values.name])[0].tolist()
+    [0, 1]
     """
 
     decoded: list[SparseParts]

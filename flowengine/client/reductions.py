@@ -16,7 +16,7 @@ from flowengine.graphs.tensor import Tensor
 
 #: The collection to which losses are added unless another is given.
 LOSSES: Final = "losses"
-#: The collection of what regularisers of variables cost.
+#: The collection of the penalties of regularizers.
 REGULARIZATION_LOSSES: Final = "regularization_losses"
 
 
@@ -38,8 +38,8 @@ class LossOptions(TypedDict, total=False):
     """Options of every loss.
 
     reduction    a `Reduction` or its word; the sum by the number of weights that are not 0 unless it is given
-    collection   to which the loss is added, "losses" unless it is given; None for none
-    name         of the scope of its nodes
+    collection   the collection to which the loss is added, by default "losses"; None for none
+    name         the name of the scope of its nodes
     """
 
     reduction: Reduction | str
@@ -52,13 +52,19 @@ def weighted(
     weights: Any = 1.0,
     **options: Unpack[LossOptions],
 ) -> Tensor:
-    """Weight losses and reduce them: what every loss below ends with.
+    """Weight losses and reduce them, as every function of `fe.losses` does at its end.
 
     losses      (D_1, ..., D_r) of a number type
     weights     a scalar or (d_1, ..., d_r), each d_i 1 or D_i
-    returns     scalar of the type of losses; (D_1, ..., D_r) where reduction is "none"
+    options     `reduction`, a `Reduction` or its name; `collection`, to which the loss is added; `name`
+    returns     scalar of the type of losses; (D_1, ..., D_r) if reduction is "none"
 
-    Raises InvalidArgumentError for weights that do not fit, and for a reduction that is none.
+    Raises InvalidArgumentError for weights that do not fit, and for an unknown reduction.
+
+    >>> graph = fe.Graph()
+    >>> loss = fe.losses.weighted(graph.constant([1.0, 3.0]), [1.0, 0.5], reduction="weighted_sum")
+    >>> fe.testing.evaluate(graph, [loss.name])[0].tolist()
+    2.5
     """
     graph = graph_of(losses)
     with graph.name_scope(options.get("name") or "weighted_loss"):
@@ -66,7 +72,7 @@ def weighted(
 
 
 def reduced(losses: Tensor, weights: Any, options: LossOptions) -> Tensor:
-    """As `weighted`, in the scope that is there."""
+    """Do as `weighted`, in the present name scope."""
     check_options("a loss", options, LossOptions)
     reduction, collection = options.get("reduction", BY_NONZERO), options.get("collection", LOSSES)
     try:
@@ -101,7 +107,7 @@ def _counted(rule: Reduction, factors: Tensor, losses: Tensor, counts_all: bool)
 
 
 def _mean(values: Tensor) -> Tensor:
-    """The mean, and 0 of no values."""
+    """Return the mean, or 0 for no values."""
     if values.shape.num_elements():
         return reduce_mean(values, name="value")
     result: Tensor = values.graph.ops.DivNoNan(reduce_sum(values), number_of(values), name="value")
@@ -109,7 +115,7 @@ def _mean(values: Tensor) -> Tensor:
 
 
 def kept(graph: Graph, loss: Tensor, collection: str | None) -> Tensor:
-    """The loss, added to its collection."""
+    """Add a loss to its collection, and return it."""
     if collection is not None:
         graph.add_to_collection(collection, loss)
     return loss

@@ -64,10 +64,10 @@ def l2(scale: float) -> Regularizer:
 
 
 def l1_l2(scale_l1: float, scale_l2: float) -> Regularizer:
-    """Return the sum of `l1` and `l2`.
+    """Return a regularizer: the sum of `l1(scale_l1)` and `l2(scale_l2)`.
 
-    Of a tensor of floats of any shape: () of its type. Raises InvalidArgumentError where both scales are not
-    a number of at least 0.
+    Of a tensor of floats of any shape: () of its type. Raises InvalidArgumentError unless both scales are
+    numbers of at least 0.
     """
     first, second = l1(scale_l1), l2(scale_l2)
 

@@ -55,8 +55,13 @@ class Candidates(NamedTuple):
     """Classes that were drawn for a step.
 
     sampled                 (S,) int64
-    true_expected_count     (N, T) float32: how often each true class was to be expected among them
-    sampled_expected_count  (S,) float32: the same of those drawn
+    true_expected_count     (N, T) float32: how often each true class is expected among them
+    sampled_expected_count  (S,) float32: the same of the drawn classes
+
+    >>> labels = fe.Graph().constant([[3], [7]], "int64")
+    >>> drawn = fe.sampled.uniform_sampler(labels, 1, 8, True, 100)
+    >>> drawn.sampled.shape, drawn.true_expected_count.shape
+    (TensorShape([8]), TensorShape([2, 1]))
     """
 
     sampled: Tensor

@@ -118,6 +118,12 @@ class ClusterSpec:
         """Read a cluster's file at `path`; `key_file` and `tls` are relative to the file's folder.
 
         Raises NotFoundError if there is none, InvalidArgumentError if the file is invalid.
+
+        >>> spec = fe.ClusterSpec.of({"worker": ["host:7000"]})
+        >>> with open("cluster.toml", "w") as file:
+        ...     written = file.write(spec.to_toml())
+        >>> fe.ClusterSpec.from_toml("cluster.toml").tasks
+        {'/job:worker/task:0': 'host:7000'}
         """
         path = Path(path)
         try:

@@ -26,7 +26,14 @@ _REF_OFFSET: Final = 100
 
 
 class DType:
-    """One element type. `name`, `number` (its DataType in a GraphDef), `as_numpy_dtype`.
+    """An element type of tensors, such as `fe.dtypes.float32`. Programs use these and make none.
+
+    name, number   its name, and the number of its DataType in a GraphDef
+    numpy_dtype    the NumPy type of its arrays, as `as_numpy_dtype`; object for strings, handles and variants
+    kind           NumPy's letter for it: f, i, u, c, b or O; q for a quantized type
+    ref            whether it is a reference to a variable of the type
+
+    `min` and `max` raise InvalidArgumentError for a type that has no limits, such as a string.
 
     >>> fe.dtypes.float32.size, fe.dtypes.float32.is_floating, fe.dtypes.as_dtype("int64") is fe.dtypes.int64
     (4, True, True)
@@ -48,7 +55,6 @@ class DType:
     def __init__(self, name: str, number: int, numpy_dtype: np.dtype[Any], kind: str, ref: bool) -> None:
         self.name = name
         self.number = number
-        #: What a tensor of this type is held as: object for strings, handles and variants.
         self.as_numpy_dtype: np.dtype[Any] = numpy_dtype
         self.is_ref = ref
         self.is_floating = kind == "f"
@@ -184,7 +190,11 @@ COMPUTED: Final = tuple(d for d in ALL if d not in STORAGE)
 
 
 def from_number(number: int) -> DType:
-    """Return the type with this DataType number; InvalidArgumentError if there is none."""
+    """Return the type with this DataType number; InvalidArgumentError if there is none.
+
+    >>> fe.dtypes.from_number(1)
+    flowengine.float32
+    """
     try:
         return _by_number[number]
     except KeyError:

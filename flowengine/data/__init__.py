@@ -1,4 +1,4 @@
-"""Input pipelines in Python: datasets over the engine's own resources, iterated with `async for`.
+r"""Input pipelines in Python: datasets over the engine's own resources, iterated with `async for`.
 
 >>> from flowengine.data import Dataset
 >>> async def listed(dataset):
@@ -35,6 +35,20 @@
 >>> trio.run(Dataset.range(3).save, "kept")
 >>> show(Dataset.load("kept", ["int64"]))
 0 1 2
+>>> from pathlib import Path
+>>> count = Path("words.txt").write_text("one\ntwo\n")
+>>> show(Dataset.text_lines("words.txt"))
+b'one' b'two'
+>>> show(Dataset.fixed_length_records("words.txt", 4))
+b'one\n' b'two\n'
+>>> count = Path("empty.tfrecord").write_bytes(b"")
+>>> trio.run(listed, Dataset.tf_records("empty.tfrecord"))
+[]
+>>> async def first(dataset):
+...     async with dataset.elements() as elements:
+...         return await anext(elements)
+>>> trio.run(first, Dataset.range(5)).tolist()
+0
 """
 
 from __future__ import annotations

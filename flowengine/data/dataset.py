@@ -52,9 +52,9 @@ Values: TypeAlias = Any
 
 
 class DatasetFunction(StepCalls):
-    """A function of values that makes a dataset of each element. See `Dataset.flat_map`.
+    """A function that returns a dataset for each element. See `Dataset.flat_map`.
 
-    types, shapes   of the elements of what it makes
+    types, shapes   of the elements of these datasets
     """
 
     def __init__(
@@ -77,22 +77,22 @@ class DatasetFunction(StepCalls):
         return made._source
 
     async def __call__(self, arguments: Sequence[Value], sequences: ResourceManager) -> tuple[Value, ...]:
-        """The dataset, of these values."""
+        """Return the dataset of these values."""
         made: Any = self._made(arguments)
         return (made,)
 
     def of_rows(self, count: int) -> None:
-        """A dataset is made of one element."""
+        """Do nothing: it is called with one element at a time."""
         return
 
 
 class Dataset:
-    """A description of how elements are made; nothing is read or computed before one is requested.
+    """A description of a sequence of elements; nothing is read or computed before one is requested.
 
-    An element is a value, or a tuple of its components if there are several. Each method gives a new dataset.
-    `types` and `shapes` have the types and shapes of the components. Methods raise InvalidArgumentError at
-    once for arguments that do not fit; an element that cannot be made raises its error in its place.
-    Cancelled, an iteration ends the tasks that work ahead.
+    An element is a value, or a tuple of its components if there are several. Each method returns a new
+    dataset. `types` and `shapes` are those of the components. Methods raise InvalidArgumentError at once for
+    arguments that do not fit; an element that cannot be computed raises its error in its place. Cancelled, an
+    iteration ends the tasks that work ahead.
 
     >>> from flowengine.data import Dataset
     >>> async def listed(dataset):
@@ -104,7 +104,7 @@ class Dataset:
     __slots__ = ("_source",)
 
     def __init__(self, source: DatasetValue) -> None:
-        """`source` is the dataset that a graph's node would make; use the class methods."""
+        """Wrap `source`, the dataset that a graph's node would make; programs use the class methods."""
         self._source = source
 
     @property
@@ -118,14 +118,14 @@ class Dataset:
         return self._source.shapes
 
     def __len__(self) -> int:
-        """How many elements there are; TypeError where nobody knows, or there is no end."""
+        """Return the number of elements; TypeError if it is unknown or infinite."""
         count = self._source.cardinality()
         if count < 0:
             raise TypeError("the dataset is infinite, or its length is not known before its end")
         return count
 
     def elements(self) -> Elements:
-        """Return a run through the dataset, to be used with `async with` and `async for`."""
+        """Return an iterator, to be used with `async with` and `async for`."""
         return Elements(self._source)
 
     def __aiter__(self) -> Elements:
@@ -164,12 +164,11 @@ class Dataset:
     ) -> Dataset:
         """Make a dataset of the elements of a Python iterable: values, or tuples of several components.
 
-        make     makes the iterable, for each run through the dataset anew
+        make     returns the iterable, once for each iteration
         types    of the components
-        shapes   of the components; unknown where none are given
-        The iterable is asked on a thread, one element at a time. InvalidArgumentError for an element that is
-        not of these types and shapes, UnknownError for what the iterable raises, each in its place. Where it
-        stands cannot be saved.
+        shapes   of the components; unknown if none are given
+        A thread iterates, one element at a time. Raises InvalidArgumentError for an element of other types or
+        shapes, UnknownError for an error of the iterable, each in its place. Its position cannot be saved.
         """
         known = [TensorShape(each) for each in shapes] or [UNKNOWN_SHAPE] * len(types)
         if len(known) != len(types):
@@ -178,7 +177,7 @@ class Dataset:
 
     @classmethod
     def random(cls, seed: int = 0) -> Dataset:
-        """Random numbers of 32 bits (int64, rank 0) without end, TensorFlow's for the seed; 0 draws one."""
+        """Draw random numbers of 32 bits (int64, rank 0) without end, as TensorFlow; seed 0 draws a seed."""
         first = 87654321 if seed else 0  # as for `shuffle`
         origin = origin_of([dtypes.int64], [TensorShape([])])
         return cls(RandomDataset(origin, np.int64(first), np.int64(seed)))
@@ -187,14 +186,14 @@ class Dataset:
     def fixed_length_records(
         cls, paths: str | bytes | Iterable[str], record_bytes: int, *, header: int = 0, footer: int = 0
     ) -> Dataset:
-        """Pieces of `record_bytes` (string, rank 0) of files, between a header and a footer of so many."""
+        """Read pieces of `record_bytes` (string, rank 0) of `paths`, without header and footer bytes."""
         sizes = (np.int64(header), np.int64(record_bytes), np.int64(footer), np.int64(0))
         origin = origin_of([dtypes.string], [TensorShape([])])
         return cls(fixed_length_record_dataset(origin, paths_of(paths), *sizes))
 
     @classmethod
     def choose_from(cls, datasets: Sequence[Dataset], choice: Dataset) -> Dataset:
-        """The next element of the dataset whose number (int64) `choice` says; empty ones are passed over.
+        """Take each element from the dataset whose number (int64) `choice` gives; skip those at their end.
 
         All have elements of the same types.
         """
@@ -210,7 +209,7 @@ class Dataset:
 
     @classmethod
     def tf_records(cls, paths: str | bytes | Iterable[str], *, compression: str = "") -> Dataset:
-        """The records (string, rank 0) of TFRecord files; compression "", "ZLIB", "GZIP" or "SNAPPY"."""
+        """Read TFRecord files at `paths` (string, rank 0); compression "", "ZLIB", "GZIP" or "SNAPPY"."""
         names = paths_of(paths)
         origin = origin_of([dtypes.string], [TensorShape([])])
         return cls(tf_record_dataset(origin, names, compression.encode(), np.int64(0)))
@@ -219,11 +218,11 @@ class Dataset:
     def load(
         cls, path: str, types: Sequence[Any], shapes: Sequence[Any] = (), *, compression: str = ""
     ) -> Dataset:
-        """The elements that `save`, here or in TensorFlow, kept in a folder, one shard after the other.
+        """Read the elements that `save`, here or in TensorFlow, wrote into the folder `path`, shard by shard.
 
-        types, shapes   of the components; shapes are unknown where none are given
-        compression     that they were saved with: "", "ZLIB", "GZIP" or "SNAPPY"
-        NotFoundError in place of the first element where there is none, InvalidArgumentError for other types.
+        types, shapes   of the components; shapes are unknown if none are given
+        compression     as for `save`: "", "ZLIB", "GZIP" or "SNAPPY"
+        Raises NotFoundError if there is none, InvalidArgumentError for other types, at the first element.
         """
         known = [TensorShape(each) for each in shapes] or [UNKNOWN_SHAPE] * len(types)
         origin = origin_of([dtypes.as_dtype(each) for each in types], known, compression=compression.encode())
@@ -231,14 +230,14 @@ class Dataset:
 
     @classmethod
     def text_lines(cls, paths: str | bytes | Iterable[str], *, compression: str = "") -> Dataset:
-        """Read the lines (string, rank 0) of text files, without ends; compression "", "ZLIB" or "GZIP"."""
+        """Read lines (string, rank 0) of files at `paths`, without ends; compression "", "ZLIB", "GZIP"."""
         names = paths_of(paths)
         origin = origin_of([dtypes.string], [TensorShape([])])
         return cls(text_line_dataset(origin, names, compression.encode(), np.int64(0)))
 
     @classmethod
     def zip(cls, *datasets: Dataset) -> Dataset:
-        """Elements of several datasets, their components one after the other, until one of them ends."""
+        """Join the elements of several datasets into tuples, until one of the datasets ends."""
         types = [dtype for each in datasets for dtype in each.types]
         shapes = [shape for each in datasets for shape in each.shapes]
         return cls(ZipDataset(origin_of(types, shapes), tuple(each._source for each in datasets)))

@@ -71,7 +71,16 @@ class Elements:
         await self.close()
 
     async def close(self) -> None:
-        """End the tasks that work ahead; they have ended when this returns."""
+        """End the tasks that work ahead, and wait until they have ended.
+
+        >>> async def main():
+        ...     elements = fe.data.Dataset.range(5).prefetch(2).elements()
+        ...     found = [await anext(elements), await anext(elements)]
+        ...     await elements.close()
+        ...     return [each.tolist() for each in found]
+        >>> trio.run(main)
+        [0, 1]
+        """
         self._is_closed = True
         self._iterator.destroy()
         self._resources.close()

@@ -89,6 +89,16 @@ class LibraryFunction:
     stateful   whether it has effects, if it calls itself
 
     Raises InvalidArgumentError for inputs that do not fit.
+
+    >>> graph = fe.Graph()
+    >>> @fe.function(graph, ["float32"])
+    ... def double(x):
+    ...     return x + x
+    >>> double
+    <function 'double' of float32>
+    >>> with fe.blocking.Session(graph) as session:
+    ...     print(session.run(double(graph.constant(4.0))))
+    8.0
     """
 
     def __init__(

@@ -12,8 +12,8 @@ from types import ModuleType
 from typing import Any
 
 
-class CallableRoom(ModuleType):
-    """A package that is the function of its own name, too."""
+class _CallablePackage(ModuleType):
+    """A package that can be called as the function of its own name."""
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         from flowengine.gradients.differentiate import gradients
@@ -21,4 +21,4 @@ class CallableRoom(ModuleType):
         return gradients(*args, **named)
 
 
-sys.modules[__name__].__class__ = CallableRoom
+sys.modules[__name__].__class__ = _CallablePackage

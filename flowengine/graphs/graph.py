@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from flowengine.core.arrays import to_array
 from flowengine.core.dtypes import DType, as_dtype
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.names import parse_tensor_name
@@ -28,7 +27,7 @@ from flowengine.graphs.node_devices import decided
 from flowengine.graphs.scopes import Scopes
 from flowengine.graphs.source_lines import creation_site
 from flowengine.graphs.tensor import Operation, Tensor
-from flowengine.graphs.values import to_value
+from flowengine.graphs.values import reshaped, to_value
 from flowengine.graphs.variables.methods import GraphVariables
 from flowengine.ir.attrs import AttrValue, TensorAttr
 from flowengine.ir.graph import GRAPH_VERSION, Node, OutputPort
@@ -61,8 +60,16 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
     ...     graph.create_op("Softmax", [graph.tensor("y:0")])
     <Operation 'head/Softmax' type=Softmax>
     >>> graph.save("graph.pb")
-    >>> [each.name for each in fe.Graph.load("graph.pb").operations()]
-    ['x', 'Const', 'y', 'head/Softmax']
+    >>> copy, other = fe.Graph.load("graph.pb"), fe.Graph.from_graph_def(graph.to_graph_def())
+    >>> [each.name for each in copy.operations()], other.operation("y").outputs
+    (['x', 'Const', 'y', 'head/Softmax'], (<Tensor 'y:0' shape=[?,1] dtype=float32>,))
+    >>> with graph.colocate_with(x), graph.control_dependencies([graph.group(x)]):
+    ...     scale = graph.append_constant(graph["Const"].attrs["value"], "scale")
+    >>> graph.shape_of(scale.port), graph.constant_value(scale).tolist(), graph.node_names([scale, "x"])
+    (TensorShape([3, 1]), [[1.0], [2.0], [3.0]], ('scale', 'x'))
+    >>> graph.refine_shape(x.port, fe.TensorShape([8, 3]))
+    >>> x.shape, graph.variable_behind(graph.variable(0.0).handle)
+    (TensorShape([8, 3]), (TensorShape([]), flowengine.float32))
     """
 
     def __init__(
@@ -160,7 +167,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
     ) -> Graph:
         """Read a file: a GraphDef or MetaGraphDef, binary or text, or a SavedModel's directory.
 
-        The other arguments, and errors, are those of `from_graph_def`. Raises NotFoundError if there is no
+        `strict`, `registry` and errors are those of `from_graph_def`. Raises NotFoundError if there is no
         `path`.
         """
         from flowengine.ir.graphfile import load_file
@@ -217,14 +224,24 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
             raise at_construction(error) from None
 
     def check_shapes(self, node: Node) -> None:
-        """Raise a ValueError (as InvalidArgumentError) where the shapes of a node contradict."""
+        """Raise InvalidArgumentError (a ValueError) if the shapes of a node contradict each other.
+
+        >>> graph = fe.Graph()
+        >>> graph.check_shapes(fe.exp(graph.constant(1.0)).op.node)
+        """
         try:
             self._inference().check(node)
         except InvalidArgumentError as error:
             raise at_construction(error) from None
 
     def relax_shape(self, merge: str, shape: TensorShape) -> None:
-        """Let the loop variable that this `merge` node carries change its shape within `shape`."""
+        """Let the loop variable of this `merge` node change its shape; all its shapes fit `shape`.
+
+        >>> graph = fe.Graph()
+        >>> enter = graph.ops.Enter(graph.constant([1.0]), frame_name="loop")
+        >>> merge = graph.ops.Merge([enter, enter]).output
+        >>> graph.relax_shape(merge.op.name, fe.TensorShape([None]))
+        """
         self._inference().relax(merge, shape)
 
     def constant_value(self, tensor: Tensor) -> Any | None:
@@ -273,13 +290,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
         return Operation(self, build_node(self, definition, inputs, attrs or {}, name).name)
 
     @builds
-    def constant(
-        self,
-        value: Any,
-        dtype: Any = None,
-        shape: Any = None,
-        name: str = "Const",
-    ) -> Tensor:
+    def constant(self, value: Any, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
         """Add a constant. A Python float is float32 unless `dtype` says otherwise.
 
         value   a number, bytes, text, array, or nested lists of them
@@ -290,7 +301,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
         """
         converted, actual = to_value(value, None if dtype is None else as_dtype(dtype))
         if shape is not None:
-            converted = _reshaped(converted, TensorShape(shape))
+            converted = reshaped(converted, TensorShape(shape))
         return self.append_constant(constant_attr(converted, actual), self.scopes.unique_name(name))
 
     @builds
@@ -342,8 +353,9 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
     def gradient_override(self, **names: str) -> AbstractContextManager[None]:
         """Let nodes of some ops built inside have gradient functions of other names.
 
-            with graph.gradient_override(Relu="GuidedRelu"):
-                y = graph.ops.Relu(x)
+        >>> graph = fe.Graph()
+        >>> with graph.gradient_override(Relu="GuidedRelu"):
+        ...     y = graph.ops.Relu(graph.constant(1.0))
 
         The function is registered by `@flowengine.gradients.registry.gradient("GuidedRelu")`, and looked for
         when the node is differentiated. Raises NotFoundError for an op that there is not.
@@ -355,8 +367,9 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
     def recompute(self) -> AbstractContextManager[None]:
         """Let what is built inside be computed again for its gradient, instead of being kept in memory.
 
-            with graph.recompute():
-                y = graph.ops.Relu(graph.ops.MatMul(x, w))
+        >>> graph = fe.Graph()
+        >>> with graph.recompute():
+        ...     y = fe.exp(graph.constant(1.0))
 
         What it takes from outside, and what is taken of it, is kept. The mark is written with the graph.
         """
@@ -369,9 +382,15 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
         inputs: tuple[OutputPort, ...],
         attrs: dict[str, AttrValue],
     ) -> Node:
-        """Add a node whose parts are final, under the current device and control dependencies.
+        """Add a node called `name` from its final parts, under the current device and control dependencies.
+
+        definition, inputs, attrs   its op, the ports of all its inputs, and all its attributes
 
         Infers its shapes; if that raises InvalidArgumentError, the node is not added.
+
+        >>> graph = fe.Graph()
+        >>> graph.append(graph.registry["NoOp"], "nothing", (), {}).op
+        'NoOp'
         """
         if name in self._nodes:
             raise InvalidArgumentError(f"a node named '{name}' exists already")
@@ -390,16 +409,9 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
             attrs.setdefault("_gradient_op_type", scopes.gradient_names[definition.name].encode())
         if scopes.segment and inputs:
             attrs.setdefault(SEGMENT, scopes.segment)
+        site, types = creation_site(), definition.output_types(attrs)
         node = Node(
-            name,
-            definition.name,
-            inputs,
-            control_inputs,
-            attrs,
-            scopes.device,
-            definition,
-            definition.output_types(attrs),
-            creation_site(),
+            name, definition.name, inputs, control_inputs, attrs, scopes.device, definition, types, site
         )
         self._inference().add(node)
         node = self.add(node)
@@ -425,21 +437,6 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
             else:
                 raise InvalidArgumentError(f"{each!r} is neither a Tensor nor an Operation of this graph")
         return tuple(names)
-
-
-def _reshaped(value: Any, shape: TensorShape) -> Any:
-    array = to_array(value)
-    count = shape.num_elements()
-    if count is None:
-        raise InvalidArgumentError(f"graph.constant needs a fully known shape, not {shape}")
-    dims = tuple(d for d in shape if d is not None)
-    if array.size == count:
-        result = array.reshape(dims)
-    elif array.size == 1:
-        result = array.reshape(()).repeat(count).reshape(dims)
-    else:
-        raise InvalidArgumentError(f"{array.size} elements cannot fill the shape {shape}")
-    return result[()] if dims == () else result
 
 
 def _check_name(name: str) -> None:

@@ -335,9 +335,10 @@ class GraphReader:
         prefix: str = "",
         input_map: Mapping[str, Any] | None = None,
     ) -> list[Tensor | Operation]:
-        """Copy what some outputs depend on into another graph, up to what `input_map` gives instead.
+        """Copy `outputs` and the nodes that they depend on into the graph `target`.
 
-        Returns the outputs there. Arguments and errors otherwise as for `import_graph_def`.
+        Returns the outputs there. `prefix`, `input_map` and errors are those of `import_graph_def`; nodes
+        before a tensor that `input_map` replaces are not copied.
 
         >>> graph, part = fe.Graph(), fe.Graph()
         >>> x = graph.constant(2.0)
@@ -350,9 +351,12 @@ class GraphReader:
 
     @builds
     def save(self, path: str | os.PathLike[str], *, as_text: bool | None = None) -> None:
-        """Write the graph to a file as a GraphDef, in text form where the name ends in `.pbtxt`.
+        """Write the graph to the file `path` as a GraphDef.
 
-        The file is written aside and renamed, so that one of this name is whole at any time.
+        as_text   whether in text form; by default if the name ends in `.pbtxt`
+
+        A temporary file is renamed to `path` at the end, so that the file there is complete at any time.
+        Raises OSError if the file cannot be written.
         """
         from flowengine.ir.graphfile import graph_def_to_text
 

@@ -1,7 +1,7 @@
-"""How nodes that are there may change: a loop's back edge, and another node in the place of one.
+"""Changes to nodes of a graph: closing a loop by its back edge, and replacing a node.
 
-A node may be replaced until a step of any session has needed it: sessions keep what they planned, and other
-tasks what was sent to them.
+A node may be replaced until a step of any session has needed it, because sessions keep their plans, and other
+tasks the parts of the graph that they were sent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class GraphNodes(ir.NodeGraph):
-    """The methods of `Graph` that put another node in the place of one."""
+    """The methods of `Graph` that replace nodes."""
 
     _shapes: ShapeInference | None
 
@@ -37,6 +37,17 @@ class GraphNodes(ir.NodeGraph):
         Operation or a name, `source` a Tensor or a port. Raises InvalidArgumentError if types differ or a
         node is of another op. A constant made inside of the body runs in the loop's frame only if it waits
         for something there: build bodies under `control_dependencies([switch.output_true])`.
+
+        >>> graph = fe.Graph()
+        >>> enter = graph.ops.Enter(graph.constant(0), frame_name="loop")
+        >>> count = graph.ops.Merge([enter, enter]).output
+        >>> limit = graph.ops.Enter(graph.constant(5), frame_name="loop", is_constant=True)
+        >>> switch = graph.ops.Switch(count, graph.ops.LoopCond(count < limit))
+        >>> with graph.control_dependencies([switch.output_true]):
+        ...     following = graph.ops.NextIteration(switch.output_true + 1)
+        >>> closed = graph.set_back_edge(count, 1, following)
+        >>> fe.testing.evaluate(graph, [graph.ops.Exit(switch.output_false).name])[0].tolist()
+        5
         """
         name = merge if isinstance(merge, str) else next(iter(cast("Graph", self).node_names([merge])))
         port = source.port if isinstance(source, Tensor) else source
@@ -58,10 +69,16 @@ class GraphNodes(ir.NodeGraph):
         return node
 
     def widen(self, node: Node) -> Node:
-        """Put a node in the place of the one of its name: of other making, with the same first outputs.
+        """Replace the node that has the name of this one, and give it more outputs.
 
-        The one change that a node may suffer that has run. Sessions plan anew. Raises NotFoundError if there
-        is none of this name, InvalidArgumentError if its outputs have other types.
+        This is the only change to a node that may have run; sessions then make new plans. Raises
+        NotFoundError if there is no node of this name, InvalidArgumentError if the types of the present
+        outputs differ.
+
+        >>> graph = fe.Graph()
+        >>> x = graph.constant(1.0, name="x")
+        >>> graph.widen(graph["x"]).op
+        'Const'
         """
         present = self[node.name]
         count = len(present.output_types)
@@ -86,8 +103,9 @@ class GraphNodes(ir.NodeGraph):
         device: str | DeviceName | None = None,
         control_inputs: Iterable[Tensor | Operation | str] | None = None,
     ) -> Operation:
-        """Put another node of the same name and op in the place of one that no step has needed yet.
+        """Replace a node by another of the same name and op, before any step has needed it.
 
+        operation        the node to replace, or its name
         inputs           all of them, lists flattened, each of the type that was there
         attrs            those that change
         device           "" for any
@@ -95,7 +113,12 @@ class GraphNodes(ir.NodeGraph):
 
         What is not given stays as it was. Shapes of what follows are inferred anew. Raises
         FailedPreconditionError once a step has needed the node; InvalidArgumentError (a ValueError or
-        TypeError) where types of outputs would change, its shapes contradict, or it would wait for itself.
+        TypeError) if types of outputs would change, its shapes contradict, or it would wait for itself.
+
+        >>> graph = fe.Graph()
+        >>> y = fe.exp(graph.constant(0.0))
+        >>> graph.replace_node(y.op, inputs=[graph.constant(1.0)], device="/cpu:0").inputs
+        (<Tensor 'Const_1:0' shape=[] dtype=float32>,)
         """
         graph = cast("Graph", self)
         present = self[operation if isinstance(operation, str) else operation.name]

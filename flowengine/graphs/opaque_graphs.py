@@ -1,4 +1,4 @@
-"""Graphs that this process does not read: bytes and folders, handed as they are to whoever runs them."""
+"""Graphs that this process does not read: bytes and folders, which the process that runs them reads."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from flowengine.ir.graph import NodeGraph
 
 
 class GraphBytes(NodeGraph):
-    """A graph as its bytes, for a session in a sandbox: nothing of it is looked at here.
+    """A graph as its bytes, for a session in a sandbox: this process does not parse them.
 
     data   a GraphDef, MetaGraphDef or SavedModel with one graph, binary or text
 
-    To this process it has no nodes: fetch and feed by names. Raises InvalidArgumentError for what are no
+    To this process it has no nodes: fetch and feed by names. Raises InvalidArgumentError for data that is not
     bytes.
+
+    >>> fe.Graph().save("untrusted.pb")
+    >>> fe.GraphBytes.read("untrusted.pb")
+    <GraphBytes, 5 bytes>
     """
 
     def __init__(self, data: bytes | bytearray | memoryview) -> None:
@@ -31,9 +35,9 @@ class GraphBytes(NodeGraph):
 
     @classmethod
     def read(cls, path: str | Path) -> GraphBytes:
-        """Return the bytes of a file.
+        """Return the bytes of the file at `path`.
 
-        Raises NotFoundError where it is not, InvalidArgumentError for a folder.
+        Raises NotFoundError if there is no such file, InvalidArgumentError for a folder.
         """
         given = path_text(path, "GraphBytes.read")
         try:

@@ -109,6 +109,8 @@ class Tensor(TensorOperators):
 class Operation:
     """One node of a graph under construction: `graph` and `name`.
 
+    Properties raise NotFoundError if the graph has no node of this name.
+
     >>> graph = fe.Graph()
     >>> op = fe.matmul(graph.constant([[1.0]]), graph.constant([[2.0]]), name="product").op
     >>> op.type, [each.name for each in op.inputs], op.get_attr("transpose_a")

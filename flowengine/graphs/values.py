@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from flowengine.core import dtypes
-from flowengine.core.arrays import Array, Value
+from flowengine.core.arrays import Array, Value, to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
@@ -42,6 +42,22 @@ def to_value(value: Any, dtype: DType | None = None) -> tuple[Value, DType]:
         return array[()], wanted
     array.flags.writeable = False
     return array, wanted
+
+
+def reshaped(value: Any, shape: TensorShape) -> Any:
+    """Return a value in another shape; a single number is repeated to fill it."""
+    array = to_array(value)
+    count = shape.num_elements()
+    if count is None:
+        raise InvalidArgumentError(f"graph.constant needs a fully known shape, not {shape}")
+    dims = tuple(d for d in shape if d is not None)
+    if array.size == count:
+        result = array.reshape(dims)
+    elif array.size == 1:
+        result = array.reshape(()).repeat(count).reshape(dims)
+    else:
+        raise InvalidArgumentError(f"{array.size} elements cannot fill the shape {shape}")
+    return result[()] if dims == () else result
 
 
 def natural_dtype(value: Any) -> DType | None:

@@ -21,7 +21,7 @@ T = TypeVar("T", bound=Trait)
 
 
 class OutputPort(NamedTuple):
-    """One output of a node: what an edge comes from. Prints as `node:slot`."""
+    """One output of a node, where an edge begins. Prints as `node:slot`."""
 
     node: str
     slot: int
@@ -32,7 +32,7 @@ class OutputPort(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A vertex. `attrs` are complete (defaults applied) where the op is known.
+    """A node of a graph. `attrs` are complete (defaults applied) if the op is known.
 
     inputs           where each data input comes from, lists flattened, in OpDef order
     control_inputs   names of nodes that must have run before
@@ -60,7 +60,7 @@ class Node:
 
     @property
     def is_placeholder(self) -> bool:
-        """Whether it stands for a value from outside and does nothing else; one that has a default runs."""
+        """Whether it only stands for a value that a step feeds; one with a default value runs instead."""
         return not self.inputs and self.has(ExternalValue)
 
     def trait(self, kind: type[T]) -> T | None:
@@ -68,7 +68,7 @@ class Node:
         return None if self.op_def is None else self.op_def.trait(kind, self.attrs)
 
     def has(self, kind: type[Trait]) -> bool:
-        """Whether the node's op has a trait whatever its attributes."""
+        """Whether the node's op has a trait, independent of the attributes."""
         return self.op_def is not None and kind in self.op_def.traits
 
     def input_types(self) -> tuple[DType, ...]:
@@ -83,8 +83,8 @@ GRAPH_VERSION: Final = 134
 class NodeGraph:
     """Nodes in the order of their construction, a function library, and versions.
 
-    `version` grows with every change; a plan is made from `snapshot()`. Nothing here checks meaning:
-    `ir.validate` does.
+    `version` grows with every change, and a plan is made from `snapshot()`. The graph checks names only;
+    `ir.validate` checks the rest.
     """
 
     def __init__(
@@ -113,7 +113,14 @@ class NodeGraph:
         return self._nodes
 
     def add(self, node: Node) -> Node:
-        """Append a node; InvalidArgumentError if the name is taken."""
+        """Append a node; InvalidArgumentError if the name is taken.
+
+        >>> from flowengine.ir.graph import Node, NodeGraph, OutputPort
+        >>> graph = NodeGraph([Node("x", "Placeholder")])
+        >>> node = graph.add(Node("y", "Identity", (OutputPort("x", 0),)))
+        >>> list(graph.nodes), graph["y"] is node
+        (['x', 'y'], True)
+        """
         if node.name in self._nodes:
             raise _taken(node)
         self._nodes[node.name] = node
@@ -138,11 +145,27 @@ class NodeGraph:
         return node
 
     def note_needed(self, names: Iterable[str]) -> None:
-        """Tell which nodes a step needs: they stay what they are."""
+        """Mark the nodes `names` as needed by a step, so that `put` can no longer replace them.
+
+        Raises nothing: names that the graph does not have yet may be marked.
+
+        >>> graph = NodeGraph([Node("x", "Placeholder")])
+        >>> graph.note_needed(["x"])
+        >>> graph.put(Node("x", "Const"))
+        Traceback (most recent call last):
+        flowengine.core.errors.FailedPreconditionError: 'x' cannot be replaced...
+        """
         self._needed.update(names)
 
     def put(self, node: Node) -> Node:
-        """Put a node in the place of that of its name; FailedPreconditionError if a step has needed that."""
+        """Replace the node that has the name of this one.
+
+        Raises NotFoundError if there is none, FailedPreconditionError if a step has needed it.
+
+        >>> graph = NodeGraph([Node("x", "Placeholder")])
+        >>> graph.put(Node("x", "Const")).op, graph.version
+        ('Const', 2)
+        """
         if node.name in self._needed:
             raise FailedPreconditionError(
                 f"'{node.name}' cannot be replaced: a step has needed it and keeps what it planned; "
@@ -153,7 +176,14 @@ class NodeGraph:
         return node
 
     def snapshot(self) -> NodeGraph:
-        """Return an independent graph with the same nodes."""
+        """Return an independent graph with the same nodes.
+
+        >>> graph = NodeGraph([Node("x", "Placeholder")])
+        >>> other = graph.snapshot()
+        >>> node = graph.add(Node("y", "Placeholder"))
+        >>> len(graph), len(other)
+        (2, 1)
+        """
         other = NodeGraph(producer=self.producer, min_consumer=self.min_consumer)
         other._nodes = dict(self._nodes)
         other.version = self.version
@@ -162,14 +192,21 @@ class NodeGraph:
         return other
 
     def rewritten(self, nodes: Iterable[Node]) -> NodeGraph:
-        """Return a graph with these nodes and this graph's library and versions: what a pass returns."""
+        """Return a graph of these nodes with this graph's library and versions, as a pass does.
+
+        Raises InvalidArgumentError if two nodes have the same name.
+
+        >>> graph = NodeGraph([Node("x", "Placeholder"), Node("unused", "Placeholder")])
+        >>> list(graph.rewritten([graph["x"]]).nodes)
+        ['x']
+        """
         other = NodeGraph(nodes, producer=self.producer, min_consumer=self.min_consumer)
         other.library = self.library
         other.source = self.source
         return other
 
     def __getitem__(self, name: str) -> Node:
-        """The node; NotFoundError if there is none."""
+        """Return the node of this name; NotFoundError if there is none."""
         try:
             return self._nodes[name]
         except KeyError:
@@ -186,7 +223,7 @@ class NodeGraph:
 
 
 def is_entry(port: OutputPort, nodes: Mapping[str, Node]) -> bool:
-    """Whether an input of a Merge is no back edge: a NextIteration brings the others."""
+    """Whether an input of a Merge enters the loop: a back edge comes from a NextIteration instead."""
     return port.node not in nodes or nodes[port.node].op not in NEXT_ITERATION_OPS
 
 

@@ -28,7 +28,7 @@ T = TypeVar("T", bound=Trait)
 
 
 class HandleSource(Protocol):
-    """A node that makes a resource: its op and attributes."""
+    """A node that creates a resource: its op and attributes."""
 
     @property
     def op(self) -> str: ...
@@ -74,17 +74,25 @@ ShapeFunction = Callable[[ShapeContext], Shapes]
 
 @dataclass(frozen=True, slots=True)
 class OpDef:
-    """One op's signature. Attributes that only give types or counts stand in `attrs` too.
+    """One op's signature. `attrs` include the attributes that only give types or counts.
 
-    declared      what its definition says that it is
-    traits        the same by class, with the duties that the signature shows; see `ir.traits`
-    conditional   what it is where an attribute has a value
+    inputs, outputs   the arguments in order, as `ArgDef`
+    is_stateful   whether it has effects, or another result for the same inputs
+    is_commutative, is_aggregate, allows_uninitialized_input   the flags of TensorFlow's OpDef
+    shape         the function that infers the shapes of its outputs
+    declared      the traits that its definition lists
+    traits        these by class, with the duties that the signature shows; see `ir.traits`
+    conditional   traits that it has only for one value of an attribute
 
     Raises InvalidArgumentError for a text that cannot be read, and traits that contradict it.
 
-    >>> swish = fe.OpDef.parse("Swish(x: T) -> y: T", "T: {float, double}")
+    >>> from flowengine.ir.traits import Elementwise
+    >>> swish = fe.OpDef.parse("Swish(x: T) -> y: T", "T: {float, double} = float", Elementwise())
     >>> swish.name, [each.name for each in swish.inputs], swish.attr("T").type
     ('Swish', ['x'], 'type')
+    >>> attrs = swish.with_defaults({})
+    >>> swish.input_types(attrs), swish.trait(Elementwise, attrs)
+    ((flowengine.float32,), Elementwise())
     """
 
     name: str
@@ -114,7 +122,10 @@ class OpDef:
 
     @classmethod
     def parse(cls, signature: str, *said: str | Trait, shape: ShapeFunction | None = None) -> OpDef:
-        """Make an OpDef from its signature, one line, its attributes, several in a text, and its traits.
+        """Make an OpDef from its signature, which is one line.
+
+        said    its attributes, one or several in each text, and its traits
+        shape   the function that infers the shapes of its outputs
 
         Raises InvalidArgumentError for text that cannot be read, or a trait that contradicts it.
         """
@@ -146,9 +157,14 @@ class OpDef:
         shape: ShapeFunction | None = None,
         traits: Iterable[Trait] = (),
     ) -> OpDef:
-        """Make an OpDef from a name and lists of text: of arguments, of attributes, one or several in each.
+        """Make an OpDef from a name and lists of text, each of which has one or several parts.
 
-        Raises InvalidArgumentError for text that cannot be read, or a trait that contradicts it.
+        Arguments are those of `flowengine.OpDef`. Raises InvalidArgumentError for text that cannot be read,
+        or a trait that contradicts it.
+
+        >>> add = fe.OpDef.build("MyAdd", inputs=["a, b: T"], outputs=["sum: T"], attrs=["T: {float, int32}"])
+        >>> [each.name for each in (*add.inputs, *add.outputs)]
+        ['a', 'b', 'sum']
         """
         attr_defs, flags = _read_all(attrs)
         types = {a.name: a.type for a in attr_defs}
@@ -166,7 +182,7 @@ class OpDef:
         )
 
     def trait(self, kind: type[T], attrs: Mapping[str, AttrValue]) -> T | None:
-        """Return the trait of a class that a node with these attributes has."""
+        """Return the trait of class `kind` that a node with these attributes has, or None."""
         found = self.traits.get(kind)
         if found is None:
             for when in self.conditional:
@@ -192,7 +208,7 @@ class OpDef:
 
 
 def _read_all(texts: Iterable[str]) -> tuple[tuple[AttrDef, ...], dict[str, bool]]:
-    """The attributes of several texts, and {field of OpDef: True} for the words among them."""
+    """Return the attributes of several texts, and {field of OpDef: True} for the flags among them."""
     declared: tuple[AttrDef, ...] = ()
     flags: dict[str, bool] = {}
     for text in texts:
@@ -203,9 +219,9 @@ def _read_all(texts: Iterable[str]) -> tuple[tuple[AttrDef, ...], dict[str, bool
 
 
 class OpRegistry:
-    """The ops that a graph may use, by name. A registry is an object: tests and users make their own.
+    """The ops that a graph may use, by name. Programs and tests may make registries of their own.
 
-    parent   a registry that is asked for ops that this one does not have
+    parent   a registry for the ops that this one does not have
 
     Raises InvalidArgumentError for a name that is taken, NotFoundError for one that is unknown.
 
@@ -232,7 +248,7 @@ class OpRegistry:
         return self._parent.get(name) if found is None and self._parent is not None else found
 
     def find(self, name: str) -> OpDef | None:
-        """As `get`, for an op that a graph names: one that is unknown may be offered by somebody else."""
+        """As `get`, but for an unknown op it looks into the plugins, too."""
         found = self.get(name)
         return self._offered(name) if found is None else found
 
@@ -240,7 +256,7 @@ class OpRegistry:
         return None if self._parent is None else self._parent._offered(name)
 
     def __getitem__(self, name: str) -> OpDef:
-        """The definition; NotFoundError, with `missing_op` set, if there is none."""
+        """Return the definition; NotFoundError, with `missing_op` set, if there is none."""
         found = self.find(name)
         if found is None:
             error = NotFoundError(f"Op type not registered '{name}'")

@@ -9,10 +9,10 @@ holds the TensorArrays and stacks of one step on one device.
     >>> manager.lookup("", "words", list) is first
     True
 
-A manager tells a resource that it is removed, where the resource wants to know: by `destroy()`, and by
-`await end()` where tasks work for it. A resource with an attribute `is_removed` learns by that whether it was
-removed by itself, and not with its container. Nothing here locks: a manager is used from one trio run, on one
-thread, and says so where it is not.
+A manager calls `destroy()` of a resource that it removes, if the resource has that method, and awaits
+`end()` if tasks work for the resource. If a resource has an attribute `is_removed`, the manager sets it when
+it removes that resource alone, and not its whole container. Nothing here locks: a manager belongs to one trio
+run, on one thread, and raises FailedPreconditionError elsewhere.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from flowengine.resources.services import Services
 
 
 class NamedResource(Protocol):
-    """A resource that a step's container can hold: it learns its name there."""
+    """A resource that a step's container can hold; the container sets its name."""
 
     name: str
 
@@ -79,13 +79,33 @@ class ResourceManager:
     A resource is found by `container`, `name` and `kind`, a class. Raises NotFoundError for one that does not
     exist, FailedPreconditionError if the manager is closed or used from another run.
 
-    >>> from flowengine.core.errors import NotFoundError
     >>> manager = fe.ResourceManager()
     >>> words = manager.lookup_or_create("", "words", list, list)
     >>> manager.find("", "words", list) is words, manager.statistics().resources
     (True, {'localhost': 1})
+    >>> manager.put("", "words", list, ["new"])
+    ['new']
+    >>> manager.held(list), manager.all_of("", list)
+    ([['new']], {'words': ['new']})
+    >>> manager.delete("", "words", list)
     >>> manager.reset([""])
     >>> manager.find("", "words", list) is None
+    True
+    >>> manager.unique_name("queue"), manager.is_shared(words)
+    ('_1_queue', False)
+
+    The tasks that work for resources run in the trio run of the steps:
+
+    >>> async def main():
+    ...     manager.bind_to_current_run()
+    ...     print(manager.is_bound_to(trio.lowlevel.current_trio_token()))
+    ...     words = manager.put("", "words", list, [])
+    ...     print(await manager.remove(words))
+    ...     manager.clear()
+    ...     manager.close()
+    ...     await manager.ended()
+    >>> trio.run(main)
+    True
     True
     """
 
@@ -102,17 +122,17 @@ class ResourceManager:
     )
 
     def __init__(self) -> None:
-        #: With whom resources book what they hold, where anybody asks.
+        #: The account for the memory that resources hold, if the session counts it.
         self.account: Account | None = None
-        #: Grows whenever a resource is removed or replaced: what was found before may be another's now.
+        #: Grows whenever a resource is removed or replaced, because earlier lookups may then be stale.
         self.generation = 0
         #: {container: {(kind, name): resource}}
         self._containers: dict[str, dict[tuple[type[Any], str], Any]] = {}
         self._token: trio.lowlevel.TrioToken | None = None
-        #: Gives the task that last ran a step here, if it still lives. A task belongs to one run for ever, so
+        #: Returns the task that last ran a step here, if it still exists. A task never changes its run, so
         #: that task need not bind again.
         self.last_task: Callable[[], trio.lowlevel.Task | None] = _no_task
-        #: That of the run: a child that was forked from it has none.
+        #: The process of the run: a forked child has no run.
         self._process = 0
         self._closed = False
         self._serial = 0
@@ -120,22 +140,22 @@ class ResourceManager:
 
     @property
     def services(self) -> Services:
-        """The tasks that work for resources between steps; none before something starts one."""
+        """The tasks that work for resources between steps."""
         if self._services is None:
             self._services = Services()
         return self._services
 
     async def ended(self) -> None:
-        """Wait until the tasks of resources that were removed have ended, after `close` those of all.
+        """Wait until the tasks of removed resources have ended; after `close`, those of all resources.
 
-        Cannot be cancelled: the tasks are, and end soon.
+        It cannot be cancelled: the tasks themselves were cancelled, and end soon.
         """
         if self._services is not None:
             with trio.CancelScope(shield=True):
                 await self._services.ended()
 
     def bind_to_current_run(self) -> None:
-        """Make the current trio run the owner, or check that it is.
+        """Make the current trio run the owner, or check that it is the owner.
 
         Raises FailedPreconditionError from any other run or thread, and after `close`.
         """
@@ -157,14 +177,14 @@ class ResourceManager:
         return self._process == os.getpid() and not self._closed
 
     def is_bound_to(self, token: trio.lowlevel.TrioToken) -> bool:
-        """Whether it belongs to this very run, and is not closed. May be asked on any thread."""
+        """Whether it belongs to the run of this trio `token` and is open. May be called from any thread."""
         return self._token is token and not self._closed
 
     def lookup_or_create(self, container: str, name: str, kind: type[T], factory: Callable[[], T]) -> T:
-        """Return the resource of this kind and name, made by `factory` where there is none.
+        """Return the resource of this kind and name; call `factory` to make it if there is none.
 
-        Raises InvalidArgumentError where `factory` made something else than a `kind`, CancelledError where
-        the manager is closed: nobody would end what a step makes that the close overtook.
+        Raises InvalidArgumentError if `factory` returned something else than a `kind`, CancelledError if the
+        manager is closed, because nothing would end a resource that a late step makes.
         """
         if self._closed:
             raise CancelledError(SESSION_CLOSED)
@@ -176,7 +196,7 @@ class ResourceManager:
             found = factory()
             if not isinstance(found, kind):
                 raise InvalidArgumentError(
-                    f"resource '{name}' was asked for as a {kind.__name__} but is a {type(found).__name__}"
+                    f"resource '{name}' is a {type(found).__name__}, not a {kind.__name__}"
                 )
             if self.account is not None and hasattr(found, "account"):
                 found.account = self.account
@@ -190,20 +210,20 @@ class ResourceManager:
         return found
 
     def lookup(self, container: str, name: str, kind: type[T]) -> T:
-        """Return the resource; NotFoundError, listing other kinds under this name, where there is none."""
+        """Return the resource; NotFoundError, listing other kinds of this name, if there is none."""
         found = self.find(container, name, kind)
         if found is None:
             raise self._missing(container, name, kind)
         return found
 
     def put(self, container: str, name: str, kind: type[T], resource: T) -> T:
-        """Set a resource, in place of the one of this kind and name; returns it."""
+        """Set the resource of this kind and name, replacing an earlier one, and return it."""
         self.generation += 1
         self._containers.setdefault(container or DEFAULT_CONTAINER, {})[kind, name] = resource
         return resource
 
     def delete(self, container: str, name: str, kind: type[Any]) -> None:
-        """Remove one resource and destroy it; NotFoundError where there is none."""
+        """Remove one resource and destroy it; NotFoundError if there is none."""
         self.generation += 1
         resource = self._containers.get(container or DEFAULT_CONTAINER, {}).pop((kind, name), None)
         if resource is None:
@@ -211,10 +231,10 @@ class ResourceManager:
         _remove(resource)
 
     async def remove(self, resource: object) -> bool:
-        """Remove and destroy this very resource, wherever it is held; whether it was there.
+        """Remove and destroy this resource, in whichever container it is; return whether one held it.
 
-        What a handle has announced and nothing has created yet is not there: such a resource says so by
-        `exists`. The resource's tasks have ended when this returns; cancelled, they end all the same.
+        A resource that has a handle but was not created yet (`exists` is False) counts as not held. The
+        resource's tasks have ended when this returns; cancelled, they still end.
         """
         if not getattr(resource, "exists", True):
             return False
@@ -241,12 +261,12 @@ class ResourceManager:
             _destroy(resource)
 
     def reset(self, containers: Iterable[str]) -> None:
-        """Clear containers; all of them if none is named. The manager is used on."""
+        """Clear these containers, or all of them if none is given. The manager stays usable."""
         for container in list(containers) or list(self._containers):
             self.clear(container)
 
     def close(self) -> None:
-        """Remove and destroy everything; the manager cannot be bound again, nor its resources start tasks."""
+        """Remove and destroy all resources; afterwards no run can use the manager, and no tasks start."""
         self._closed = True
         self.last_task = _no_task
         if self._services is not None:
@@ -254,23 +274,23 @@ class ResourceManager:
         self.reset(())
 
     def held(self, kind: type[T]) -> list[T]:
-        """Return all resources of one kind, of every container, in the order in which they were made."""
+        """Return all resources of one kind, of every container, in the order of their creation."""
         held = (pair for container in self._containers.values() for pair in container.items())
         return [resource for (each, _), resource in held if each is kind]
 
     def all_of(self, container: str, kind: type[T]) -> dict[str, T]:
-        """{name: resource} of one kind in one container."""
+        """Return {name: resource} of one kind in one container."""
         held = self._containers.get(container or DEFAULT_CONTAINER, {})
         return {name: resource for (each, name), resource in held.items() if each is kind}
 
     def unique_name(self, hint: str) -> str:
-        """Return a name for a resource that must not be shared; no legal `shared_name` starts as it does."""
+        """Return a name with `hint` for a private resource; it differs from every legal `shared_name`."""
         self._serial += 1
         return f"_{self._serial}_{hint}"
 
     @staticmethod
     def is_shared(resource: object) -> bool:
-        """Whether who has no handle of the resource can name it: not without a name, or by `unique_name`."""
+        """Whether other sessions can find the resource by a name that the program gave it."""
         name = getattr(resource, "name", "")
         return bool(name) and not name.startswith("_")
 
@@ -285,7 +305,7 @@ class ResourceManager:
                 f"Container {container} does not exist (looking for {kind.__name__} '{name}')"
             )
         others = sorted(k.__name__ for k, n in held if n == name)
-        hint = f"; under this name there is a {', '.join(others)}" if others else ""
+        hint = f"; another resource has this name: a {', '.join(others)}" if others else ""
         return NotFoundError(f"Resource {container}/{name}/{kind.__name__} does not exist{hint}")
 
 
@@ -312,7 +332,7 @@ class StepContainer:
         return resource
 
     def lookup_or_create(self, name: str, factory: Callable[[], T]) -> T:
-        """The object of this very name, made by `factory` where there is none."""
+        """Return the object of this name; call `factory` to make it if there is none."""
         found = self._held.get(name)
         if found is None:
             found = self._held[name] = factory()
@@ -320,22 +340,22 @@ class StepContainer:
         return resource
 
     def find(self, name: str) -> Any | None:
-        """The object of this very name, or None."""
+        """Return the object of this name, or None."""
         return self._held.get(name)
 
     def put(self, name: str, resource: object) -> None:
-        """Keep an object under this very name, in place of any other."""
+        """Keep an object under this name, replacing an earlier one."""
         self._held[name] = resource
 
     def lookup(self, name: str) -> Any:
-        """The object of this name; NotFoundError where there is none in this step."""
+        """Return the object of this name; NotFoundError if this step has none."""
         try:
             return self._held[name]
         except KeyError:
             raise NotFoundError(f"Resource {name} does not exist in this step") from None
 
     def delete(self, name: str) -> None:
-        """Drop one object; nothing happens where there is none."""
+        """Drop one object; nothing happens if there is none."""
         _destroy(self._held.pop(name, None))
 
     def clear(self) -> None:
@@ -349,14 +369,14 @@ class StepContainer:
 
 
 def _remove(resource: Any) -> None:
-    """Tell a resource that it is removed by itself, where it wants to know."""
+    """Mark a resource as removed alone, if it has such a mark, and destroy it."""
     if hasattr(resource, "is_removed"):
         resource.is_removed = True
     _destroy(resource)
 
 
 def _destroy(resource: Any) -> None:
-    """Tell a resource that it is dropped, where it wants to know."""
+    """Call `destroy` of a resource that is dropped, if it has that method."""
     destroy = getattr(resource, "destroy", None)
     if destroy is not None:
         destroy()

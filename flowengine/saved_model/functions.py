@@ -52,8 +52,13 @@ class ModelFunction:
            runs a step
 
     A call takes the arguments that the Python function took, and returns its results, with arrays for
-    tensors: to be awaited, at once from a blocking model. It raises InvalidArgumentError, with the traced
-    arguments, if none of the bodies fits, and the errors of a step.
+    tensors; await it, except for a blocking model. It raises InvalidArgumentError, with the traced arguments,
+    if none of the bodies fits, and the errors of a step.
+
+    >>> model = fe.blocking.load_saved_model("export")              # doctest: +SKIP
+    >>> model.functions["add"]([1.0, 2.0])                          # doctest: +SKIP
+    >>> model.functions["add"].signature()                          # doctest: +SKIP
+    <SignatureFacts 'add' (x float32 [?] -> output_0 float32 <unknown>)>
     """
 
     def __init__(

@@ -71,7 +71,7 @@ def _read(
     *,
     imports_kernels: bool,
 ) -> SavedGraph:
-    """As `source_of`, on a thread, with all that the event loop would have to wait for when it plans."""
+    """Do as `source_of`, on a thread, and import the kernels, so that the first plan need not."""
     saved = source_of(path, tags, config)
     if imports_kernels and not isinstance(saved.graph, ModelFolder):
         settings = (Config() if config is None else config).resolved()
@@ -82,7 +82,7 @@ def _read(
 def source_of(
     path: str | os.PathLike[str], tags: str | Collection[str] | None, config: Config | None
 ) -> SavedGraph:
-    """Return the graph of a SavedModel for a session: as read here, or for a sandbox only its path."""
+    """Return the graph of a SavedModel for a session: read here, or for a sandbox only its path."""
     path = model_path(path, "fe.saved_model.load")
     if config is None or box_of(config) is None:
         return read_saved_model(path, tags)
@@ -106,7 +106,7 @@ def source_of(
 
 
 async def restored(session: Session, saved: SavedGraph) -> SavedGraph:
-    """Give the variables their values, here or in a sandbox, and say what the model is then."""
+    """Restore the variables, here or in a sandbox, and return the model's facts, with its signatures."""
     if isinstance(saved.graph, ModelFolder):
         elsewhere: Any = session.elsewhere
         return replace(saved, signatures=await elsewhere.signatures())
@@ -127,6 +127,17 @@ async def restore(
     The graph's own ops read the files, so the session needs `file_access` of at least "read", and at a target
     the files are those of its process. Raises the errors of the steps: NotFoundError, DataLossError.
     Cancelled between the two steps it leaves variables restored and tables empty.
+
+    >>> graph = fe.Graph()
+    >>> x, w = graph.placeholder("float32", [], name="x"), graph.variable(2.0, name="w")
+    >>> with fe.blocking.Session(graph) as session:
+    ...     initialized = session.initialize()
+    ...     session.call(fe.saved_model.save, "export", signatures={"scale": ({"x": x}, {"y": x * w})})
+    >>> saved = fe.saved_model.read_saved_model("export")
+    >>> with fe.blocking.Session(saved.graph) as session:
+    ...     session.call(fe.saved_model.restore, saved)
+    ...     print(session.run("w"))
+    2.0
     """
     prefix = saved.checkpoint if checkpoint is None else os.fspath(checkpoint)
     if prefix is None and saved.restoring is not None and saved.variables:

@@ -1,4 +1,4 @@
-"""A SavedModel that is loaded: its variables have values, its signatures can be called."""
+"""A loaded SavedModel: its variables have values, and its signatures can be called."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from flowengine.saved_model.signatures import DEFAULT_SIGNATURE, ModelSignature
 class _Readers:
     """The tensors that have the values of a model's variables.
 
-    The model and its variables share it: if these knew the model, it would stay until the collector runs.
+    The model and its variables share it: if the variables referred to the model, a cycle would keep it alive.
     """
 
     def __init__(self, saved: SavedGraph) -> None:
@@ -27,7 +27,7 @@ class _Readers:
         self._known: dict[str, str] | None = None
 
     def of(self, variable: str) -> str:
-        """Return the tensor that has a variable's value; where the graph has none, it grows by one."""
+        """Return the tensor that has a variable's value; add one to the graph if it has none."""
         graph, facts = self._saved.graph, self._saved.variables[variable]
         if self._known is None:
             self._known = readers_of(graph)
@@ -44,6 +44,16 @@ class ModelVariable:
     trainable   whether training changes it
 
     Raises FailedPreconditionError if it has no value.
+
+    >>> graph = fe.Graph()
+    >>> x = graph.placeholder("float32", [], name="x")
+    >>> y = x * graph.variable(2.0, name="w")
+    >>> with fe.blocking.Session(graph) as session:
+    ...     initialized = session.initialize()
+    ...     session.call(fe.saved_model.save, "export", signatures={"scale": ({"x": x}, {"y": y})})
+    >>> with fe.blocking.load_saved_model("export") as model:
+    ...     print(model.variables["w"], model.variables["w"].read())
+    <ModelVariable 'w' float32 []> 2.0
     """
 
     def __init__(self, facts: StoredVariable, readers: _Readers, session: Any) -> None:
@@ -58,9 +68,9 @@ class ModelVariable:
         return f"<ModelVariable '{self.name}' {self.dtype.name} {self.shape}>"
 
     def read(self) -> Any:
-        """Its present value, as a fetch gives it: to be awaited, at once in a blocking program.
+        """Return its present value as a step returns it; await it, except in a blocking program.
 
-        Raises FailedPreconditionError where it has none.
+        Raises FailedPreconditionError if it has none.
         """
         return self._session.run(self._readers.of(self.name))
 
@@ -69,8 +79,7 @@ class Model:
     """A SavedModel in a session.
 
     saved        the content of its directory
-    session      runs it: a `flowengine.Session`, or that of a façade; calls here are awaited or plain like
-                 its own
+    session      the session that runs it; if its calls are awaited, those of the model are, too
     signatures   {name: ModelSignature}
     variables    {name: ModelVariable}
 
@@ -82,9 +91,10 @@ class Model:
     >>> x = graph.placeholder("float32", [None], name="x")
     >>> with fe.blocking.Session(graph) as session:
     ...     session.call(fe.saved_model.save, "export", signatures={"double": ({"x": x}, {"y": x + x})})
-    >>> with fe.blocking.load_saved_model("export") as model:
-    ...     print(model, model([1.0, 2.0])["y"], model.signatures["double"](x=[3.0])["y"])
+    >>> model = fe.blocking.load_saved_model("export")  # or `with ... as model:`
+    >>> print(model, model([1.0, 2.0])["y"], model.signatures["double"](x=[3.0])["y"])
     <Model 'export' with double> [2. 4.] [6.]
+    >>> model.close()
     """
 
     def __init__(self, saved: SavedGraph, session: Any) -> None:
@@ -117,15 +127,15 @@ class Model:
 
     @property
     def signature(self) -> ModelSignature:
-        """The signature to call where none is named: `serving_default`, or the only one.
+        """The default signature: `serving_default`, or the only one.
 
-        Raises InvalidArgumentError naming those that there are.
+        Raises InvalidArgumentError, with the names of all, if there is neither.
         """
         return self.signatures[default_signature(self.signatures)]
 
     @property
     def functions(self) -> Mapping[str, ModelFunction]:
-        """{name: ModelFunction} of what TensorFlow 2 saved as functions; empty for other exports."""
+        """{name: ModelFunction} of the functions that TensorFlow 2 saved; empty for other exports."""
         if self._functions is None:
             self._functions = _NamedEntries("function", functions_of(self.saved, self.session.run))
         return self._functions
@@ -135,13 +145,23 @@ class Model:
         return self.signature(*values, **inputs)
 
     def train(self, signature: str = "train", /, **inputs: Any) -> Any:
-        """Run a step of training: return the outputs of a signature, and run the node that changes the
-        variables.
+        """Run a training step: run the node that changes the variables, and return a signature's outputs.
 
         signature   the name of the signature whose inputs and outputs the step has
         inputs      its inputs by name
 
         Raises InvalidArgumentError if the export has no training node.
+
+        >>> graph = fe.Graph()
+        >>> x, w = graph.placeholder("float32", [], name="x"), graph.variable(1.0, name="w")
+        >>> loss = fe.square(w - x)
+        >>> step, signatures = fe.optimizers.SGD(0.5).minimize(loss), {"train": ({"x": x}, {"loss": loss})}
+        >>> with fe.blocking.Session(graph) as session:
+        ...     initialized = session.initialize()
+        ...     session.call(fe.saved_model.save, "export", signatures=signatures, training=step)
+        >>> with fe.blocking.load_saved_model("export") as model:
+        ...     print(model.train(x=3.0)["loss"], model.variables["w"].read())
+        4.0 3.0
         """
         if self.saved.training is None:
             raise InvalidArgumentError(
@@ -150,7 +170,7 @@ class Model:
         return self.signatures[signature].call(inputs, targets=[self.saved.training])
 
     def close(self) -> Any:
-        """Close the session; to be awaited, but for a blocking model. Closing twice does nothing."""
+        """Close the session; await it, except for a blocking model. Closing twice does nothing."""
         return self.session.close()
 
     async def __aenter__(self) -> Self:

@@ -59,20 +59,28 @@ class StoredVariable:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SavedGraph:
-    """A graph of a SavedModel, before anything has run.
+    """A graph of a SavedModel with its facts, before anything has run; `read_saved_model` returns it.
 
     path         the directory
-    tags         what this graph is for, such as "serve"
-    signatures   without those that only name a node
-    checkpoint   the prefix of its variables; None where it has none
-    restoring    (tensor that takes the checkpoint's prefix, node to run); None where there is nothing to
+    tags         the purpose of this graph, such as "serve"
+    signatures   {name: SignatureFacts}, without those that only name a node
+    checkpoint   the prefix of its variables; None if it has none
+    restoring    (tensor that takes the checkpoint's prefix, node to run), or None
     initializing node to run after that, or None
     training     node to run for a training step, or None
-    feeds        {tensor: bytes} of files that came along, as far as they are no constants of the graph
+    feeds        {tensor: bytes} of the asset files that are not constants of the graph
     variables    by name: of the object that was saved, or else of the node
-    objects      the Python objects that were saved; None for what TensorFlow 1 has written
+    objects      the Python objects that were saved; None for an export of TensorFlow 1
     meta_graph   the MetaGraphDef itself
     other_tags   the tags of each other graph that the directory has
+
+    >>> graph = fe.Graph()
+    >>> x = graph.placeholder("float32", [], name="x")
+    >>> with fe.blocking.Session(graph) as session:
+    ...     session.call(fe.saved_model.save, "export", signatures={"double": ({"x": x}, {"y": x + x})})
+    >>> saved = fe.saved_model.read_saved_model("export")
+    >>> saved.tags, saved.signatures["double"], saved.variables
+    (('serve',), <SignatureFacts 'double' (x float32 [] -> y float32 [])>, {})
     """
 
     path: Path

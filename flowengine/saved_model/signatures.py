@@ -64,7 +64,15 @@ class SignatureTensor:
         return f"<SignatureTensor {self}{optional}>"
 
     def pairs(self, name: str, value: Any) -> list[tuple[str, Any]]:
-        """(tensor, value to feed) for what a caller gives; InvalidArgumentError if parts are missing."""
+        """Return (tensor, value to feed) for a caller's `value`; InvalidArgumentError if parts are missing.
+
+        `name` is that of the input, for the message.
+
+        >>> from flowengine.saved_model.signatures import SignatureTensor
+        >>> x = SignatureTensor(("x:0",), fe.dtypes.float32, fe.TensorShape([None]))
+        >>> x.pairs("x", [1.0, 2.0])
+        [('x:0', [1.0, 2.0])]
+        """
         if not (self.is_sparse or self.is_composite):
             return [(self.tensors[0], value)]
         if all(hasattr(value, part) for part in SparseValue._fields):
@@ -84,7 +92,7 @@ class SignatureTensor:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SignatureFacts:
-    """A signature as the export describes it; `method` says what for, in TensorFlow's words."""
+    """A signature as the export describes it; `method` is its purpose, in TensorFlow's words."""
 
     name: str
     inputs: Mapping[str, SignatureTensor]
@@ -92,7 +100,7 @@ class SignatureFacts:
     method: str = ""
 
     def feeds(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """{tensor: value} for these inputs; InvalidArgumentError naming what is missing or unknown."""
+        """Return {tensor: value} for these inputs; InvalidArgumentError naming missing or unknown ones."""
         unknown = [name for name in values if name not in self.inputs]
         missing = [name for name, each in self.inputs.items() if name not in values and each.default is None]
         if unknown or missing:
@@ -112,11 +120,11 @@ class SignatureFacts:
         return f"<SignatureFacts '{self.name}' ({self.sides()})>"
 
     def described(self) -> str:
-        """In a line, with dtypes and shapes."""
+        """Return its name, inputs and outputs in a line, with dtypes and shapes."""
         return f"signature '{self.name}' ({self.sides()})"
 
     def sides(self) -> str:
-        """Its inputs and outputs in a line, with dtypes and shapes."""
+        """Return its inputs and outputs in a line, with dtypes and shapes."""
         return " -> ".join(
             ", ".join(f"{name} {each}" for name, each in side.items()) or "nothing"
             for side in (self.inputs, self.outputs)
@@ -125,13 +133,13 @@ class SignatureFacts:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ModelSignature:
-    """A signature of a model that is loaded, to be called with its inputs by name.
+    """A signature of a loaded model: call it with its inputs by name.
 
     facts   its name, inputs and outputs
 
-    A call gives {name: value} of the outputs, as `Session.run` gives values: to be awaited in trio and
-    asyncio programs, at once from a blocking model. It raises the errors of a step, and InvalidArgumentError
-    for inputs that are missing or unknown. Cancelled, it leaves the model usable.
+    A call returns {name: value} of the outputs, as `Session.run` returns values; await it, except for a
+    blocking model. It raises the errors of a step, and InvalidArgumentError for inputs that are missing or
+    unknown. Cancelled, it leaves the model usable.
 
     >>> graph = fe.Graph()
     >>> x = graph.placeholder("float32", [None], name="x")
@@ -165,16 +173,16 @@ class ModelSignature:
 
     @property
     def inputs(self) -> Mapping[str, SignatureTensor]:
-        """{name: what it takes}, sorted."""
+        """{name: SignatureTensor} of the inputs, sorted."""
         return self.facts.inputs
 
     @property
     def outputs(self) -> Mapping[str, SignatureTensor]:
-        """{name: what it gives}, sorted."""
+        """{name: SignatureTensor} of the outputs, sorted."""
         return self.facts.outputs
 
     def __call__(self, *values: Any, **inputs: Any) -> Any:
-        """Run one step. Where it has one input its value may come without the name."""
+        """Run one step. If the signature has one input, its value may come without the name."""
         if values:
             if len(values) > 1 or len(self.inputs) != 1:
                 raise InvalidArgumentError(f"{self.facts.described()}: give its inputs by name")
@@ -182,7 +190,10 @@ class ModelSignature:
         return self.call(inputs)
 
     def call(self, inputs: Mapping[str, Any], *, targets: Sequence[str] = (), options: Any = None) -> Any:
-        """Run one step: `inputs` by any names, more nodes to run as `targets`, and `RunOptions`."""
+        """Run one step with `inputs` of any names, more nodes to run as `targets`, and `RunOptions`.
+
+        `options` are those of the step; errors are those of a call.
+        """
         feeds = self.facts.feeds(inputs)
         try:
             running = self._run(self.facts.fetches(), feeds, targets=targets, options=options)

@@ -70,7 +70,10 @@ def _build(data: Mapping[str, list[str]], control: Mapping[str, list[str]]) -> G
 
 
 def same_up_to_names(first: NodeGraph, second: NodeGraph) -> bool:
-    """Whether the graphs `first` and `second` are the same but for the names and the order of their nodes."""
+    """Whether the graphs `first` and `second` are equal except for the names and the order of nodes.
+
+    Raises InvalidArgumentError for an attribute whose value cannot be read.
+    """
     return len(first) == len(second) and _match(first, second, _initial(first), _initial(second))
 
 
@@ -82,7 +85,7 @@ def _initial(g: NodeGraph) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> str:
-    """An attribute's value as text that is equal where the values are."""
+    """Return an attribute's value as text, which is equal for equal values."""
     if isinstance(value, TensorAttr):
         held = value.value()
         content = held.tobytes() if hasattr(held, "tobytes") and held.dtype != object else repr(held)
@@ -112,7 +115,7 @@ def _match(first: NodeGraph, second: NodeGraph, a: dict[str, Any], b: dict[str, 
 def _refine(
     first: NodeGraph, second: NodeGraph, a: dict[str, Any], b: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Tell nodes apart by their neighbours until nothing new is learned."""
+    """Distinguish nodes by their neighbours until no class of nodes splits any more."""
     classes = 0
     while True:
         a, b = _look_around(first, a), _look_around(second, b)
@@ -146,7 +149,10 @@ def _look_around(g: NodeGraph, colours: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_text(g: NodeGraph) -> str:
-    """Return the graph `g` as a line a node, for the message of a test that fails."""
+    """Return the graph `g` as text, a line for each node, for the message of a failing test.
+
+    Raises InvalidArgumentError for a constant whose value cannot be read.
+    """
     lines = []
     for node in g:
         inputs = ", ".join([*map(str, node.inputs), *(f"^{name}" for name in node.control_inputs)])

@@ -1,4 +1,4 @@
-"""A kit that any rendezvous can be checked with: what `flowengine.core.rendezvous.Rendezvous` promises.
+"""Checks of any rendezvous: it must keep the promises of `flowengine.core.rendezvous.Rendezvous`.
 
     await check_rendezvous(make_pair)       make_pair() -> (where values are sent, where they are received)
 
@@ -22,9 +22,19 @@ MakeKey = Callable[[str], RendezvousKey]
 
 
 async def check_rendezvous(make_pair: MakePair, make_key: MakeKey) -> None:
-    """Run every check on new pairs; `make_key(edge)` gives keys that lead from the first to the second.
+    """Run every check on new pairs.
+
+    make_pair   a coroutine function that returns a new rendezvous for each side
+    make_key    a function of an edge's name that returns a key from the first side to the second
 
     Raises AssertionError that says what is broken.
+
+    >>> from flowengine.core.rendezvous import RendezvousKey
+    >>> from flowengine.transport.tensors.rendezvous import LocalRendezvous
+    >>> async def make_pair():
+    ...     table = LocalRendezvous()
+    ...     return table, table
+    >>> trio.run(fe.testing.check_rendezvous, make_pair, lambda edge: RendezvousKey(1, "a", 1, edge, "b"))
     """
     for check in (
         _check_values_come_once,

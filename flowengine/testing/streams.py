@@ -22,7 +22,22 @@ MakePair = Callable[[], Awaitable[tuple[ByteStream, ByteStream]]]
 
 
 async def check_byte_stream(make_pair: MakePair, *, seed: int = 0) -> None:
-    """Run every check on new pairs, in both directions. Raises AssertionError that says what is broken."""
+    """Run every check on new pairs, in both directions.
+
+    make_pair   a coroutine function that returns both ends of a new connection
+    seed        of the random sizes of pieces
+
+    Raises AssertionError that says what is broken.
+
+    >>> from flowengine.transport.streams.schemes import connect_stream, listen_streams
+    >>> async def make_pair():
+    ...     listener = await listen_streams("inproc://check")
+    ...     near = await connect_stream("inproc://check")
+    ...     far = await listener.accept()
+    ...     listener.close()
+    ...     return near, far
+    >>> trio.run(fe.testing.check_byte_stream, make_pair)
+    """
     for check in (
         _check_bytes_arrive_in_order,
         _check_scatter_and_gather,

@@ -1,7 +1,7 @@
-"""Buckets: batches of examples that are alike, of similar length above all, so that little is padded.
+"""Buckets: batches of similar examples, mostly of similar length, which need little padding.
 
-Each bucket has a queue of its own. Where one holds enough for a batch, the batch goes to a queue of batches,
-and from there to the step.
+Each bucket has its own queue. When one holds enough for a batch, the batch goes to a queue of batches, and
+from there to the step.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from flowengine.train.inputs import Example, columns, element_shapes, like, only
 from flowengine.train.producers import as_tensor, run_queue
 from flowengine.train.queues import GraphQueue
 
-#: The one that fills a bucket ends quietly when batches are no longer wanted, and the other way round.
+#: The task that fills a bucket ends quietly when the queue of batches is closed, and the other way round.
 _ENDS: Final = (OutOfRangeError, CancelledError)
 
 
@@ -37,15 +37,16 @@ def bucket(
     shared_name: str = "",
     name: str = "bucket",
 ) -> tuple[Tensor, Any]:
-    """(bucket, batch): batches of examples that have the same number, and that number (int32, rank 0).
+    """Return (bucket, batch): the number of a bucket (int32, rank 0), and a batch of its examples.
 
     tensors             one example
-    which_bucket        its number, int32, rank 0, below `num_buckets`
+    which_bucket        its bucket, int32, rank 0, below `num_buckets`
     batch_size          of all buckets, or a list with one for each
     capacity            batches in the queue of batches, and examples in each bucket
     bucket_capacities   examples in each bucket, if not `capacity`
-    The others are as for `batch`. Raises InvalidArgumentError for lists of the wrong length and for shapes
-    that are neither known nor given.
+    num_threads, shapes, dynamic_pad, allow_smaller_final_batch, keep_input, shared_name   as for `batch`
+
+    Raises InvalidArgumentError for lists of the wrong length and for shapes that are neither known nor given.
 
     >>> graph = fe.Graph()
     >>> row, = fe.train.range_input_producer(graph, 10).dequeue()
@@ -109,7 +110,7 @@ def bucket(
 
 
 def _filled(graph: Graph, top: GraphQueue, number: int, filled: tuple[GraphQueue, Any], smaller: bool) -> Any:
-    """The node that moves a batch of a bucket, with its number, to the queue of batches."""
+    """Return the node that moves a batch of a bucket, with its number, to the queue of batches."""
     queue, size = filled
     count = as_tensor(graph, size, "int32", "batch_size")
     rows = (queue.dequeue_up_to if smaller else queue.dequeue_many)(count)
@@ -117,7 +118,7 @@ def _filled(graph: Graph, top: GraphQueue, number: int, filled: tuple[GraphQueue
 
 
 def _closed(graph: Graph, queues: Sequence[GraphQueue]) -> tuple[Any, Any]:
-    """The nodes that close all buckets: once what waits is in, and at once."""
+    """Return the nodes that close all buckets: after the pending enqueues, and at once."""
     closed = graph.group(*(queue.close() for queue in queues), name="close_buckets")
     cancelled = (queue.close(cancel_pending_enqueues=True) for queue in queues)
     return closed, graph.group(*cancelled, name="cancel_buckets")
@@ -132,12 +133,13 @@ def bucket_by_sequence_length(
     name: str = "bucket_by_sequence_length",
     **options: Any,
 ) -> tuple[Tensor, Any]:
-    """(lengths, batch): batches of examples of similar length, and the length of each (int32 [batch]).
+    """Return (lengths, batch): a batch of examples of similar length, and their lengths (int32 [batch]).
 
     input_length        of the example, rank 0
+    tensors, batch_size, options   as for `bucket`; `shapes` without that of the length
     bucket_boundaries   increasing; a bucket has the lengths from one boundary up to the next
-    `options` are those of `bucket`, `shapes` without that of the length. Raises InvalidArgumentError for
-    boundaries that do not increase.
+
+    Raises InvalidArgumentError for boundaries that do not increase.
     """
     limits = [int(limit) for limit in bucket_boundaries]
     if not limits or sorted(set(limits)) != limits or limits[0] <= 0:
@@ -155,7 +157,7 @@ def bucket_by_sequence_length(
 
 
 def _each(value: Any, count: int, what: str) -> list[Any]:
-    """One for each bucket."""
+    """Return a list with a value for each bucket."""
     if not isinstance(value, list | tuple):
         return [value] * count
     if len(value) != count:

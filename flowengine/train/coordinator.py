@@ -5,9 +5,9 @@
         while not coordinator.should_stop():
             await session.run("train")
 
-Whoever has enough asks for a stop; everybody else looks, or waits for it. The first error is the one that the
-block raises; an end of input counts as a stop and not as an error. After a stop without an error, errors of
-the block's steps are not told, whose queues may have been closed by it; its other errors are.
+A task requests a stop; the others check for it, or wait for it. The block raises the first error; an end of
+input counts as a stop and not as an error. After a stop without an error the block does not raise the errors
+of its steps, whose queues the stop may have closed; it raises its other errors.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ import trio
 from flowengine.core.errors import FailedPreconditionError, OpError, OutOfRangeError
 
 #: How long tasks may take to stop by themselves before they are cancelled. A pipeline stops when its queues
-#: are closed, within one step; what takes longer is stuck or waits for something that nobody closes.
+#: are closed, within one step; a task that takes longer is stuck or waits for a queue that stays open.
 STOP_GRACE_SECONDS: Final = 10.0
 
 
 class Coordinator:
-    """Lets a group of tasks, and the block that it is entered for, end together.
+    """A coordinator of tasks that stop together with the block that it is entered for.
 
-    clean_stop_exception_types   errors that are a way of saying "no more": they stop and are not raised
-    stop_grace_period_seconds    from the request to stop until tasks that still run are cancelled
+    clean_stop_exception_types   errors that mean an end of input: they request a stop and are not raised
+    stop_grace_period_seconds    the time from the request until tasks that still run are cancelled
 
-    As a context it runs the tasks of `start`. When the block ends a stop is requested and the tasks are
-    waited for. When a task fails, the block is cancelled; the block then raises the task's error. Without
-    being entered it is a flag with an error, for tasks that run elsewhere.
+    As a context it runs the tasks of `start`. When the block ends, it requests a stop and waits for the
+    tasks. When a task fails, it cancels the block, which then raises the task's error. Without being entered
+    it is a flag with an error, for tasks that run elsewhere.
 
     >>> async def worker(coordinator):
     ...     while not coordinator.should_stop():
@@ -44,7 +44,15 @@ class Coordinator:
     ...         coordinator.start(worker, coordinator)
     ...         coordinator.request_stop()
     ...         await coordinator.wait_for_stop()
+    ...     coordinator.clear_stop()  # so that it can be entered again
+    ...     with coordinator.stop_on_exception():
+    ...         raise OSError("disk is full")
+    ...     try:
+    ...         coordinator.raise_requested_exception()
+    ...     except OSError as error:
+    ...         print(error)
     >>> trio.run(main)
+    disk is full
 
     Raises FailedPreconditionError for `start` before it is entered.
     """
@@ -69,13 +77,13 @@ class Coordinator:
     # -- the flag ------------------------------------------------------------------------------------
 
     def should_stop(self) -> bool:
-        """Whether a stop was requested. May be asked from any thread."""
+        """Whether a stop was requested. May be called from any thread."""
         return self._stop.is_set()
 
     def request_stop(self, error: BaseException | None = None) -> None:
-        """Ask everybody to stop; the first request's error, unless it is a clean end, is raised at the end.
+        """Request a stop; the block raises the `error` of the first request, unless it is a clean end.
 
-        After the block has ended, an error is raised here, since nobody else would.
+        After the block has ended, this call raises the error.
         """
         error = self._filtered(error)
         if self._joined and error is not None:
@@ -88,7 +96,7 @@ class Coordinator:
             self._body.cancel()
 
     def clear_stop(self) -> None:
-        """Forget a stop and its error; FailedPreconditionError while the tasks of a block still run."""
+        """Reset the stop and its error; FailedPreconditionError while the tasks of a block still run."""
         if self._nursery is not None:
             raise FailedPreconditionError(
                 "clear_stop: the coordinator's block has not ended: call it afterwards"
@@ -102,25 +110,25 @@ class Coordinator:
         await self._stop.wait()
 
     def raise_requested_exception(self) -> None:
-        """Raise the error that a stop was requested with, if any."""
+        """Raise the error of the stop request, if it had one."""
         if self._error is not None:
             raise self._error
 
     @property
     def joined(self) -> bool:
-        """Whether the block has ended and everything in it."""
+        """Whether the block and all its tasks have ended."""
         return self._joined
 
     @contextmanager
     def stop_on_exception(self) -> Iterator[None]:
-        """Turn an exception in this block into a request to stop, which goes no further."""
+        """Return a context that turns an exception of its block into a request to stop."""
         try:
             yield
         except Exception as error:
             self.request_stop(error)
 
     def _filtered(self, error: BaseException | None) -> BaseException | None:
-        """The error, without what only says that there is no more; None where nothing is left."""
+        """Return the error without clean ends of input; None if nothing is left."""
         if error is None or isinstance(error, self._clean):
             return None
         if isinstance(error, BaseExceptionGroup):
@@ -131,9 +139,9 @@ class Coordinator:
     # -- tasks ---------------------------------------------------------------------------------------
 
     def start(self, function: Callable[..., Awaitable[Any]], *args: Any) -> None:
-        """Run a coroutine function beside the block; what it raises is a request to stop.
+        """Run a coroutine function with `args` beside the block; an error of it requests a stop.
 
-        FailedPreconditionError outside of the block.
+        Raises FailedPreconditionError outside of the block.
         """
         if self._nursery is None:
             raise FailedPreconditionError("start: enter the coordinator first, with `async with`")
@@ -186,9 +194,9 @@ class Coordinator:
             self._nursery = None
             self._joined = True
         if raised is not None and not isinstance(raised, Exception):
-            raise raised  # cancelled from outside, or interrupted: that goes on
+            raise raised  # cancelled from outside, or interrupted
         if self._error is not None:
             raise self._error
         own = self._filtered(raised)
         if own is not None and not isinstance(own, OpError):
-            raise own  # no step's that ended with its queues: the stop is not why
+            raise own  # not the error of a step whose queues the stop closed

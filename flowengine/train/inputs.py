@@ -1,15 +1,16 @@
-"""Batches: examples one by one, or a few at a time, go into a queue and come out of it in batches.
+"""Batches: examples go into a queue, one by one or a few at a time, and come out of it in batches.
 
     images, labels = fe.train.shuffle_batch([image, label], 32, capacity=2000, min_after_dequeue=1000)
 
-Since the queue is filled by a runner, the next batches are made while a step works on the last one. When the
-input is at its end the queue is closed, and the step that asks for one batch too many ends with
-OutOfRangeError.
+A queue runner fills the queue, so the next batches are computed while a step works on the last one. When the
+input is at its end, the queue is closed, and a step that asks for another batch ends with OutOfRangeError.
 
-`tensors` (or each of `tensors_list`) are the tensors of an example; `capacity` and `min_after_dequeue` count
-examples, `num_threads` tasks that fill the queue; `enqueue_many` takes rows of the tensors as examples;
-`shapes` are needed where the graph does not tell them; `dynamic_pad` pads examples of a batch to one shape;
-`keep_input` is a bool that leaves examples out. Errors: InvalidArgumentError for arguments that do not fit.
+`tensors` (or each of `tensors_list`) are the tensors of an example, `batch_size` the number of examples in a
+batch; `capacity` and `min_after_dequeue` count examples, `num_threads` tasks that fill the queue;
+`enqueue_many` takes rows of the tensors as examples; `shapes` are needed if the graph does not know them;
+`dynamic_pad` pads examples of a batch to one shape; `allow_smaller_final_batch` keeps the last examples;
+`keep_input` is a bool that leaves examples out; `seed` is that of the random order; `shared_name` names the
+queue for other sessions. Errors: InvalidArgumentError for arguments that do not fit.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ def batch(
     shared_name: str = "",
     name: str = "batch",
 ) -> Any:
-    """Batches of examples in their order, as a list or dict like `tensors`, each [batch_size, ...].
+    """Return batches of examples in their order, a list or dict like `tensors`, each [batch_size, ...].
 
     tensors         one example; with `enqueue_many` many of them, [rows, ...]
-    num_threads     how many tasks fill the queue; with several the order is not kept
-    shapes          of one example's tensors, where the graph does not tell
-    dynamic_pad     fill up dimensions that are not known with zeros to the largest of the batch
-    allow_smaller_final_batch   give what is left at the end instead of dropping it
-    keep_input      bool: whether the example goes in; with `enqueue_many` also a vector, one for each row
+    num_threads     the number of tasks that fill the queue; several of them mix the order
+    shapes          of one example's tensors, if the graph does not know them
+    dynamic_pad     whether to pad unknown dimensions with zeros to the largest of the batch
+    allow_smaller_final_batch   whether to return the rest at the end instead of dropping it
+    keep_input      bool: whether to enqueue the example; with `enqueue_many` also a vector, one for each row
     """
     return _pipeline(
         [tensors],
@@ -77,7 +78,10 @@ def batch_join(
     shared_name: str = "",
     name: str = "batch_join",
 ) -> Any:
-    """Batches of examples from several sources, one task each, such as readers of files. See `batch`."""
+    """Return batches of examples from several sources, one task each, such as readers of files.
+
+    The arguments are those of `batch`.
+    """
     return _pipeline(
         tensors_list,
         batch_size,
@@ -105,10 +109,10 @@ def shuffle_batch(
     shared_name: str = "",
     name: str = "shuffle_batch",
 ) -> Any:
-    """Batches of examples in random order. See `batch`.
+    """Return batches of examples in random order. The other arguments are those of `batch`.
 
-    min_after_dequeue   how many examples stay behind to be mixed with the next: more mix better, and take
-                        longer to fill and more memory
+    min_after_dequeue   the number of examples that the queue keeps to mix with the next: more of them mix
+                        better, but take more memory and more time at the start
     """
     return _pipeline(
         [tensors],
@@ -137,7 +141,10 @@ def shuffle_batch_join(
     shared_name: str = "",
     name: str = "shuffle_batch_join",
 ) -> Any:
-    """Batches in random order of examples from several sources, one task each. See `shuffle_batch`."""
+    """Return batches in random order of examples from several sources, one task each.
+
+    The arguments are those of `shuffle_batch`.
+    """
     return _pipeline(
         tensors_list,
         batch_size,
@@ -175,7 +182,7 @@ def _pipeline(
     queue: dict[str, Any],
     name: str,
 ) -> Any:
-    """A queue that these examples go into, each by its own enqueue op, and batches out of it."""
+    """Add a queue for these examples, each with its own enqueue op, and return its batches."""
     sources = columns(examples)
     if num_threads < 1:
         raise InvalidArgumentError(f"num_threads must be at least 1, not {num_threads}")

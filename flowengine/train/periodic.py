@@ -1,4 +1,4 @@
-"""Saving every so many steps or seconds, while the steps go on.
+"""Saving every N steps or seconds, while the steps go on.
 
 async with fe.train.save_every(saver, session, "run/model.ckpt", steps=1000) as saves:
     for _ in range(10_000):
@@ -23,13 +23,32 @@ from flowengine.train.snapshot import Snapshot
 
 
 class PeriodicSaves:
-    """A periodic saver, which `save_every` returns: told of each step, it saves when it is time.
+    """A periodic saver, which `save_every` returns. Call `after_step` after each step.
 
     saver, session, path, global_step   as for `flowengine.train.Saver.save`
     steps, seconds   how often it saves
-    first_step       how many steps were made before
+    first_step       the number of earlier steps
     nursery          runs the saves
     latest           the prefix of the newest checkpoint that is complete; None before the first
+
+    >>> graph = fe.Graph()
+    >>> step = graph.variable(0.0, name="w").assign_add_op(1.0)
+    >>> async def main():
+    ...     async with fe.Session(graph) as session:
+    ...         await session.initialize()
+    ...         async with fe.train.save_every(fe.train.Saver(), session, "run/model", steps=2) as saves:
+    ...             for _ in range(3):
+    ...                 await session.run(step)
+    ...                 print(await saves.after_step(metric=0.5))
+    ...             await saves.finish()  # the end of the block does this, too
+    ...             print(isinstance(saves, fe.train.PeriodicSaves), saves.latest)
+    >>> trio.run(main)
+    False
+    True
+    False
+    True run/model-3
+
+    Its calls raise the errors of a save, such as FailedPreconditionError.
     """
 
     def __init__(
@@ -59,7 +78,7 @@ class PeriodicSaves:
         self._written: trio.Event | None = None
 
     async def after_step(self, *, metric: float | None = None) -> bool:
-        """Note that a step has ended; return whether a checkpoint of it is on its way.
+        """Save if it is time after a step; return whether a checkpoint of it has been started.
 
         `metric` is the present score of the model.
         """
@@ -74,7 +93,7 @@ class PeriodicSaves:
         return due
 
     async def finish(self) -> None:
-        """Save what has not been saved, and return when everything is written."""
+        """Save the steps since the last save, and wait until everything is written."""
         if self._unsaved:
             await self._begin()
         if self._written is not None:
@@ -116,19 +135,19 @@ async def save_every(
     first_step: int = 0,
     final: bool = True,
 ) -> AsyncIterator[PeriodicSaves]:
-    """Checkpoints of a training loop: call `after_step` on what this gives after every step.
+    """Return a context that saves checkpoints of a training loop: call its `after_step` after every step.
 
     steps, seconds   save when so many steps, or seconds, have passed since the last save; one or both
-    global_step      the variable that counts steps, or its name; without it the calls are counted, on
-                     from `first_step`
-    final            whether to save at the end of the block what has not been saved
+    global_step      the variable that counts steps, or its name; by default the calls are counted, starting
+                     at `first_step`
+    final            whether to save the last steps at the end of the block
 
-    The values are those at the call of `after_step`, between two steps: a boundary. They are written while
-    the loop goes on; a save that comes due before the last one is written waits for it. A save that fails
-    ends the block with its error. If the block is left by an error or cancelled nothing more is saved:
-    nobody knows what the last step has left half done.
+    The values are those at the call of `after_step`, between two steps. They are written while the loop goes
+    on; a save that is due before the last one is written waits for it. A save that fails ends the block with
+    its error. A block that ends with an error or is cancelled saves no more, because the last step may have
+    changed only some of the variables.
 
-    Raises InvalidArgumentError without steps and seconds, where they are not positive, and if the saver finds
+    Raises InvalidArgumentError without steps and seconds, if they are not positive, and if the saver finds
     nothing to save in the session's graph.
 
     `saver`, `session`, `path` and `global_step` are those of `flowengine.train.Saver.save`.

@@ -102,7 +102,7 @@ class QueueRunner:
         )
 
     def to_proto(self) -> Any:
-        """The QueueRunnerDef of this runner, as a MetaGraphDef's collection `queue_runners` holds it."""
+        """Return the QueueRunnerDef of this runner, as the collection `queue_runners` holds it."""
         from flowengine.ir.proto import QueueRunnerDef
         from flowengine.ir.proto.meta_graph_pb2 import Code
 
@@ -136,7 +136,10 @@ def _node_name(node: Any) -> str:
 
 
 def add_queue_runner(graph: Graph, runner: QueueRunner) -> None:
-    """Have `QueueRunners` start this runner with the others of the graph."""
+    """Add a `runner` to the graph's list, so that `QueueRunners` starts it with the others.
+
+    Raises InvalidArgumentError for anything but a graph. See `flowengine.train.QueueRunner`.
+    """
     need_graph(graph, "fe.train.add_queue_runner(graph, runner)")
     graph.add_to_collection(QUEUE_RUNNERS, runner)
 
@@ -146,7 +149,8 @@ def queue_runners_of(
 ) -> list[QueueRunner]:
     """Return the runners that a graph or a MetaGraphDef lists.
 
-    source   a `Graph`, a MetaGraphDef message, or what `load_meta_graph` returned
+    source         a `Graph`, a MetaGraphDef message, or the result of `load_meta_graph`
+    import_scope   a prefix of the names in a MetaGraphDef, such as the scope that it was imported into
     """
     return [
         each if isinstance(each, QueueRunner) else QueueRunner.from_proto(each, import_scope=import_scope)
@@ -157,16 +161,27 @@ def queue_runners_of(
 class QueueRunners:
     """Runs queue runners for as long as a block lasts. The context's value is a `Coordinator`.
 
-    session   whose steps they are
+    session   the session that runs their steps
     source    queue runners; or a MetaGraphDef, message or loaded, for those that it lists; by default
-              those that the builders added to the session's graph
-    initialize_local_variables   set the local variables of the graph that have no value yet, such as counts
-                                 of epochs, before anything is started
+              those of the session's graph
+    initialize_local_variables   whether to initialize the local variables of the graph that have no value
+                                 yet, such as counts of epochs, before anything is started
     stop_grace_period_seconds    how long the runners may take to stop before they are cancelled
 
-    The block ends quietly when it raises OutOfRangeError, which says that the input is at its end. When a
-    runner fails, the block is cancelled and raises the runner's error. However the block ends, all queues
-    are closed, nothing runs any more, and what the session's variables hold is what completed steps left.
+    The block ends quietly when it raises OutOfRangeError, which marks the end of the input. When a runner
+    fails, the block is cancelled and raises the runner's error. However the block ends, all queues are
+    closed, no task runs any more, and the session's variables have the values of completed steps.
+
+    >>> graph = fe.Graph()
+    >>> row = fe.train.range_input_producer(graph, 4, num_epochs=1, shuffle=False).dequeue()
+    >>> numbers, = fe.train.batch(row, 2)
+    >>> async def main():
+    ...     async with fe.Session(graph) as session, fe.train.QueueRunners(session) as coordinator:
+    ...         while not coordinator.should_stop():
+    ...             print(await session.run(numbers))
+    >>> trio.run(main)
+    [0 1]
+    [2 3]
     """
 
     def __init__(
@@ -205,7 +220,17 @@ class QueueRunners:
 
 @takes_session(is_awaited_only=True)
 async def initialize_local_variables(session: Any, source: Any = None) -> None:
-    """Set the local variables of a graph or of a MetaGraphDef that have no value yet."""
+    """Initialize the local variables of a graph or a MetaGraphDef (`source`) that have no value yet.
+
+    >>> graph = fe.Graph()
+    >>> epoch = graph.variable(0, name="epoch", trainable=False, collections=["local_variables"])
+    >>> async def main():
+    ...     async with fe.Session(graph) as session:
+    ...         await fe.train.initialize_local_variables(session)
+    ...         print(await session.run(epoch))
+    >>> trio.run(main)
+    0
+    """
     for variable in local_variables_of(session.graph if source is None else source):
         try:
             await session.run(variable.snapshot)
@@ -214,13 +239,26 @@ async def initialize_local_variables(session: Any, source: Any = None) -> None:
 
 
 def start_queue_runners(session: Any, coordinator: Coordinator, source: Any = None) -> None:
-    """Start queue runners as tasks of a coordinator that has been entered; `source` as for `QueueRunners`."""
+    """Start queue runners as tasks of an entered `coordinator`; `source` as for `QueueRunners`.
+
+    >>> graph = fe.Graph()
+    >>> queue = fe.train.GraphQueue.fifo(graph, 2, ["int32"], [[]])
+    >>> number, = queue.dequeue()
+    >>> fe.train.add_queue_runner(graph, fe.train.QueueRunner(queue, [queue.enqueue([graph.constant(7)])]))
+    >>> async def main():
+    ...     async with fe.Session(graph) as session, fe.train.Coordinator() as coordinator:
+    ...         fe.train.start_queue_runners(session, coordinator)
+    ...         print(await session.run(number))
+    ...         await session.run([], targets=[queue.close(cancel_pending_enqueues=True)])
+    >>> trio.run(main)
+    7
+    """
     for each in _prepare(session, session.graph if source is None else source):
         each.start(coordinator)
 
 
 def _prepare(session: Any, source: Any) -> list[_ActiveRunner]:
-    """Runners ready to start, so that a name which the graph does not have is an error at once."""
+    """Return runners ready to start; a name that the graph does not have is an error here."""
     runners = source if isinstance(source, list | tuple) else queue_runners_of(source)
     return [_ActiveRunner(session, runner) for runner in runners]
 
@@ -246,7 +284,7 @@ class _ActiveRunner:
             coordinator.start(partial(self._run, coordinator, fill))
 
     async def _run(self, coordinator: Coordinator, fill: Callable[[], Awaitable[Any]]) -> None:
-        """Enqueue until there is no more or a stop is asked for; the last one at the end closes the queue."""
+        """Enqueue until the input ends or a stop is requested; the last task to end closes the queue."""
         try:
             while not coordinator.should_stop():
                 await fill()
@@ -263,7 +301,7 @@ class _ActiveRunner:
             self._active -= 1
 
     async def _cancel_on_stop(self, coordinator: Coordinator, cancel: Callable[[], Awaitable[Any]]) -> None:
-        """Close the queue when everybody is to stop, also where that is because the block was cancelled."""
+        """Close the queue when a stop is requested or the block is cancelled."""
         try:
             await coordinator.wait_for_stop()
         finally:

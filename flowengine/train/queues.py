@@ -1,4 +1,4 @@
-"""Queues as the builders of pipelines see them: a node of a graph, and constructors for what works on it."""
+"""Queues of a graph: their nodes, and methods that add the nodes which work on them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from flowengine.core.shapes import TensorShape
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Operation, Tensor
 
-#: What TensorFlow's client puts beside the seed of an op where the graph has none of its own.
+#: The graph's seed that TensorFlow's client uses with the seed of an op, if the graph has none.
 GRAPH_SEED: Final = 87654321
 
 
@@ -27,7 +27,23 @@ class GraphQueue:
 
     `capacity` counts elements; `shared_name` names the queue for other sessions. A step that enqueues waits
     while the queue is full, one that dequeues while it is empty; cancelled, it leaves the queue unchanged. A
-    closed queue gives OutOfRangeError once it is empty, and CancelledError to what enqueues.
+    closed queue raises OutOfRangeError in a step that dequeues once it is empty, and CancelledError in one
+    that enqueues.
+
+    >>> graph = fe.Graph()
+    >>> queue = fe.train.GraphQueue.fifo(graph, 10, ["int32"], [[]])
+    >>> first, rows = queue.enqueue([graph.constant(7)]), queue.enqueue_many([graph.constant([1, 2, 3])])
+    >>> (one,), (two,), (rest,) = queue.dequeue(), queue.dequeue_many(2), queue.dequeue_up_to(5)
+    >>> with fe.blocking.Session(graph) as session:
+    ...     for each in (first, rows, one, two, queue.size(), queue.close(), rest):
+    ...         value = session.run(each)
+    ...         if value is not None:
+    ...             print(value)
+    7
+    [1 2]
+    1
+    [3]
+    >>> shuffled = fe.train.GraphQueue.random_shuffle(graph, 10, 4, ["int32"], [[]], seed=1)
     """
 
     graph: Graph
@@ -47,7 +63,7 @@ class GraphQueue:
         name: str = "fifo_queue",
         padding: bool = False,
     ) -> GraphQueue:
-        """Add a queue, first in, first out; with `padding`, unknown dimensions are filled up in a batch."""
+        """Add a first-in, first-out queue; with `padding`, batches are padded along unknown dimensions."""
         make = graph.ops.PaddingFIFOQueueV2 if padding else graph.ops.FIFOQueueV2
         given = {"capacity": capacity, "shared_name": shared_name, "name": name}
         return cls._made(graph, make, dtypes, shapes, pads=padding, **given)
@@ -65,7 +81,7 @@ class GraphQueue:
         shared_name: str = "",
         name: str = "random_shuffle_queue",
     ) -> GraphQueue:
-        """Add a queue in random order, by `seed`; `min_after_dequeue` elements stay to be mixed."""
+        """Add a queue in random order, by `seed`, which keeps `min_after_dequeue` elements to mix."""
         return cls._made(
             graph,
             graph.ops.RandomShuffleQueueV2,
@@ -129,18 +145,18 @@ class GraphQueue:
         return tuple(make(self.handle, count, component_types=self.dtypes, name=label))
 
     def dequeue_up_to(self, count: Any, name: str | None = None) -> tuple[Tensor, ...]:
-        """Return the next `count` elements, or what a closed queue has left."""
+        """Return the next `count` elements, or the rest of a closed queue."""
         label = self._name(name, "DequeueUpTo")
         make = self.graph.ops.QueueDequeueUpToV2
         return tuple(make(self.handle, count, component_types=self.dtypes, name=label))
 
     def size(self, name: str | None = None) -> Tensor:
-        """How many elements there are (int32, rank 0)."""
+        """Return the number of elements (int32, rank 0)."""
         made: Tensor = self.graph.ops.QueueSizeV2(self.handle, name=self._name(name, "Size"))
         return made
 
     def close(self, *, cancel_pending_enqueues: bool = False, name: str | None = None) -> Operation:
-        """Let nothing more in; with `cancel_pending_enqueues`, not even what waits to get in."""
+        """Close it to new elements; with `cancel_pending_enqueues`, fail the steps that wait to enqueue."""
         made: Operation = self.graph.ops.QueueCloseV2(
             self.handle, cancel_pending_enqueues=cancel_pending_enqueues, name=self._name(name, "Close")
         )
@@ -151,5 +167,5 @@ class GraphQueue:
 
 
 def seeds(seed: int | None) -> dict[str, Any]:
-    """The two seeds of an op for one that a caller chose; without one the order is another each time."""
+    """Return the two seeds of an op for a caller's seed; without one the order differs each time."""
     return {} if seed is None else {"seed": GRAPH_SEED, "seed2": seed}

@@ -1,4 +1,4 @@
-"""The loop behind `run_with_recovery`: begin, make steps, be interrupted, wait, begin again."""
+"""The loop behind `run_with_recovery`: start, run steps, wait after an interruption, start again."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Step: TypeAlias = Callable[[Session, int], Awaitable[Any]]
 #: Nodes to run one after the other, or a coroutine function that does it.
 Init: TypeAlias = str | Sequence[str] | Callable[[Session], Awaitable[Any]]
 
-#: What a lost task, a lost master or a task that lives anew is told by.
+#: The errors of a lost task, a lost master or a restarted task.
 RECOVERABLE: Final = (UnavailableError, AbortedError)
 
-#: What checkpoints are called in the directory, before the step.
+#: The name of checkpoints in the directory, before the step.
 STEM: Final = "model.ckpt"
 #: Between two attempts to begin anew: twice as long each time, from the first of these to the second.
 _PAUSE_SECONDS: Final = 0.1
@@ -38,13 +38,18 @@ _PAUSE_SECONDS_MAX: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """One time that a run was put back.
+    """A restart of a run after an interruption.
 
-    step       how many steps had been made when it was interrupted
-    resumed    how many of them were in the checkpoint that it went on from
-    error      what interrupted it
-    seconds    from the error until it went on
-    attempts   how often it was tried to begin anew
+    step       the number of steps that had run when it was interrupted
+    resumed    the number of steps in the checkpoint from which it went on
+    error      the error that interrupted it
+    seconds    the time from the error until it went on
+    attempts   the number of attempts to start again
+
+    >>> from flowengine.train import Restart
+    >>> restart = Restart(step=120, resumed=100, error=OSError(), seconds=1.5, attempts=2)
+    >>> restart.step - restart.resumed  # steps that run again
+    20
     """
 
     step: int
@@ -56,12 +61,23 @@ class Restart:
 
 @dataclass(slots=True)
 class RecoveredRun:
-    """The result of a run.
+    """The result of `run_with_recovery`.
 
-    step         how many steps the model has made in all, those of earlier processes included
-    value        what the last step returned; None if this process made none
+    step         the number of steps of the model, those of earlier processes included
+    value        the result of the last step; None if this process ran none
     checkpoint   the newest checkpoint's prefix
-    restarts     every time that the run was put back, in order
+    restarts     every `Restart`, in order
+
+    >>> graph = fe.Graph()
+    >>> count = graph.variable(0, name="count")
+    >>> more, init = count.assign_add(1), graph.group(count.initializer, name="init")
+    >>> async def step(session, number):
+    ...     return await session.run(more)
+    >>> async def main():
+    ...     return await fe.train.run_with_recovery(graph, step, directory="run", steps=3)
+    >>> run = trio.run(main)
+    >>> isinstance(run, fe.train.RecoveredRun), run.step, run.value.tolist(), run.restarts
+    (True, 3, 3, [])
     """
 
     step: int = 0
@@ -114,7 +130,7 @@ class Recovery:
         self._result = RecoveredRun()
         #: Interruptions since the last checkpoint.
         self._in_a_row = 0
-        #: What interrupted the run, after how many steps; None while it has not begun.
+        #: The error that interrupted the run, and after how many steps; None before it has begun.
         self._interrupted: tuple[Exception, int] | None = None
         self._since = 0.0
         self._attempts = 0

@@ -1,28 +1,31 @@
-"""Reading a checkpoint into variables: all that are asked for, or none."""
+"""Reading a checkpoint into variables: all the requested ones, or none."""
 
 from __future__ import annotations
 
 import fnmatch
+import os
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from flowengine.checkpoint import BundleReader, V1Reader, open_checkpoint, read_many
 from flowengine.checkpoint.elements import Check
+from flowengine.checkpoint.files import checkpoint_prefix
 from flowengine.checkpoint.slices import parse_shape_and_slice, slice_shape
+from flowengine.checkpoint.state import exists, latest_checkpoint
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError, NotFoundError
 from flowengine.core.shapes import TensorShape
 from flowengine.train.saveables import Saveable, alike
 from flowengine.train.snapshot import listed
 
-#: The key under which TensorFlow 2 keeps which object has which name.
+#: The key under which TensorFlow 2 keeps the names of objects.
 _OBJECTS: Final = b"_CHECKPOINTABLE_OBJECT_GRAPH"
 
 
 def chosen(saveables: Sequence[Saveable], names: Iterable[str] | None) -> list[Saveable]:
-    """Those that are named: by name in the checkpoint or of the node, or by a pattern with * ? [] in it.
+    """Return the named variables: by name in the checkpoint or of the node, or by a pattern with * ? [].
 
-    Raises NotFoundError for a name, or a pattern, of none.
+    Raises NotFoundError for a name, or a pattern, that matches none.
     """
     if names is None:
         return list(saveables)
@@ -40,6 +43,24 @@ def chosen(saveables: Sequence[Saveable], names: Iterable[str] | None) -> list[S
             raise NotFoundError(f"the saver has no variable '{name}'{alike(name, known)}")
         wanted |= found
     return [saveables[index] for index in sorted(wanted)]
+
+
+def prefix_in(path: str, state_name: str) -> str:
+    """Return the prefix of the checkpoint to restore from a path, which is a prefix or a folder.
+
+    Raises NotFoundError if the folder has none.
+    """
+    if not os.path.isdir(path):
+        return checkpoint_prefix(path)
+    latest = latest_checkpoint(path, state_name)
+    exported = os.path.join(path, "variables", "variables")
+    if latest is None and exists(exported):
+        return exported
+    if latest is None:
+        raise NotFoundError(
+            f"{path}: no checkpoint there: the folder has no file '{state_name}' that names one"
+        )
+    return latest
 
 
 def read_values(

@@ -15,9 +15,9 @@ from typing import Any, Final
 import trio
 
 from flowengine.checkpoint import BundleWriter, V1Writer
-from flowengine.checkpoint.files import DISK, FileLayer, checkpoint_prefix
-from flowengine.checkpoint.state import STATE_NAME, exists, latest_checkpoint
-from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from flowengine.checkpoint.files import DISK, FileLayer
+from flowengine.checkpoint.state import STATE_NAME, exists
+from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 from flowengine.core.files.paths import path_text
 from flowengine.core.sessions.calls import refuse_facade, takes_session
 from flowengine.graphs.graph import Graph
@@ -30,7 +30,7 @@ from flowengine.train.added_nodes import AddedNodes
 from flowengine.train.boundary import at_boundary as _at_boundary
 from flowengine.train.folder import CheckpointFolders
 from flowengine.train.meta_graphs import GraphDescription, read_meta_graph
-from flowengine.train.restoring import chosen, read_values
+from flowengine.train.restoring import chosen, prefix_in, read_values
 from flowengine.train.retention import Direction
 from flowengine.train.saveables import Saveable, check_distinct, of_graph, of_list, variable_named
 from flowengine.train.saver_nodes import resolve
@@ -46,18 +46,18 @@ _V2 = 2
 class Saver:
     """Saves and restores variables, and keeps the newest checkpoints.
 
-    var_list          what to save: None for every variable of the session's graph; variables by name, or as
-                      Tensors or Operations; or {name in the checkpoint: variable}
-    max_to_keep       so many of the newest checkpoints stay, 0 for all; older ones are removed
-    keep_checkpoint_every_n_hours   of those that would be removed, one every so many hours stays for ever
-    keep_best, best   so many of those with the "lowest" or "highest" `metric` stay beside the newest
+    var_list          None for every variable of the session's graph; variables by name, or as Tensors or
+                      Operations; or {name in the checkpoint: variable}
+    max_to_keep       the number of newest checkpoints to keep, 0 for all; older ones are removed
+    keep_checkpoint_every_n_hours   the interval in hours at which one of the older ones is kept for ever
+    keep_best, best   the number of checkpoints with the "lowest" or "highest" `metric` to keep as well
     sync              whether a checkpoint must have reached the disk before it counts; None for the session's
                       `Config.sync_checkpoints`
     relative_paths    whether the state file names checkpoints relative to their folder
     state_name        the name of the state file; `files` and `clock`, in seconds, are for tests
 
     Checkpoints saved at the same time by one saver are written one after the other. Raises
-    InvalidArgumentError for numbers that make no sense.
+    InvalidArgumentError for invalid numbers.
 
     >>> graph = fe.Graph()
     >>> weights = graph.variable([1.0, 2.0], name="weights")
@@ -68,9 +68,13 @@ class Saver:
     ...         print(await saver.save(session, "run/model.ckpt", global_step=100))
     ...         await session.run(weights.assign([5.0, 5.0]))
     ...         print(await saver.restore(session, "run"), await session.run(weights))
+    ...         await saver.write(saver.snapshot(session), "run/final")
+    ...         await saver.remove_leftovers("run/final")  # of processes that were killed
+    ...         return saver.runs_nodes(session)
     >>> trio.run(main)
     run/model.ckpt-100
     ['weights'] [1. 2.]
+    False
     """
 
     def __init__(
@@ -119,7 +123,8 @@ class Saver:
 
         It saves and restores what the SaverDef's nodes would, and writes the MetaGraphDef beside each
         checkpoint as TensorFlow does. Without a SaverDef it saves the variables that the collections list.
-        Raises InvalidArgumentError for anything but a MetaGraphDef, NotFoundError for a missing file.
+        Raises InvalidArgumentError for anything but a MetaGraphDef, NotFoundError for a missing file. See
+        `flowengine.train.Saver.add_to`.
         """
         found = read_meta_graph(source)
         saver = cls(found.var_list, **(found.options | options))
@@ -137,6 +142,8 @@ class Saver:
         save       the tensor to fetch for saving, such as "save/control_dependency:0"
         restore    the node to run for restoring, such as "save/restore_all"
         options    those of the constructor, but for `var_list`
+
+        >>> saver = fe.train.Saver.of_nodes("save/Const:0", "save/control_dependency:0", "save/restore_all")
         """
         saver = cls(None, **options)
         saver._nodes = SaverNodes(filename, save, restore)
@@ -149,7 +156,14 @@ class Saver:
         TensorFlow, or `from_meta_graph` elsewhere, goes on. Variables made later are not saved.
         At a target a saver without nodes adds some by itself.
 
-            saver = fe.train.Saver(max_to_keep=3).add_to(graph)
+        >>> graph = fe.Graph()
+        >>> weights = graph.variable([1.0, 2.0], name="weights")
+        >>> saver = fe.train.Saver(max_to_keep=3).add_to(graph)
+        >>> with fe.blocking.Session(graph) as session:
+        ...     initialized = session.initialize()
+        ...     prefix = session.call(saver.save, "run/model.ckpt")
+        ...     fe.blocking.Saver.from_meta_graph("run/model.ckpt.meta").restore(session, prefix)
+        ['weights']
         """
         self._nodes = add_saver_nodes(graph, self._listed(graph), name)
         self._graph = graph
@@ -169,15 +183,15 @@ class Saver:
         """Save under `path`, or `path-step`, and return that prefix once the checkpoint is complete.
 
         global_step   a number, or the variable (or its name) that counts the steps
-        metric        what the model scored, for `keep_best`
-        at_boundary   wait for a moment at which no step of the session that changes variables is under
-                      way; without it the values are those at the time of the call
+        metric        the score of the model, for `keep_best`
+        at_boundary   whether to wait until no step of the session that changes variables is running; by
+                      default the values are those at the time of the call
         write_meta_graph   whether the MetaGraphDef of the session's graph is written beside it, as `.meta`:
                       `flowengine run`, TensorFlow, or `from_meta_graph` elsewhere, goes on with it. A saver
                       whose nodes are in the graph, or that was made from a MetaGraphDef, always writes it
 
-        Other steps go on meanwhile; what they write is not in the checkpoint. Cancelled or failed, it
-        leaves everything as it was. Raises FailedPreconditionError naming variables without a value, and
+        Other steps go on meanwhile; the checkpoint does not have their changes. Cancelled or failed, it
+        leaves all files as they were. Raises FailedPreconditionError naming variables without a value, and
         errors of the file system as NotFoundError, PermissionDeniedError, UnknownError.
         """
         if self.runs_nodes(session):
@@ -193,11 +207,11 @@ class Saver:
         return await self.write(taken, path, metric=metric, sync=self._syncs(session))
 
     def snapshot(self, session: Session, *, global_step: Any = None) -> Snapshot:
-        """Return the variables' present values, for `write`. Copies nothing and waits for nothing.
+        """Return the variables' present values, for `write`, without copying or waiting.
 
-        Called between two steps, it is consistent; a step that writes a variable later writes into a
-        copy. Raises FailedPreconditionError naming variables that have no value or that a step is writing
-        at this moment on another thread, InvalidArgumentError where the saver has to run nodes of the graph.
+        Called between two steps, it is consistent; a step that changes a variable later writes into a copy.
+        Raises FailedPreconditionError naming variables that have no value or that a step is writing on
+        another thread, InvalidArgumentError if the saver has to run nodes of the graph.
         """
         saveables = self._saveables(session)
         if saveables is None:
@@ -267,19 +281,19 @@ class Saver:
         names: Iterable[str] | None = None,
         strict: bool = True,
     ) -> list[str]:
-        """Set the variables to what a checkpoint holds; the names of those that were set.
+        """Restore the variables from a checkpoint, and return the names of those that were restored.
 
         path     a checkpoint's prefix, or a folder: the latest one that its state file names, or the one of
                  a SavedModel
-        names    only these, by name in the checkpoint or of the variable; patterns such as "conv*" are names
-        strict   whether a variable that the checkpoint does not have is an error; else it stays as it is
+        names    only these, by name in the checkpoint or of the variable, or patterns such as "conv*"
+        strict   whether a variable that the checkpoint does not have is an error; else it keeps its value
 
-        All are set at once, after everything has been read and checked: an error changes nothing. Raises
+        It sets all at once, after it has read and checked everything: an error changes nothing. Raises
         NotFoundError for a missing checkpoint or name, InvalidArgumentError listing variables of another
         type or shape, DataLossError naming file and tensor where the checkpoint is damaged.
         """
         given = path_text(path, "Saver.restore")
-        prefix = await _on_thread(lambda: self._existing(given), given)
+        prefix = await _on_thread(lambda: prefix_in(given, self._folders.state_name), given)
         if self.runs_nodes(session):
             if names is not None or not strict:
                 raise InvalidArgumentError(
@@ -303,22 +317,8 @@ class Saver:
         await _on_thread(lambda: self._folders.recover(prefix), prefix)
         return [each.text for each, _ in values]
 
-    def _existing(self, path: str) -> str:
-        if not os.path.isdir(path):
-            return checkpoint_prefix(path)
-        latest = latest_checkpoint(path, self._folders.state_name)
-        exported = os.path.join(path, "variables", "variables")
-        if latest is None and exists(exported):
-            return exported
-        if latest is None:
-            raise NotFoundError(
-                f"{path}: no checkpoint there: the folder has no file '{self._folders.state_name}' "
-                "that names one"
-            )
-        return latest
-
     async def remove_leftovers(self, path: str | os.PathLike[str]) -> None:
-        """Remove what was half written under this path, by processes here or elsewhere that are gone."""
+        """Remove unfinished files under this `path` that processes which no longer exist have left."""
         prefix = os.fspath(path)
         await _on_thread(lambda: self._folders.tidy(prefix, again=True), prefix)
 
@@ -341,7 +341,7 @@ class Saver:
         return ranked[0].prefix if ranked else None
 
     def names(self, session: Session) -> list[str]:
-        """The names in the checkpoint of what is saved; InvalidArgumentError where nodes must be run."""
+        """Return the names that it saves under; InvalidArgumentError if it must run nodes to know them."""
         saveables = self._saveables(session)
         if saveables is None and self._nodes is None:
             saveables = self._listed(session.graph)
@@ -352,10 +352,10 @@ class Saver:
         return [each.text for each in saveables]
 
     def runs_nodes(self, session: Session) -> bool:
-        """Whether saving and restoring run nodes of the graph, rather than go to the variables directly.
+        """Whether it runs nodes of the graph, rather than reads and sets the variables directly.
 
-        At a target they do; a saver without nodes then adds its own to the session's graph. Raises
-        InvalidArgumentError if that cannot be, or if there is no variable to save.
+        At a target it runs nodes, and adds its own to the session's graph if it has none. Raises
+        InvalidArgumentError if that is impossible, or if there is no variable to save.
         """
         return self._saveables(session) is None
 

@@ -1,4 +1,4 @@
-"""The values of variables at one moment, shared with them until one is written: by a step or to a file.
+"""Snapshots: the values of variables at one moment, shared with them until a step or a file writes one.
 
 `saveables` are variables with their names, `variables` hold the values, `bring` fetches those of devices,
 `path` or `prefix` is that of a checkpoint; `make`, `files`, `sync` and `check` are those of the saver.
@@ -21,15 +21,17 @@ from flowengine.core.errors import FailedPreconditionError
 from flowengine.resources.variable import Variable
 from flowengine.train.saveables import Saveable
 
-#: So many names are told in one message.
-_TOLD: Final = 10
+#: The largest number of names in one message.
+_SHOWN_MAX: Final = 10
 
 
 class Snapshot:
-    """A snapshot of values to write; each is released as soon as it is on its way to the file.
+    """A snapshot of values to write; each value is released as soon as it is written.
 
     Taking one copies nothing: a step that updates a variable meanwhile writes into a copy of it.
-    step   the global step, if it is known
+
+    values   pairs of what to save and its value
+    step     the global step, if it is known
 
     >>> graph = fe.Graph()
     >>> w = graph.variable([1.0, 2.0], name="w")
@@ -57,11 +59,21 @@ class Snapshot:
         self._bring: Callable[[Sequence[Value]], Awaitable[Sequence[Value]]] | None = None
 
     def brought_by(self, bring: Callable[[Sequence[Value]], Awaitable[Sequence[Value]]]) -> None:
-        """Some values are in the memory of devices: what gives all of them in host memory."""
+        """Set the function `bring`, which copies values from the memory of devices to host memory.
+
+        >>> async def copied(values):
+        ...     return [np.array(value) for value in values]
+        >>> snapshot = Snapshot([], step=7)
+        >>> snapshot.brought_by(copied)
+        >>> trio.run(snapshot.bring)
+        """
         self._bring = bring
 
     async def bring(self) -> None:
-        """Have all values in host memory. Cancelled: those that are elsewhere stay there."""
+        """Copy all values to host memory, as `flowengine.train.Snapshot.brought_by` shows.
+
+        Cancelled, it leaves values of devices there.
+        """
         bring, values = self._bring, self._values
         if bring is not None:
             found = await bring([value for _, value in values])
@@ -70,10 +82,13 @@ class Snapshot:
 
     @classmethod
     def of(cls, saveables: Sequence[Saveable], variables: Sequence[Variable | None]) -> Snapshot:
-        """Return the present values of these variables; None for one that no step has made.
+        """Return a snapshot of the present values of `variables`; None stands for one that no step has made.
 
-        Raises FailedPreconditionError naming those that have none, and where a kernel is writing one on
+        Raises FailedPreconditionError naming those that have no value, or one that a kernel is writing on
         another thread at this moment (see `settled`).
+
+        >>> Snapshot.of([], []).step is None
+        True
         """
         found = list(zip(saveables, variables, strict=True))
         empty = [each.node for each, variable in found if variable is None or not variable.is_initialized]
@@ -98,7 +113,7 @@ class Snapshot:
         files: FileLayer = DISK,
         check: Check = never,
     ) -> None:
-        """Write everything under a prefix; once. What it raises leaves no file behind."""
+        """Write all values under a prefix, once. An error leaves no file behind."""
         if not self._values:
             raise FailedPreconditionError(
                 "this snapshot is empty: it has been written, or there is no variable"
@@ -115,14 +130,14 @@ class Snapshot:
 
 
 def listed(names: Sequence[str], what: str = "value") -> str:
-    """`values 'a', 'b' and 7 more` for a message."""
-    shown = ", ".join(f"'{name}'" for name in names[:_TOLD])
-    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
+    """Return a list of names for a message: `values 'a', 'b' and 7 more`."""
+    shown = ", ".join(f"'{name}'" for name in names[:_SHOWN_MAX])
+    more = f" and {len(names) - _SHOWN_MAX} more" if len(names) > _SHOWN_MAX else ""
     return f"{what}{'s' if len(names) > 1 else ''} {shown}{more}"
 
 
 async def settled(find: Callable[[], Iterable[Variable]]) -> None:
-    """Return when no kernel on another thread is writing one of the variables; at once if that is so."""
+    """Wait until no kernel on another thread is writing one of the variables."""
     while True:
         busy = next((each for each in find() if each.writer is not None), None)
         if busy is None:

@@ -60,7 +60,7 @@ def attention(
 
 
 def _seen(graph: Graph, fits: Tensor, mask: Any, causal: bool) -> Tensor | None:
-    """Which keys a position may look at, bool; None for all."""
+    """Return which keys a position attends to, bool; None for all."""
     ops = graph.ops
     seen = None if mask is None else convert(graph, mask)
     if seen is not None and seen.dtype.base is not dtypes.bool_:
@@ -89,19 +89,20 @@ def multi_head_attention(
     reuse: Reuse | None = None,
     **weights: Unpack[LayerWeights],
 ) -> Tensor:
-    """Attention of several heads, each with projections of its own (Vaswani et al. 2017, section 3.2.2).
+    """Compute attention with several heads, each with its own projections (Vaswani et al. 2017, 3.2.2).
 
     query          (N, T, D)
-    source         (N, S, E), of which keys and values are made; the query itself if it is None
-    heads          H, which divides `units` (D unless it is given)
-    output_units   of the projection at the end, D unless it is given
-    mask           bool, (N, 1, T, S) or what can be broadcast to (N, H, T, S), as for `attention`
+    source         (N, S, E), from which keys and values are computed; None for the query itself
+    heads          H, which divides `units` (by default D)
+    output_units   of the projection at the end, by default D
+    mask           bool, (N, 1, T, S) or broadcast to (N, H, T, S), as for `attention`
+    weights        initializers and regularizers of each projection, as for `dense`
     returns        (N, T, output_units)
 
-    Variables, `query/kernel`, `key/kernel`, `value/kernel` (D or E, units), `output/kernel` and their biases.
+    Variables: `query/kernel`, `key/kernel`, `value/kernel` (D or E, units), `output/kernel` and their biases.
 
-    All of one type of floats. Raises InvalidArgumentError where D or E is not known, or heads do not divide
-    the units.
+    All of one type of floats. Raises InvalidArgumentError if D or E is not known, or heads do not divide the
+    units.
     """
     graph = graph_of(query, source)
     with layer_scope(graph, name, "multi_head_attention", reuse):
@@ -127,20 +128,20 @@ def multi_head_attention(
 
 
 def _by_head(graph: Graph, x: Tensor, heads: int, size: int) -> Tensor:
-    """(N, T, H * d) -> (N, H, T, d)."""
+    """Split into heads: (N, T, H * d) -> (N, H, T, d)."""
     split = graph.ops.Reshape(x, _lead(graph, x, [heads, size // heads]))
     result: Tensor = graph.ops.Transpose(split, [0, 2, 1, 3])
     return result
 
 
 def _joined(graph: Graph, x: Tensor, like: Tensor, size: int) -> Tensor:
-    """(N, H, T, d) -> (N, T, H * d)."""
+    """Join the heads: (N, H, T, d) -> (N, T, H * d)."""
     result: Tensor = graph.ops.Reshape(graph.ops.Transpose(x, [0, 2, 1, 3]), _lead(graph, like, [size]))
     return result
 
 
 def _lead(graph: Graph, x: Tensor, sizes: list[int]) -> list[int] | Tensor:
-    """A shape that begins with batch and time of x."""
+    """Return a shape that begins with the batch and time axes of x."""
     outer = x.shape.as_list()[:2]
     if outer.count(None) <= 1:
         return [-1 if each is None else each for each in outer] + sizes

@@ -164,14 +164,15 @@ def embedding(
     name: str | None = None,
     reuse: Reuse | None = None,
 ) -> Tensor:
-    """Rows of a table of its own, looked up by number.
+    """Look up rows of a table of weights, which is a variable of the layer.
 
     ids       (D_1, ..., D_r) int32 or int64 in 0 ... vocabulary-1
-    table     (vocabulary, units), `embedding/embeddings`, drawn uniformly from -0.05 to 0.05 unless it has an
-              initializer; its gradient is IndexedSlices
+    table     (vocabulary, units), `embedding/embeddings`, whose gradient is IndexedSlices
+    embeddings_initializer   of the table; by default uniform from -0.05 to 0.05
+    embeddings_regularizer   of the table; by default none
     returns   (D_1, ..., D_r, units)
 
-    Raises InvalidArgumentError for ids of another type; an id outside of the table is one of the run.
+    Raises InvalidArgumentError for ids of another type; an id outside of the table fails the step with it.
     """
     graph = graph_of(ids)
     with layer_scope(graph, name, "embedding", reuse):

@@ -40,20 +40,23 @@ def batch_normalization(
     name: str | None = None,
     reuse: Reuse | None = None,
 ) -> Tensor:
-    """`gamma * (inputs - mean) / sqrt(variance + epsilon) + beta` by channel (Ioffe and Szegedy 2015).
+    """Compute `gamma * (inputs - mean) / sqrt(variance + epsilon) + beta` for each channel.
 
     inputs      (D_1, ..., D_r) of floats; the channels, C of them, along `axis`
-    training    a bool or a bool scalar Tensor: with the mean and variance of this batch, else with the moving
-                averages
-    momentum    what of a moving average is kept by an update
-    fused       whether to use the op for images of 4 axes; None where there is one
+    training    a bool or a bool scalar Tensor: True uses the mean and variance of this batch, False the
+                moving averages
+    momentum    the weight of the old moving average in an update
+    fused       whether to use the op for images of 4 axes; None uses it if it applies
+    beta_initializer, gamma_initializer, moving_mean_initializer, moving_variance_initializer
+                of the variables: by default zeros, ones, zeros and ones
+    beta_regularizer, gamma_regularizer   of the variables: by default none
     returns     as inputs
 
     Variables, all (C,): `gamma` and `beta` (unless left out), `moving_mean` and `moving_variance`, which are
     not trainable. Their updates are listed under "update_ops": a training step must run them, as by
     `with graph.control_dependencies(graph.collection("update_ops"))`.
 
-    Raises InvalidArgumentError for an axis that is none, or whose size is not known. Ioffe, Szegedy 2015.
+    Raises InvalidArgumentError for an invalid axis, or one of unknown size. Ioffe, Szegedy 2015.
     """
     graph = graph_of(inputs)
     with layer_scope(graph, name, "batch_normalization", reuse):
@@ -227,15 +230,14 @@ def layer_normalization(
     name: str | None = None,
     reuse: Reuse | None = None,
 ) -> Tensor:
-    """`gamma * (inputs - mean) / sqrt(variance + epsilon) + beta`, of each example by itself.
+    """Compute `gamma * (inputs - mean) / sqrt(variance + epsilon) + beta` for each example alone.
 
     inputs     (D_1, ..., D_r) of floats
-    axis       those over which mean and variance are taken, of known sizes: also the shape of `gamma`, `beta`
+    axis       the axes of mean and variance, of known sizes, which are also the shape of `gamma` and `beta`
+    beta_initializer, gamma_initializer   of the variables: by default zeros and ones
     returns    as inputs
 
-    Source: Ba, Kiros and Hinton 2016.
-
-    Raises InvalidArgumentError for axes that are none, or whose sizes are not known. Ba, Kiros, Hinton 2016.
+    Raises InvalidArgumentError for invalid axes, or axes of unknown size. Ba, Kiros, Hinton 2016.
     """
     graph = graph_of(inputs)
     with layer_scope(graph, name, "layer_normalization", reuse):

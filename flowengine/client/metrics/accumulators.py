@@ -26,21 +26,33 @@ METRIC_VARIABLES: Final = "metric_variables"
 
 
 class Metric(NamedTuple):
-    """A streaming metric: its value so far, and the update by a batch, whose value is the metric after it."""
+    """A streaming metric.
+
+    value    the metric of all batches so far
+    update   the tensor that adds a batch when a step fetches it; its value is the metric afterwards
+
+    >>> graph = fe.Graph()
+    >>> x = graph.placeholder("float32", [None])
+    >>> mean = fe.metrics.mean(x)
+    >>> with fe.blocking.Session(graph) as session:
+    ...     initialized = session.initialize()
+    ...     print(session.run(mean.update, {x: [1.0, 2.0]}), session.run(mean.update, {x: [6.0]}))
+    1.5 3.0
+    """
 
     value: Tensor
     update: Tensor
 
 
 class Tally(NamedTuple):
-    """A sum that outlives steps: as it is, and after a batch has been added."""
+    """A sum that outlives steps: its present value, and the one after adding a batch."""
 
     current: Tensor
     updated: Tensor
 
 
 def tally(amount: Tensor, name: str) -> Tally:
-    """A variable of zeros, to which the amount is added. The shape of the amount must be known."""
+    """Add a variable of zeros that sums an amount, whose shape must be known."""
     graph = amount.graph
     shape = amount.shape.as_tuple()
     if shape is None:
@@ -56,7 +68,7 @@ def tally(amount: Tensor, name: str) -> Tally:
 
 
 def metric(formula: Callable[..., Tensor], *tallies: Tally) -> Metric:
-    """The formula over the sums as they are and as they are then; it is called with sums and a name."""
+    """Return the metric of a formula, which is called with the sums, before and after a batch, and a name."""
     return Metric(
         formula(*(each.current for each in tallies), "value"),
         formula(*(each.updated for each in tallies), "update_op"),
@@ -64,13 +76,13 @@ def metric(formula: Callable[..., Tensor], *tallies: Tally) -> Metric:
 
 
 def quotient(a: Tensor, b: Tensor, name: str) -> Tensor:
-    """a / b, 0 where b is 0."""
+    """Return a / b, 0 where b is 0."""
     result: Tensor = a.graph.ops.DivNoNan(a, b, name=name)
     return result
 
 
 def weighted_mean(values: Tensor, weights: Any) -> Metric:
-    """The mean of all values so far, each as often as its weight says; the name scope is the caller's."""
+    """Return the weighted mean of all values so far, in the caller's name scope."""
     graph, dtype = values.graph, computing_type(values)
     amounts = cast(values, dtype)
     if weights is None:
@@ -83,12 +95,12 @@ def weighted_mean(values: Tensor, weights: Any) -> Metric:
 
 
 def as_weights(graph: Graph, weights: Any, values: Tensor) -> Tensor:
-    """Weights in the type of the values; with an axis of 1 more or less at the end if the values have."""
+    """Return weights in the type and rank of the values: a last axis of 1 is added or removed."""
     return like_rank(of_type(graph, weights, values.dtype.base), values)
 
 
 def like_rank(tensor: Tensor, values: Tensor) -> Tensor:
-    """A tensor with a last axis of 1 taken away or added, where its rank is one off that of the values."""
+    """Return a tensor with a last axis of 1 removed or added if its rank is one off that of the values."""
     ops = tensor.graph.ops
     mine, theirs = tensor.shape.rank, values.shape.rank
     if mine is None or theirs is None or mine == 0:
@@ -102,7 +114,7 @@ def like_rank(tensor: Tensor, values: Tensor) -> Tensor:
 
 
 def paired(graph: Graph, labels: Any, predictions: Any, dtype: Any = None) -> tuple[Tensor, Tensor]:
-    """Labels and predictions of one type and rank: a last axis of 1 that only one has is taken away."""
+    """Return labels and predictions of one type and rank: a last axis of 1 that only one has is removed."""
     found = convert(graph, predictions)
     kind = found.dtype.base if dtype is None else dtype
     wanted, found = cast(convert(graph, labels), kind), cast(found, kind)

@@ -91,13 +91,14 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam with weight decay beside the gradient: w -= decay * w, then Adam's step. Loshchilov, Hutter 2019.
+    """Adam with decoupled weight decay: w -= decay * w, then Adam's step. Loshchilov, Hutter 2019.
 
-    weight_decay   what part of a weight is taken off in a step; not multiplied by the rate, so a schedule
-                   of the rate is to be applied to it as well
+    weight_decay   the part of a weight that a step subtracts; not multiplied by the rate, so apply a
+                   schedule of the rate to it as well
     decayed        the variables that decay; by default all
+    beta1, beta2, epsilon   as for `Adam`
 
-    Of a sparse gradient only the rows that it has decay. Slots as `Adam`.
+    If the gradient is sparse, only the rows that it has decay. Slots as `Adam`.
 
     Of variables of floats of any shape; a gradient may be of some rows. A number is a Python number or a ()
     Tensor or variable. Raises InvalidArgumentError as `Optimizer` does.

@@ -37,9 +37,18 @@ _TRIES: Final = 25
 class LBFGSResult:
     """The result of L-BFGS.
 
-    loss            at the end, and the largest element of its gradient, by absolute value
-    steps           directions that were searched; evaluations of the loss and its gradients
-    reason          why it ended: "gradient", "loss", "steps", or "line search" where nothing lower was found
+    loss          the loss at the end
+    gradient      the largest element of its gradient, by absolute value
+    steps         the number of directions that were searched
+    evaluations   the number of evaluations of the loss and its gradients
+    reason        why it ended: "gradient", "loss", "steps", or "line search" if no lower loss was found
+
+    >>> graph = fe.Graph()
+    >>> loss = fe.reduce_sum(fe.square(graph.variable([4.0, -2.0])))
+    >>> with fe.blocking.Session(graph) as session:
+    ...     initialized = session.initialize()
+    ...     session.call(fe.optimizers.lbfgs, loss).reason
+    'gradient'
     """
 
     loss: float
@@ -61,18 +70,18 @@ async def lbfgs(
     gradient_tolerance: float = 1e-6,
     loss_tolerance: float = 1e-12,
 ) -> LBFGSResult:
-    """Take a loss to a minimum nearby, and leave the variables there.
+    """Minimize a loss with L-BFGS, and leave the variables at the minimum that it finds.
 
     loss        a () tensor of floats
     variables   by default the graph's collection "trainable_variables"; all must have values
     feeds       of every evaluation
-    steps       at most so many directions
-    memory      pairs of changes, of place and gradient, that a direction is made from
-    gradient_tolerance   ends it when no element of the gradient is larger
-    loss_tolerance       ends it when the loss falls by no larger part of itself
+    steps       the largest number of directions
+    memory      the number of past changes of variables and gradient that a direction is computed from
+    gradient_tolerance   it ends when no element of the gradient is larger
+    loss_tolerance       it ends when the relative decrease of the loss is no larger
 
-    The nodes that it needs are added to the graph. Cancelled, it leaves the variables at the place that was
-    tried last. Raises InvalidArgumentError for numbers that make no sense, and for nothing to change.
+    It adds the nodes that it needs to the graph. Cancelled, it leaves the variables at the values that it
+    tried last. Raises InvalidArgumentError for invalid numbers, and if there is no variable.
 
     >>> graph = fe.Graph()
     >>> w = graph.variable([4.0, -2.0], name="w")

@@ -69,7 +69,7 @@ class LossScaling(Optimizer):
     def compute_gradients(
         self, loss: Tensor, variables: Iterable[Any] | None = None, **options: Any
     ) -> list[Pair]:
-        """As `Optimizer.compute_gradients`; those of the loss, not of the scaled one."""
+        """Return the gradients of the unscaled loss; `options` are those of `Optimizer.compute_gradients`."""
         graph, ops = loss.graph, loss.graph.ops
         scale = self.scale(graph).read()
         scaled = ops.Mul(loss, _as(scale, loss))
@@ -80,7 +80,7 @@ class LossScaling(Optimizer):
     def apply_gradients(
         self, pairs: Iterable[Pair], *, global_step: GraphVariable | None = None, name: str | None = None
     ) -> Operation:
-        """As `Optimizer.apply_gradients`, of gradients that are all finite."""
+        """Apply gradients as `Optimizer.apply_gradients` if all are finite; else lower the scale only."""
         present = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
         if not present:
             raise InvalidArgumentError(

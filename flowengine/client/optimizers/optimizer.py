@@ -84,9 +84,12 @@ class Optimizer:
         grad_loss: Any = None,
         name: str | None = None,
     ) -> Operation:
-        """Return the operation that takes one step downhill; `compute_gradients`, then `apply_gradients`.
+        """Return the operation of one training step: `compute_gradients`, then `apply_gradients`.
 
-        Raises InvalidArgumentError where the loss depends on none of the variables.
+        loss, variables, grad_loss   as for `compute_gradients`
+        global_step, name            as for `apply_gradients`
+
+        Raises InvalidArgumentError if the loss depends on none of the variables.
         """
         pairs = self.compute_gradients(loss, variables, grad_loss=grad_loss)
         return self.apply_gradients(pairs, global_step=global_step, name=name)
@@ -101,13 +104,12 @@ class Optimizer:
         aggregation: str = "add",
         colocate: bool = False,
     ) -> list[Pair]:
-        """Return the gradient of a loss for each variable, None where it does not depend on it.
+        """Return the gradient of a loss for each variable, None for one that it does not depend on.
 
-        loss        a floating-point tensor; of several elements the sum
+        loss        a floating-point tensor; if it has several elements, their sum
         variables   by default the graph's collection "trainable_variables"
-        grad_loss   what the gradient is multiplied by, of the loss's shape
-
-        The others as `flowengine.gradients`, which tells the errors.
+        grad_loss   a factor of the gradient, of the loss's shape
+        gate, aggregation, colocate   as for `flowengine.gradients`, with its errors
         """
         graph = loss.graph
         given = graph.collection(keys.TRAINABLE_VARIABLES) if variables is None else variables

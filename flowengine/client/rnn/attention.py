@@ -1,4 +1,4 @@
-"""Attention of a decoder: at each step its state asks a memory, such as the outputs of an encoder.
+"""Attention of a decoder: each step compares its state with a memory, such as the outputs of an encoder.
 
 attention = fe.rnn.LuongAttention(128, encoder_outputs, lengths)
 cell = fe.rnn.AttentionWrapper(fe.rnn.LSTMCell(128), attention, attention_layer_size=128)
@@ -24,16 +24,25 @@ from flowengine.graphs.variables import initializers
 
 
 class AttentionMechanism(ABC):
-    """A memory, and how well a query fits each of its places.
+    """A memory, with scores of how well a query fits each of its places.
 
-    units                    of the keys that are made of the memory
-    memory                   (N, S, M), M known; of M the context is made
-    memory_sequence_length   (N,), at least 1 each: places beyond it are not looked at; None for all of S
+    units                    of the keys, which are computed from the memory
+    memory                   (N, S, M), M known; the context is a weighted sum of its rows
+    memory_sequence_length   (N,), at least 1 each: places beyond it are ignored; None for all of S
 
-    Keys are made where the mechanism is: `memory_layer/kernel` (M, units) in the variable scope there.
+    The mechanism computes the keys when it is made: `memory_layer/kernel` (M, units) in the variable scope
+    there.
 
-    Memory and queries (N, Q) of one type of floats. Raises InvalidArgumentError where M or Q is not known,
-    or they do not fit.
+    Memory and queries (N, Q) of one type of floats. Raises InvalidArgumentError if M or Q is not known, or
+    they do not fit.
+
+    >>> graph = fe.Graph()
+    >>> mechanism = fe.rnn.LuongAttention(4, fe.ones([2, 5, 3], graph=graph))
+    >>> def weight(name, shape, dtype, initializer=None):  # LuongAttention has no variable without `scale`
+    ...     return graph.get_variable(name, shape, dtype=dtype, initializer=initializer).value()
+    >>> query = fe.ones([2, 4], graph=graph)
+    >>> mechanism.score(query, weight).shape, mechanism.alignments(query, weight).shape
+    (TensorShape([2, 5]), TensorShape([2, 5]))
     """
 
     #: The scope of its own variables in that of the cell around.
@@ -58,7 +67,7 @@ class AttentionMechanism(ABC):
         self.keys = dense(values, units, use_bias=False, name="memory_layer")
 
     def alignments(self, query: Tensor, weight: Callable[..., Tensor]) -> Tensor:
-        """How much of each place of the memory is taken: (N, Q) -> (N, S), which sums to 1.
+        """Return the weight of each place of the memory: (N, Q) -> (N, S), which sums to 1.
 
         weight   makes a variable in the scope of the cell: weight(name, shape, dtype, initializer)
         """
@@ -70,14 +79,14 @@ class AttentionMechanism(ABC):
 
     @abstractmethod
     def score(self, query: Tensor, weight: Callable[..., Tensor]) -> Tensor:
-        """How well a query (N, Q) fits each key: (N, S)."""
+        """Return how well a query (N, Q) fits each key: (N, S). `weight` is that of `alignments`."""
 
 
 class LuongAttention(AttentionMechanism):
-    """The product of query and key (Luong, Pham and Manning 2015), times `attention_g` with `scale`.
+    """Attention by the product of query and key (Luong et al. 2015), times `attention_g` with `scale`.
 
-    Memory and queries (N, Q) of one type of floats. Raises InvalidArgumentError where M or Q is not known,
-    or they do not fit.
+    Memory and queries (N, Q) of one type of floats. Raises InvalidArgumentError if M or Q is not known, or
+    they do not fit.
     """
 
     scope_name = "luong_attention"
@@ -103,13 +112,13 @@ class LuongAttention(AttentionMechanism):
 
 
 class BahdanauAttention(AttentionMechanism):
-    """`sum(v * tanh(key + query @ query_layer/kernel))` (Bahdanau, Cho and Bengio 2015).
+    """Attention by `sum(v * tanh(key + query @ query_layer/kernel))` (Bahdanau, Cho and Bengio 2015).
 
     normalize   v is `attention_g` times a vector of length 1, and `attention_b` is added (Salimans and Kingma
                 2016)
 
-    Memory and queries (N, Q) of one type of floats. Raises InvalidArgumentError where M or Q is not known,
-    or they do not fit.
+    Memory and queries (N, Q) of one type of floats. Raises InvalidArgumentError if M or Q is not known, or
+    they do not fit.
     """
 
     scope_name = "bahdanau_attention"
@@ -137,7 +146,14 @@ class BahdanauAttention(AttentionMechanism):
 
 
 class AlignmentHistory(NamedTuple):
-    """The alignments of all steps so far: `steps`, how many there are, () int32, and an `array` of them."""
+    """The alignments of all steps so far: their number `steps`, () int32, and an `array` of them.
+
+    >>> graph = fe.Graph()
+    >>> array = graph.tensor_array("float32", 0, dynamic_size=True, element_shape=[2, 5])
+    >>> history = fe.rnn.AlignmentHistory(graph.constant(0), array)
+    >>> history.after(fe.ones([2, 5], graph=graph)).stack().shape
+    TensorShape([None, 2, 5])
+    """
 
     steps: Any
     array: Any
@@ -148,15 +164,24 @@ class AlignmentHistory(NamedTuple):
         return found
 
     def after(self, alignments: Tensor) -> AlignmentHistory:
-        """Return the history with those of one more step."""
+        """Return the history with the `alignments` of one more step."""
         steps = self.steps.graph.ops.Add(self.steps, 1)
         return AlignmentHistory(steps, self.array.write(self.steps, alignments))
 
 
 class AttentionState(NamedTuple):
-    """The state of an `AttentionWrapper`: its cell's, last attention (N, A), last alignments (N, S).
+    """The state of an `AttentionWrapper`.
 
-    alignment_history   an `AlignmentHistory` where the wrapper keeps one, else ()
+    cell_state          the state of the wrapped cell
+    attention           the last attention, (N, A)
+    alignments          the last alignments, (N, S)
+    alignment_history   an `AlignmentHistory` if the wrapper keeps one, else ()
+
+    >>> graph = fe.Graph()
+    >>> mechanism = fe.rnn.LuongAttention(4, fe.ones([2, 5, 3], graph=graph))
+    >>> state = fe.rnn.AttentionWrapper(fe.rnn.GRUCell(4), mechanism).zero_state(graph, 2)
+    >>> isinstance(state, fe.rnn.AttentionState), state.cell_state.shape, state.alignments.shape
+    (True, TensorShape([2, 4]), TensorShape([2, 5]))
     """
 
     cell_state: Any
@@ -166,25 +191,33 @@ class AttentionState(NamedTuple):
 
 
 def attention_states(state: Any) -> list[AttentionState]:
-    """Those that stand in a state of any structure, from left to right."""
+    """Return the attention states in a state of any structure, from left to right."""
     if isinstance(state, AttentionState):
         return [state]
     return [found for each in state for found in attention_states(each)] if isinstance(state, tuple) else []
 
 
 class AttentionWrapper(RNNCell):
-    """A cell whose inputs are joined by what it attended to last, and which attends after each step.
+    """A cell with attention: its inputs are joined with the last attention, and each step computes the next.
 
-    attention_layer_size   of `attention_layer/kernel`, to which output and context are projected; None takes
-                           the context itself as attention
+    attention_layer_size   of `attention_layer/kernel`, which projects output and context; None uses the
+                           context itself as attention
     output_attention       whether the outputs are the attention, or those of the cell
     alignment_history      whether the state keeps the alignments of all steps, for decoders: after
-                           `dynamic_decode` `state.alignment_history.stack()` is (T, N, S)
+                           `dynamic_decode`, `state.alignment_history.stack()` is (T, N, S)
 
     The state is an `AttentionState`; variables are in `attention_wrapper/...`.
 
-    Inputs (N, I) of floats, of the type of the memory. Raises InvalidArgumentError where their shapes do not
+    Inputs (N, I) of floats, of the type of the memory. Raises InvalidArgumentError if their shapes do not
     fit. Luong, Pham, Manning 2015.
+
+    >>> graph = fe.Graph()
+    >>> mechanism = fe.rnn.LuongAttention(4, fe.ones([2, 5, 3], graph=graph))
+    >>> cell = fe.rnn.AttentionWrapper(fe.rnn.GRUCell(4), mechanism)
+    >>> state = cell.starting_from(cell.zero_state(graph, 2), fe.ones([2, 4], graph=graph))
+    >>> outputs, after = cell(fe.ones([2, 3], graph=graph), state)  # which calls `cell.call`
+    >>> outputs.shape
+    TensorShape([2, 3])
     """
 
     def __init__(
@@ -204,7 +237,7 @@ class AttentionWrapper(RNNCell):
 
     @property
     def attention_size(self) -> int:
-        """The size A of what it attends to."""
+        """The size A of the attention."""
         return self._size if self._size is not None else int(self._mechanism.values.shape[2] or 0)
 
     @property
@@ -218,9 +251,9 @@ class AttentionWrapper(RNNCell):
         return self.attention_size if self._output_attention else self._cell.output_size
 
     def zero_state(self, graph: Graph, batch_size: Any, dtype: Any = "float32") -> AttentionState:
-        """Return zeros, also where the length of the memory is known to the run only.
+        """Return a state of zeros, even if only the step knows the length of the memory.
 
-        Arguments and errors are those of `RNNCell.zero_state`.
+        `batch_size`, `dtype` and errors are those of `RNNCell.zero_state`.
         """
         check_zero_state(graph, batch_size)
         ops = graph.ops
@@ -242,7 +275,7 @@ class AttentionWrapper(RNNCell):
         return AttentionState(cell_state, attention, places, history)
 
     def starting_from(self, state: AttentionState, cell_state: Any) -> AttentionState:
-        """Return a state with the cell's own replaced, such as by the encoder's last."""
+        """Return the `state` with another `cell_state`, such as the last one of the encoder."""
         return state._replace(cell_state=cell_state)
 
     def call(self, graph: Graph, inputs: Any, state: Any) -> tuple[Tensor, AttentionState]:

@@ -1,4 +1,4 @@
-"""Beam search: of each example the likeliest sequences so far are gone on with.
+"""Beam search: each step extends the most likely sequences of each example.
 
     memory = fe.rnn.tile_batch(encoder_outputs, 5)
     ...
@@ -6,8 +6,8 @@
     outputs, state, lengths = fe.rnn.dynamic_decode(decoder, maximum_iterations=50)
     best = outputs.predicted_ids[:, :, 0]
 
-The beams of an example stand side by side in the batch of the cell: its state is for N * beam_width, and a
-memory that it attends to is tiled by `tile_batch`.
+The beams of an example are neighbours in the batch of the cell: its state is for N * beam_width, and
+`tile_batch` tiles a memory that it attends to.
 
 Tokens are int32 (N, beam_width), log probabilities float32 of that shape.
 """
@@ -34,9 +34,10 @@ from flowengine.graphs.tensor import Tensor
 
 
 def tile_batch(tensors: Any, multiplier: int) -> Any:
-    """Return each example `multiplier` times in a row: (N, ...) -> (N * multiplier, ...), of a structure.
+    """Repeat each example `multiplier` times in a row: (N, ...) -> (N * multiplier, ...).
 
-    Of any types. Raises InvalidArgumentError where a rank is not known, or 0.
+    `tensors` is a structure of tensors of any types. Raises InvalidArgumentError for a rank that is not known
+    or 0.
     """
 
     def tiled(x: Tensor) -> Tensor:
@@ -57,9 +58,15 @@ def tile_batch(tensors: Any, multiplier: int) -> Any:
 
 
 class BeamSearchState(NamedTuple):
-    """The cell's (N * B, ...); of each beam (N, B) its log probability, whether it has ended, its length.
+    """The state of a `BeamSearchDecoder`.
 
-    coverage   (N, B, S), how much of each place of the memory was taken so far, where that is asked for
+    cell_state   of the cell, (N * B, ...)
+    log_probs, finished, lengths   of each beam, (N, B)
+    coverage     (N, B, S), the sum of the alignments so far if a penalty needs it, else ()
+
+    >>> state = fe.rnn.BeamSearchState(cell_state=(), log_probs=0.0, finished=False, lengths=3)
+    >>> state.lengths, state.coverage
+    (3, ())
     """
 
     cell_state: Any
@@ -70,7 +77,11 @@ class BeamSearchState(NamedTuple):
 
 
 class BeamStep(NamedTuple):
-    """Of each step and beam: the score, the class taken, and the beam that it goes on from."""
+    """The choices of each step and beam: `scores`, `predicted_ids`, and the `parent_ids` of their beams.
+
+    >>> fe.rnn.BeamStep(scores=-0.5, predicted_ids=7, parent_ids=0).predicted_ids
+    7
+    """
 
     scores: Any
     predicted_ids: Any
@@ -78,7 +89,16 @@ class BeamStep(NamedTuple):
 
 
 class BeamSearchOutput(NamedTuple):
-    """The beams found: classes (N, T, B) int32, best beam first, scores, and the steps unchanged."""
+    """The result of a beam search.
+
+    predicted_ids   (N, T, B) int32, best beam first
+    scores          of each step and beam, (N, T, B)
+    steps           the choices of all steps, a `BeamStep`
+
+    >>> steps = fe.rnn.BeamStep(scores=-0.5, predicted_ids=7, parent_ids=0)
+    >>> fe.rnn.BeamSearchOutput(predicted_ids=[[[7]]], scores=[[[-0.5]]], steps=steps).predicted_ids
+    [[[7]]]
+    """
 
     predicted_ids: Any
     scores: Any
@@ -86,24 +106,23 @@ class BeamSearchOutput(NamedTuple):
 
 
 class BeamSearchDecoder(Decoder):
-    """Decodes with a beam.
+    """A decoder that keeps the `beam_width` best sequences of each example.
 
     table                   (C, I) embeddings of classes
     start_tokens            (N,) int32
     end_token               a number
     initial_state           of the cell, for N * beam_width
     output_units            as for `BasicDecoder`
-    length_penalty_weight     w: scores are log probabilities by ((5 + length) / 6)**w (Wu et al. 2016)
-    coverage_penalty_weight   c: to the score of a beam that has ended c times the sum of log(min(taken, 1))
-                              is added, of what all steps took of each place of the memory (Wu et al. 2016);
-                              places of which nothing was taken are those beyond the memory's length. The cell
-                              is, or has in it, an `AttentionWrapper`
+    length_penalty_weight     w: scores are log probabilities / ((5 + length) / 6)**w (Wu et al. 2016)
+    coverage_penalty_weight   c: adds c * sum(log(min(coverage, 1))) to the score of a finished beam, where
+                              the coverage of a place of the memory is the sum of its alignments (Wu et al.
+                              2016); places without any are beyond the memory's length. The cell must be, or
+                              contain, an `AttentionWrapper`
 
-    The history of alignments that the cell may keep follows the beams: that of the last state is of the
-    sequences that were found.
+    If the cell keeps a history of alignments, that of the last state belongs to the sequences found.
 
-    Embeddings and state of one type of floats. Raises InvalidArgumentError where the number of classes is
-    not known.
+    Embeddings and state of one type of floats. Raises InvalidArgumentError if the number of classes is not
+    known.
     """
 
     tracks_own_finished = True

@@ -22,7 +22,11 @@ CellActivation: TypeAlias = Callable[[Tensor], Tensor] | str
 
 
 class LSTMStateTuple(NamedTuple):
-    """The state of an LSTM: memory c, and output h; each a tensor (N, size), or a size."""
+    """The state of an LSTM: memory `c`, and output `h`; each a tensor (N, size), or a size.
+
+    >>> fe.rnn.LSTMCell(32).state_size
+    LSTMStateTuple(c=32, h=32)
+    """
 
     c: Any
     h: Any

@@ -1,4 +1,4 @@
-"""Decoding: a loop that feeds a cell with what a decoder makes of its outputs, until every example has ended.
+"""Decoding: a loop that feeds a cell with inputs chosen from its outputs, until every example has ended.
 
 decoder = fe.rnn.BasicDecoder(cell, fe.rnn.TrainingHelper(inputs, lengths), first_state, output_units=words)
 outputs, state, lengths = fe.rnn.dynamic_decode(decoder)
@@ -24,17 +24,38 @@ from flowengine.graphs.tensor import Tensor
 
 
 class OutputSpec(NamedTuple):
-    """The shape, without the batch, and the type of one output of a decoder."""
+    """The description of one output of a decoder: its `shape` without the batch, and its `dtype`.
+
+    >>> fe.rnn.OutputSpec([100], fe.dtypes.float32)
+    OutputSpec(shape=[100], dtype=flowengine.float32)
+    """
 
     shape: list[int | None]
     dtype: DType
 
 
 class Decoder(ABC):
-    """A decoder for `dynamic_decode`: a first step, a step, and a final function of all outputs."""
+    """A base of decoders for `dynamic_decode`: `initialize`, `step`, and `finalize` of all outputs.
+
+    >>> class Counting(fe.rnn.Decoder):  # each example counts up to 3
+    ...     def __init__(self, graph):
+    ...         self.graph = graph
+    ...     batch_size = 2
+    ...     output_specs = fe.rnn.OutputSpec([], fe.dtypes.int32)
+    ...     def initialize(self):
+    ...         return fe.fill([2], self.graph.constant(False)), self.graph.constant([1, 1]), ()
+    ...     def step(self, time, inputs, state):
+    ...         return inputs, state, inputs + 1, inputs >= 3
+    >>> graph = fe.Graph()
+    >>> decoder = Counting(graph)
+    >>> outputs, state, lengths = fe.rnn.dynamic_decode(decoder)
+    >>> [each.tolist() for each in fe.testing.evaluate(graph, [outputs.name, lengths.name])]
+    [[[1, 2, 3], [1, 2, 3]], [3, 3]]
+    >>> final, last = decoder.finalize(outputs, state)
+    """
 
     graph: Graph
-    #: Whether `finished` of a step is all there is to know, or adds to what had finished before.
+    #: Whether a step returns every finished example, rather than only those that it finishes.
     tracks_own_finished = False
 
     @property
@@ -44,11 +65,11 @@ class Decoder(ABC):
 
     @abstractmethod
     def initialize(self) -> tuple[Tensor, Any, Any]:
-        """(finished (N,) bool, first inputs, first state)."""
+        """Return (finished (N,) bool, first inputs, first state)."""
 
     @abstractmethod
     def step(self, time: Tensor, inputs: Any, state: Any) -> tuple[Any, Any, Any, Tensor]:
-        """(outputs, next state, next inputs, finished)."""
+        """Return (outputs, next state, next inputs, finished)."""
 
     @property
     @abstractmethod
@@ -56,33 +77,42 @@ class Decoder(ABC):
         """A structure like the outputs, of `OutputSpec`."""
 
     def finalize(self, outputs: Any, state: Any) -> tuple[Any, Any]:
-        """Convert all outputs, time first, and the last state to the final ones."""
+        """Convert all outputs, time first, and the last state; see `flowengine.rnn.Decoder`."""
         return outputs, state
 
 
 class Helper(ABC):
-    """A chooser of the next input that a `BasicDecoder` feeds, and of the class that it takes."""
+    """A base of helpers of a `BasicDecoder`, which choose classes from logits, and the next inputs.
+
+    >>> graph = fe.Graph()
+    >>> helper = fe.rnn.GreedyEmbeddingHelper(fe.ones([9, 4], graph=graph), graph.constant([1, 1]), 8)
+    >>> finished, inputs = helper.initialize()
+    >>> ids = helper.sample(fe.ones([2, 9], graph=graph))
+    >>> finished, inputs = helper.next_inputs(graph.constant(0), ids)
+    >>> isinstance(helper, fe.rnn.Helper), inputs.shape
+    (True, TensorShape([2, 4]))
+    """
 
     graph: Graph
     batch_size: Any
 
     @abstractmethod
     def initialize(self) -> tuple[Tensor, Any]:
-        """(finished, first inputs)."""
+        """Return (finished, first inputs); see the example of `flowengine.rnn.Helper`."""
 
     @abstractmethod
     def sample(self, logits: Tensor) -> Tensor:
-        """Return the classes (N,) int32 that are taken of logits (N, C)."""
+        """Return the classes (N,) int32 chosen from logits (N, C); see `flowengine.rnn.Helper`."""
 
     @abstractmethod
     def next_inputs(self, time: Tensor, sample_ids: Tensor) -> tuple[Tensor, Any]:
-        """(finished, next inputs) after a step."""
+        """Return (finished, next inputs) after step `time`; see `flowengine.rnn.Helper`."""
 
 
 class TrainingHelper(Helper):
-    """Feeds the inputs that should have come: `inputs` (N, T, I), `sequence_length` (N,) int32.
+    """A helper that feeds the true inputs: `inputs` (N, T, I), `sequence_length` (N,) int32.
 
-    Inputs of floats. Raises InvalidArgumentError where shapes do not fit.
+    Inputs of floats. Raises InvalidArgumentError if shapes do not fit.
     """
 
     def __init__(self, inputs: Any, sequence_length: Any) -> None:
@@ -123,13 +153,13 @@ class TrainingHelper(Helper):
 
 
 class GreedyEmbeddingHelper(Helper):
-    """Feeds the embedding of the likeliest class; an example has ended with the end token.
+    """A helper that feeds the embedding of the most likely class; an example ends with the end token.
 
     table          (C, I): a Tensor, a variable or parts of one
     start_tokens   (N,) int32
     end_token      a number
 
-    Embeddings of floats. Raises InvalidArgumentError where tokens have another type.
+    Embeddings of floats. Raises InvalidArgumentError if tokens have another type.
     """
 
     def __init__(self, table: Any, start_tokens: Any, end_token: int) -> None:
@@ -151,7 +181,7 @@ class GreedyEmbeddingHelper(Helper):
 
 
 class SampleEmbeddingHelper(GreedyEmbeddingHelper):
-    """As `GreedyEmbeddingHelper`, with a class drawn by softmax of logits by a temperature.
+    """A `GreedyEmbeddingHelper` that draws the class from the softmax of logits / temperature.
 
     Logits (N, C) of floats. Raises InvalidArgumentError as that does.
     """
@@ -175,20 +205,34 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
 
 
 class DecoderOutput(NamedTuple):
-    """Of a `BasicDecoder`: logits (N, T, C), and the classes taken, (N, T) int32."""
+    """The outputs of a `BasicDecoder`: `logits` (N, T, C), and the chosen `sample_ids`, (N, T) int32.
+
+    >>> graph = fe.Graph()
+    >>> outputs = fe.rnn.DecoderOutput(fe.ones([2, 5, 9], graph=graph), fe.zeros([2, 5], graph=graph))
+    >>> outputs.logits.shape
+    TensorShape([2, 5, 9])
+    """
 
     logits: Any
     sample_ids: Any
 
 
 class BasicDecoder(Decoder):
-    """A cell, fed by a helper.
+    """A decoder of a cell, whose inputs come from a helper.
 
     output_units   of a projection of the cell's outputs to logits, `decoder/dense/kernel`, with a bias if
-                   `use_bias`; None takes the outputs as logits
+                   `use_bias`; None uses the outputs as logits
 
-    Cell and helper of one type of floats and one batch (N, ...). Raises InvalidArgumentError where they do
-    not fit.
+    Cell and helper of one type of floats and one batch (N, ...). Raises InvalidArgumentError if they do not
+    fit.
+
+    >>> graph = fe.Graph()
+    >>> cell, helper = fe.rnn.GRUCell(4), fe.rnn.TrainingHelper(fe.ones([2, 5, 3], graph=graph), [5, 4])
+    >>> decoder = fe.rnn.BasicDecoder(cell, helper, cell.zero_state(graph, 2))
+    >>> finished, inputs, state = decoder.initialize()
+    >>> outputs, state, inputs, finished = decoder.step(graph.constant(0), inputs, state)
+    >>> outputs.logits.shape
+    TensorShape([2, 4])
     """
 
     def __init__(
@@ -228,7 +272,7 @@ class BasicDecoder(Decoder):
 
 
 class Projection:
-    """From outputs of a cell to logits, by a dense layer of one name, or not at all."""
+    """A projection of a cell's outputs to logits by a dense layer; the identity if it has no units."""
 
     def __init__(self, units: int | None, use_bias: bool, name: str) -> None:
         self._units, self._use_bias, self._name = units, use_bias, name
@@ -254,14 +298,14 @@ def dynamic_decode(
 ) -> tuple[Any, Any, Tensor]:
     """Run a decoder until all examples have ended.
 
-    impute_finished      an example that has ended has outputs of zeros, and its state stands still
-    maximum_iterations   at most that many steps; without it a decoder that never ends goes on for ever
-    name                 of the variable scope, "decoder" unless it is given
-    returns              outputs (N, T, ...), or (T, N, ...) with `output_time_major`; the last state; (N,)
-                         int32, how many steps each example took
+    impute_finished      whether a finished example has outputs of zeros and keeps its state
+    maximum_iterations   the largest number of steps; by default there is no limit
+    name                 of the variable scope, by default "decoder"
+    returns              outputs (N, T, ...), or (T, N, ...) with `output_time_major`; the last state; the
+                         number of steps of each example, (N,) int32
 
-    Raises InvalidArgumentError where an output's rank is not known, or a step's state is not alike that
-    before.
+    Raises InvalidArgumentError if an output's rank is not known, or a step changes the structure of the
+    state.
     """
     graph, ops = decoder.graph, decoder.graph.ops
     with graph.variable_scope(name or "decoder"):

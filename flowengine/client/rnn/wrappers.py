@@ -78,13 +78,14 @@ class _Wrapper(RNNCell):
 class DropoutWrapper(_Wrapper):
     """A cell with dropout of its inputs, its outputs and its next state.
 
-    ..._keep_prob           how many elements are kept, above 0 and at most 1: numbers. Of an LSTM's state the
-                            memory c is kept whole, as TensorFlow keeps it
-    variational_recurrent   whether a run draws once, for all steps and all examples (after Gal and Ghahramani
-                            2016), and not anew for each; sizes beside the batch must be known
-    seed                    of what is drawn, different for each place; the numbers are then TensorFlow's
+    input_keep_prob, output_keep_prob, state_keep_prob
+                            the share of elements to keep, a number above 0 and at most 1. An LSTM keeps its
+                            memory c whole, as in TensorFlow
+    variational_recurrent   whether a step draws once for all time steps and examples (after Gal and
+                            Ghahramani 2016); sizes other than the batch must be known
+    seed                    of the random choices, which are then those of TensorFlow
 
-    Inputs, outputs and state as those of the cell. Raises InvalidArgumentError for a share that is none.
+    Inputs, outputs and state as those of the cell. Raises InvalidArgumentError for an invalid share.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The common display of all kinds of sessions, and their warning when they are left open.
+"""The display that all kinds of sessions share, and their warning if they are not closed.
 
 >>> session                                                     # doctest: +SKIP
 <flowengine.blocking.Session of <Graph of 3 nodes, to be fed x:0>, open>
@@ -15,43 +15,43 @@ from flowengine.core.public_names.missing import missing_member
 
 
 class SessionView:
-    """The common manners of sessions: `repr`, a notebook's view, a ResourceWarning.
+    """A base of sessions: their `repr`, the view in a notebook, and a ResourceWarning.
 
-    A session that is collected while it holds something open warns. One that has run nothing holds nothing.
+    A session emits it if it is collected while it holds something open, as after its first step.
     """
 
-    #: What it is called in texts.
+    #: Its name in messages.
     _called: ClassVar[str] = "flowengine.Session"
-    #: What stands before `session.call(...)` in a façade's programs: "" or "await "; None in trio programs.
+    #: The word before `session.call(...)` in a façade's programs: "" or "await "; None in trio programs.
     _await: ClassVar[str | None] = None
     #: Whether another session stands before this one, and warns in its place.
     _is_behind_another = False
 
     def _shown_graph(self) -> Any:
-        """The graph whose steps it runs; None where there is none yet."""
+        """Return the graph whose steps it runs; None if it has none yet."""
         raise NotImplementedError
 
     def _state(self) -> str:
-        """In a word whether it can run steps: open, closed."""
+        """Return in a word whether it can run steps: open, closed."""
         raise NotImplementedError
 
     def _facts(self) -> Iterable[tuple[str, object]]:
-        """(name, value) of what else a notebook shows."""
+        """Return (name, value) of other facts that a notebook shows."""
         return ()
 
     def _holds_open(self) -> bool:
-        """Whether something is open that `close` would have closed; asked of half-made sessions too."""
+        """Whether it holds something open that `close` would close; also called if `__init__` failed."""
         return False
 
     @property
     def incarnation(self) -> int:
-        """Which process holds a sandboxed session's state: another after a death; 0 before it, and here."""
+        """The number of the process that holds a sandboxed session's state, new after a crash; 0 if none."""
         return getattr(getattr(self, "elsewhere", None), "incarnation", 0)
 
     def _abandon(self) -> None:
-        """Let go of what is open, without waiting: nobody is left who could."""
+        """Release what is open, without waiting: the session is being collected."""
 
-    if not TYPE_CHECKING:  # Type checkers say by themselves what a session has, and which `with` it is for.
+    if not TYPE_CHECKING:  # A type checker finds a wrong name or a wrong `with` by itself.
 
         def __getattr__(self, name):
             raise missing_member(self, name, "OF_SESSIONS")
@@ -69,19 +69,19 @@ class SessionView:
             raise self._wrong_statement()
 
     def initialise(self, *args: Any, **keywords: Any) -> Any:
-        """The old name of `initialize`; emits a DeprecationWarning."""
+        """Call `initialize` with `args` and `keywords`: the old name, which emits a DeprecationWarning."""
         warn_renamed("session.initialise", "session.initialize")
         session: Any = self
         return session.initialize(*args, **keywords)
 
     def uninitialised(self, *args: Any, **keywords: Any) -> Any:
-        """The old name of `uninitialized`; emits a DeprecationWarning."""
+        """Call `uninitialized` with `args` and `keywords`: the old name, which emits a DeprecationWarning."""
         warn_renamed("session.uninitialised", "session.uninitialized")
         session: Any = self
         return session.uninitialized(*args, **keywords)
 
     def _wrong_statement(self) -> TypeError:
-        """The error of the `with` statement that this kind of session is not for."""
+        """Return the error of the wrong `with` statement for this kind of session."""
         if self._await == "":
             return TypeError(f"{self._called} is a plain context manager: use `with`, not `async with`")
         return TypeError(
@@ -93,7 +93,7 @@ class SessionView:
         return f"<{self._called} of {self._shown_graph()!r}, {self._state()}>"
 
     def _repr_html_(self) -> str:
-        from flowengine.core import html  # which nobody needs who is in no notebook
+        from flowengine.core import html  # only notebooks need it
 
         graph = self._shown_graph()
         drawn = graph._repr_html_() if hasattr(graph, "_repr_html_") else html.code(repr(graph))

@@ -28,9 +28,14 @@ class GraphControlFlow:
     _kept: list[object]
 
     def context_of(self, name: str) -> ControlContext | None:
-        """Return the branch or loop in which a node was built.
+        """Return the branch or loop in which the node `name` was built; None if it is in none.
 
-        None for one that was read, or stands outside.
+        >>> graph = fe.Graph()
+        >>> y = graph.cond(graph.constant(True), lambda: graph.constant(1), lambda: graph.constant(2))
+        >>> graph.place_in(graph.context_of("cond/Const"), [graph.ops.NoOp().name])
+        >>> graph.note_context(graph.context_of("NoOp"))  # `cond` does this once for each branch
+        >>> len(graph.collection("cond_context")), graph.context_of(y.op.name)
+        (3, None)
         """
         graph = cast("Graph", self)
         if graph._unread_collections is not None:
@@ -38,13 +43,16 @@ class GraphControlFlow:
         return self._contexts.get(name)
 
     def place_in(self, context: ControlContext, names: Iterable[str]) -> None:
-        """Let the nodes `names` be in the branch or loop of `context` from here on."""
+        """Put the nodes `names` into the branch or loop `context`; see `flowengine.Graph.context_of`."""
         for name in names:
             self._contexts[name] = context
             context.members.append(name)
 
     def note_context(self, context: ControlContext) -> None:
-        """List the branch or loop `context` that has been built: in the one around it, or in a collection."""
+        """List a finished `context` in the one around it, or else in the graph's collection.
+
+        See `flowengine.Graph.context_of`.
+        """
         if context.outer is None:
             cast("Graph", self).add_to_collection(context.collection, context)
         else:
@@ -187,9 +195,10 @@ class GraphControlFlow:
         fn            takes a structure like `elems` of rows (...)
         elems         a structure of tensors (n, ...)
         dtype         the types of what it returns, as a structure; found from it if not given
-        infer_shape   False if its results differ in shape; then nothing can be stacked but what is alike
+        infer_shape   False if its results differ in shape; then only results of equal shape can be stacked
+        parallel_iterations, swap_memory   as for `while_loop`
 
-        Returns a structure of tensors (n, ...). Arguments otherwise as for `while_loop`.
+        Returns a structure of tensors (n, ...).
 
         >>> graph = fe.Graph()
         >>> squares = graph.map(lambda row: row * row, graph.constant([1, 2, 3]))
@@ -351,7 +360,10 @@ class GraphControlFlow:
         return call_python(cast("Graph", self), python_function, inputs, dtypes, shapes, stateful, name)
 
     def keep(self, held: object) -> None:
-        """Keep the object `held` as long as the graph exists, such as a function that its nodes call."""
+        """Keep the object `held` as long as the graph exists, such as a function that its nodes call.
+
+        >>> fe.Graph().keep(lambda x: x + 1)
+        """
         self._kept.append(held)
 
     @builds

@@ -47,7 +47,7 @@ class GraphTensorArray:
         self.dtype = dtype
         self.handle = handle
         self.flow = flow
-        #: What is known of the shape of every element, told to all arrays of the same handle; empty: to none.
+        #: What is known of the shape of every element, shared by all arrays of the same handle; or empty.
         self._shape = shape
 
     @classmethod
@@ -64,7 +64,12 @@ class GraphTensorArray:
         infer_shape: bool = True,
         name: str | None = None,
     ) -> GraphTensorArray:
-        """Add an array to `graph`; the other arguments are those of `flowengine.Graph.tensor_array`."""
+        """Add an array to `graph`; the other arguments are those of `flowengine.Graph.tensor_array`.
+
+        >>> from flowengine.graphs.control.tensor_array import GraphTensorArray
+        >>> GraphTensorArray.create(fe.Graph(), "float32", 3, element_shape=[2])
+        <GraphTensorArray 'TensorArray' of float32 [2]>
+        """
         kind = as_dtype(dtype).base
         shape = TensorShape(element_shape)
         if size is None and not dynamic_size:
@@ -151,7 +156,7 @@ class GraphTensorArray:
         return found
 
     def size(self, name: str | None = None) -> Tensor:
-        """How many elements it has: one int32."""
+        """Return the number of its elements: one int32."""
         found: Tensor = self.graph.ops.TensorArraySizeV3(self.handle, self.flow, name=name)
         return found
 
@@ -177,7 +182,13 @@ class GraphTensorArray:
         return found
 
     def close(self, name: str | None = None) -> Operation:
-        """Return the operation that frees it before the step ends."""
+        """Return the operation that frees it before the step ends.
+
+        >>> array = fe.Graph().tensor_array("int32", 2).write(0, 7)
+        >>> with array.graph.control_dependencies([array.read(0)]):
+        ...     array.close().type
+        'TensorArrayCloseV3'
+        """
         found: Operation = self.graph.ops.TensorArrayCloseV3(self.handle, name=name)
         return found
 

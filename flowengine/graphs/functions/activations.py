@@ -119,7 +119,7 @@ def log_softmax(logits: TensorLike, axis: int = -1, name: str | None = None) -> 
 def bias_add(
     value: TensorLike, bias: TensorLike, data_format: str = "NHWC", name: str | None = None
 ) -> Tensor:
-    """Add a bias to each channel: the last axis, or the second for "NCHW". bias (channels,)."""
+    """Add a bias, (channels,), to the last axis, or to the second if `data_format` is "NCHW"."""
     return one("BiasAdd", value, bias, data_format=_plain_format(data_format), name=name)
 
 
@@ -150,7 +150,8 @@ def dropout(
     Srivastava et al. 2014.
 
     keep_prob     1 - rate, instead of it
-    noise_shape   of the random choices, which broadcast to x: 1 where an axis is kept or dropped as a whole
+    noise_shape   the shape of the random choices, which broadcast to x: 1 for an axis that is dropped whole
+    seed          of the random choices; with the graph's seed they are the same in each session
 
     Floating point. Raises ValueError (as InvalidArgumentError) for both or none of the two, or out of [0, 1).
     """

@@ -178,7 +178,7 @@ def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Ten
 
 
 def transpose(a: TensorLike, perm: Any = None, name: str = "transpose", conjugate: bool = False) -> Tensor:
-    """The axes in another order: axis i of the result is axis perm[i]. Without `perm` they are reversed."""
+    """Permute axes: axis i of the result is axis perm[i], or reverse them; `conjugate` elements as well."""
     x = tensor_of(a)
     if perm is None:
         known = x.shape.rank
@@ -225,10 +225,12 @@ def split(
     num: int | None = None,
     name: str = "split",
 ) -> list[Tensor]:
-    """Cut along an axis: into so many equal parts, or into parts of given sizes.
+    """Split along an axis.
 
-    Raises ValueError (as InvalidArgumentError) where sizes are a tensor of unknown length and `num` is not
-    given.
+    num_or_size_splits   the number of equal parts, or the sizes of the parts
+    num                  the number of parts if the sizes are a tensor of unknown length
+
+    Raises ValueError (as InvalidArgumentError) if neither tells the number of parts.
     """
     x = tensor_of(value, axis)
     if isinstance(num_or_size_splits, int):
@@ -271,7 +273,7 @@ def pad(
 
 
 def slice(input_: TensorLike, begin: TensorLike, size: TensorLike, name: str | None = None) -> Tensor:
-    """Return the part that begins here and is so large along each axis; -1 is all that is left."""
+    """Return the part of `input_` from `begin` of `size` along each axis; -1 is the rest of the axis."""
     return one("Slice", input_, begin, size, name=name)
 
 
@@ -287,7 +289,7 @@ def strided_slice(
     shrink_axis_mask: int = 0,
     name: str | None = None,
 ) -> Tensor:
-    """Every strides-th element from begin to before end, along each axis; `x[1:, ::2]` writes it shorter.
+    """Return every strides-th element of `input_` from begin up to end, as `x[1:, ::2]` does.
 
     A bit of a mask is about one place of the vectors: begin or end left out, "...", a new axis, one dropped.
     """
@@ -320,7 +322,7 @@ def reverse_sequence(
     batch_axis: int = 0,
     name: str | None = None,
 ) -> Tensor:
-    """The first seq_lengths[b] elements of each sequence in the opposite order, the others as they are."""
+    """Reverse the first seq_lengths[b] elements along `seq_axis` of each example along `batch_axis`."""
     return one("ReverseSequence", input, seq_lengths, seq_dim=seq_axis, batch_dim=batch_axis, name=name)
 
 

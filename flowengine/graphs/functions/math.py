@@ -344,9 +344,9 @@ truediv = divide
 
 
 def cast(x: TensorLike, dtype: Any, name: str | None = None) -> Tensor:
-    """x with elements of another type; the tensor itself where it has that type.
+    """Convert x to `dtype`; return the tensor itself if it has that type.
 
-    A float becomes an integer by cutting off, a complex number a real one by dropping the imaginary part.
+    A float becomes an integer by truncation, a complex number a real one by dropping the imaginary part.
     """
     tensor = tensor_of(x)
     wanted = as_dtype(dtype).base

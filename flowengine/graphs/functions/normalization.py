@@ -123,10 +123,14 @@ def fused_batch_norm(
     is_training: bool = True,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(y, batch mean, batch variance) of images; the others are (channels,). While training, of the batch.
+    """Normalize images by channel: return (y, batch mean, batch variance).
 
-    x (N, H, W, C) float16 or float32, the rest float32. Raises ValueError (as InvalidArgumentError) where
-    mean and variance are missing though it is not training.
+    x               (N, H, W, C), or (N, C, H, W) if `data_format` is "NCHW"; float16 or float32
+    scale, offset   (C,) float32
+    mean, variance  (C,) float32; needed unless `is_training`, which uses those of the batch
+    epsilon         a small number added to the variance
+
+    Raises ValueError (as InvalidArgumentError) if mean and variance are needed and missing.
     """
     graph = graph_of(x, scale, offset)
     if not is_training and (mean is None or variance is None):

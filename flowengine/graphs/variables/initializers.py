@@ -1,4 +1,4 @@
-"""Initializers: they make the first value of a variable, `fe.initializers`.
+"""Initializers, `fe.initializers`: functions that build the initial value of a variable.
 
 Each function here returns a function (graph, shape, dtype) -> Tensor that adds nodes. Shapes are known, and
 dtypes floating-point if a distribution is drawn from. With a `seed`, of its own or of the graph, the values
@@ -54,7 +54,7 @@ Distribution: TypeAlias = Literal["truncated_normal", "untruncated_normal", "uni
 
 
 def constant(value: Any = 0) -> Initializer:
-    """Every element this value; or an array or list of as many elements as the variable, in their order."""
+    """Return an initializer to `value`: for every element, or an array or list with one for each."""
 
     def make(graph: Graph, shape: Any, dtype: Any) -> Tensor:
         count = math.prod(_known(shape))
@@ -68,7 +68,7 @@ def constant(value: Any = 0) -> Initializer:
 
 
 def zeros() -> Initializer:
-    """Every element zero, False or the empty text."""
+    """Return an initializer to zero, False or the empty string."""
 
     def make(graph: Graph, shape: Any, dtype: Any) -> Tensor:
         found = as_dtype(dtype)
@@ -80,7 +80,7 @@ def zeros() -> Initializer:
 
 
 def ones() -> Initializer:
-    """Every element one, or True."""
+    """Return an initializer to one, or True."""
 
     def make(graph: Graph, shape: Any, dtype: Any) -> Tensor:
         found = as_dtype(dtype)
@@ -90,7 +90,10 @@ def ones() -> Initializer:
 
 
 def uniform(minimum: Any = 0, maximum: Any = None, *, seed: int | None = None) -> Initializer:
-    """Drawn uniformly from [minimum, maximum); of floating-point types the maximum is 1 if none is given."""
+    """Return an initializer that draws uniformly from [minimum, maximum).
+
+    The maximum of floating-point types is 1 if you give none; integers need one.
+    """
 
     def make(graph: Graph, shape: Any, dtype: Any) -> Tensor:
         found = as_dtype(dtype)
@@ -109,7 +112,7 @@ def uniform(minimum: Any = 0, maximum: Any = None, *, seed: int | None = None) -
 
 
 def normal(mean: float = 0.0, stddev: float = 1.0, *, seed: int | None = None) -> Initializer:
-    """Drawn from a normal distribution."""
+    """Return an initializer that draws from a normal distribution."""
 
     def make(graph: Graph, shape: Any, dtype: Any) -> Tensor:
         return _normal(graph, shape, dtype, mean, stddev, seed, "RandomStandardNormal")
@@ -118,7 +121,7 @@ def normal(mean: float = 0.0, stddev: float = 1.0, *, seed: int | None = None) -
 
 
 def truncated_normal(mean: float = 0.0, stddev: float = 1.0, *, seed: int | None = None) -> Initializer:
-    """Drawn from a normal distribution, again where it is more than two `stddev` from the mean."""
+    """Return an initializer that draws from a normal distribution, within two `stddev` of the mean."""
 
     def make(graph: Graph, shape: Any, dtype: Any) -> Tensor:
         return _normal(graph, shape, dtype, mean, stddev, seed, "TruncatedNormal")
@@ -127,7 +130,7 @@ def truncated_normal(mean: float = 0.0, stddev: float = 1.0, *, seed: int | None
 
 
 def orthogonal(gain: float = 1.0, *, seed: int | None = None) -> Initializer:
-    """Return an orthogonal matrix, drawn uniformly, times `gain`; the axes but the last are taken as one.
+    """Return an initializer to a random orthogonal matrix times `gain`; all axes but the last count as one.
 
     Saxe, McClelland, Ganguli: Exact solutions to the nonlinear dynamics of learning in deep linear neural
     networks. Raises InvalidArgumentError for fewer than two axes.
@@ -153,9 +156,9 @@ def orthogonal(gain: float = 1.0, *, seed: int | None = None) -> Initializer:
 
 
 def identity(gain: float = 1.0) -> Initializer:
-    """Return a matrix with `gain` on its diagonal, square or not.
+    """Return an initializer to a matrix with `gain` on its diagonal.
 
-    InvalidArgumentError unless it has two axes.
+    It raises InvalidArgumentError unless the variable has two axes.
     """
 
     def make(graph: Graph, shape: Any, dtype: Any) -> Tensor:
@@ -169,17 +172,24 @@ def identity(gain: float = 1.0) -> Initializer:
 
 @dataclass(frozen=True)
 class ScaledInitializer:
-    """Drawn so that the variance suits the numbers of inputs and outputs; see `variance_scaling`."""
+    """An initializer whose variance depends on the numbers of inputs and outputs.
+
+    scale, mode, distribution, seed   as for `variance_scaling`, which makes it
+    whole   the shape of the whole variable if it initializes only a part of one
+
+    >>> initializer = fe.initializers.variance_scaling(2.0, "fan_in", seed=1)
+    >>> initializer.of_part([8, 4], [0, 0]).whole
+    (8, 4)
+    """
 
     scale: float
     mode: Mode
     distribution: Distribution
     seed: int | None
-    #: Of the whole variable, where only a part of it is made.
     whole: tuple[int, ...] | None = None
 
     def of_part(self, whole: Sequence[int], offset: Sequence[int]) -> ScaledInitializer:
-        """Return the same for a part of a variable of shape `whole`."""
+        """Return the initializer for the part at `offset` of a variable of shape `whole`."""
         return ScaledInitializer(self.scale, self.mode, self.distribution, self.seed, tuple(whole))
 
     def __call__(self, graph: Graph, shape: Any, dtype: Any) -> Tensor:
@@ -203,10 +213,13 @@ def variance_scaling(
     *,
     seed: int | None = None,
 ) -> ScaledInitializer:
-    """Drawn with variance scale / n, n the number of inputs, of outputs, or their mean, as `mode` says.
+    """Return an initializer that draws with variance scale / n.
 
-    Inputs and outputs are the last two axes, times the product of the others (a kernel's window). Raises
-    InvalidArgumentError for a scale that is not positive and for words that are none of those above.
+    mode           n is the number of inputs (fan_in), of outputs (fan_out), or their mean (fan_avg)
+    distribution   truncated_normal, untruncated_normal or uniform
+
+    The inputs and outputs are the last two axes, times the product of the others (a kernel's window). Raises
+    InvalidArgumentError for a scale that is not positive and for other words.
     """
     if scale <= 0:
         raise InvalidArgumentError(f"the scale of a variance is positive, not {scale}")
@@ -220,32 +233,32 @@ def variance_scaling(
 
 
 def glorot_uniform(*, seed: int | None = None) -> ScaledInitializer:
-    """Uniform, with variance 1 / mean of inputs and outputs. Glorot, Bengio 2010."""
+    """Return an initializer: uniform, with variance 1 / mean of inputs and outputs. Glorot, Bengio 2010."""
     return variance_scaling(1.0, "fan_avg", "uniform", seed=seed)
 
 
 def glorot_normal(*, seed: int | None = None) -> ScaledInitializer:
-    """Truncated normal, with variance 1 / mean of inputs and outputs. Glorot, Bengio 2010."""
+    """Return an initializer: truncated normal, variance 1 / mean of inputs, outputs. Glorot, Bengio 2010."""
     return variance_scaling(1.0, "fan_avg", "truncated_normal", seed=seed)
 
 
 def he_uniform(*, seed: int | None = None) -> ScaledInitializer:
-    """Uniform, with variance 2 / inputs. He, Zhang, Ren, Sun 2015."""
+    """Return an initializer: uniform, with variance 2 / inputs. He, Zhang, Ren, Sun 2015."""
     return variance_scaling(2.0, "fan_in", "uniform", seed=seed)
 
 
 def he_normal(*, seed: int | None = None) -> ScaledInitializer:
-    """Truncated normal, with variance 2 / inputs. He, Zhang, Ren, Sun 2015."""
+    """Return an initializer: truncated normal, with variance 2 / inputs. He, Zhang, Ren, Sun 2015."""
     return variance_scaling(2.0, "fan_in", "truncated_normal", seed=seed)
 
 
 def lecun_uniform(*, seed: int | None = None) -> ScaledInitializer:
-    """Uniform, with variance 1 / inputs. LeCun, Bottou, Orr, Müller 1998."""
+    """Return an initializer: uniform, with variance 1 / inputs. LeCun, Bottou, Orr, Müller 1998."""
     return variance_scaling(1.0, "fan_in", "uniform", seed=seed)
 
 
 def lecun_normal(*, seed: int | None = None) -> ScaledInitializer:
-    """Truncated normal, with variance 1 / inputs. LeCun, Bottou, Orr, Müller 1998."""
+    """Return an initializer: truncated normal, variance 1 / inputs. LeCun, Bottou, Orr, Müller 1998."""
     return variance_scaling(1.0, "fan_in", "truncated_normal", seed=seed)
 
 
@@ -267,7 +280,7 @@ def get(given: str | Initializer) -> Initializer:
 
 
 def fans(shape: Sequence[int]) -> tuple[float, float]:
-    """How many inputs and outputs a weight of this shape connects."""
+    """Return how many inputs and outputs a weight of this shape connects."""
     if not shape:
         return 1.0, 1.0
     if len(shape) == 1:

@@ -39,6 +39,16 @@ class PartitionedVariable(TensorOperators):
     >>> table = graph.variable(np.zeros([4, 2], np.float32), name="table", partitioner=cut)
     >>> [part.name for part in table.parts], table.value().shape
     (['table/part_0:0', 'table/part_1:0'], TensorShape([4, 2]))
+    >>> ones = np.ones([4, 2], np.float32)
+    >>> alone = [table.assign_op(ones), table.assign_add_op(ones), table.assign_sub_op(ones)]
+    >>> with fe.blocking.Session(graph) as session:
+    ...     initialized = session.initialize()
+    ...     for changed in (table.assign(ones), table.assign_add(ones), table.assign_sub(ones), table.read()):
+    ...         print(session.run(changed)[0].tolist())
+    [1.0, 1.0]
+    [2.0, 2.0]
+    [1.0, 1.0]
+    [1.0, 1.0]
     """
 
     def __init__(self, name: str, shape: TensorShape, parts: Sequence[GraphVariable], axis: int) -> None:
@@ -49,7 +59,14 @@ class PartitionedVariable(TensorOperators):
         self._whole: Tensor | None = None
 
     def of_parts(self, parts: Sequence[GraphVariable]) -> PartitionedVariable:
-        """Return the same of other parts, such as those of a copy of the graph."""
+        """Return this variable with other `parts`, such as those of a copy of the graph.
+
+        >>> graph = fe.Graph()
+        >>> cut = fe.partitioners.fixed_size(2)
+        >>> table = graph.variable(np.zeros([4, 2], np.float32), name="table", partitioner=cut)
+        >>> table.of_parts(table.parts)
+        <PartitionedVariable 'table' of 2 parts shape=[4,2]>
+        """
         return PartitionedVariable(self.name, self.shape, parts, self.axis)
 
     @property

@@ -30,7 +30,7 @@ from flowengine.core.shapes import TensorShape
 
 
 def fixed_size(shards: int, axis: int = 0) -> Callable[[TensorShape, DType], list[int]]:
-    """A partitioner that cuts one axis into so many parts, or into single rows where there are fewer."""
+    """Return a partitioner that cuts one axis into `shards` parts, or into its rows if there are fewer."""
     if shards < 1:
         raise InvalidArgumentError(f"a variable is cut into at least one part, not {shards}")
 
@@ -44,10 +44,10 @@ def fixed_size(shards: int, axis: int = 0) -> Callable[[TensorShape, DType], lis
 def by_shard_bytes(
     max_shard_bytes: int, axis: int = 0, *, bytes_per_string: int = 16, max_shards: int | None = None
 ) -> Callable[[TensorShape, DType], list[int]]:
-    """Return a partitioner that cuts one axis so that no part is larger than so many bytes.
+    """Return a partitioner that cuts one axis into parts of at most `max_shard_bytes`.
 
-    bytes_per_string   what an element of type string is counted as
-    max_shards         at most so many parts, which may be larger then
+    bytes_per_string   the size that an element of type string counts as
+    max_shards         the largest number of parts, which may then be larger
     """
     if max_shard_bytes < 1 or (max_shards is not None and max_shards < 1):
         raise InvalidArgumentError("max_shard_bytes and max_shards are at least 1")
@@ -69,7 +69,7 @@ def by_shard_bytes(
 def min_max(
     max_partitions: int, axis: int = 0, *, min_slice_bytes: int = 256 << 10, bytes_per_string: int = 16
 ) -> Callable[[TensorShape, DType], list[int]]:
-    """Return a partitioner into at most so many parts, each of at least so many bytes."""
+    """Return a partitioner into at most `max_partitions` parts of at least `min_slice_bytes` each."""
     if max_partitions < 1 or min_slice_bytes < 1:
         raise InvalidArgumentError("max_partitions and min_slice_bytes are at least 1")
 

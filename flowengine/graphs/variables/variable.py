@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class GraphVariable(TensorOperators, ABC):
-    """A variable: a tensor that outlives steps. Made by `graph.variable`; `name` is `w:0` for a node `w`.
+    """A variable: a tensor that outlives steps. `graph.variable` makes it; `name` is `w:0` for a node `w`.
 
     handle          the tensor that stands for the variable: a resource handle, or a reference
     dtype, shape    those of its value; the shape may be partial
@@ -44,12 +44,19 @@ class GraphVariable(TensorOperators, ABC):
     >>> added, row = w.assign_add([[1.0, 1.0], [1.0, 1.0]]), w.scatter_update([1], [[0.0, 9.0]])
     >>> with fe.blocking.Session(graph) as session:
     ...     initialized = session.initialize()
-    ...     for fetch in (w.rows([0]), added, w.assign_sub(w.read() / 2.0), row):
+    ...     for fetch in (added, w.assign_sub(w.read() / 2.0), row):
     ...         print(session.run(fetch).tolist())
-    [[1.0, 2.0]]
     [[2.0, 3.0], [4.0, 5.0]]
     [[1.0, 1.5], [2.0, 2.5]]
     [[1.0, 1.5], [0.0, 9.0]]
+    >>> rows, updates, value = [0], [[2.0, 2.0]], [[1.0, 2.0], [3.0, 4.0]]
+    >>> changed = [w.assign(value), w.scatter_add(rows, updates), w.scatter_sub(rows, updates)]
+    >>> changed += [w.scatter_mul(rows, updates), w.scatter_div(rows, updates)]
+    >>> changed += [w.scatter_min(rows, updates), w.scatter_max(rows, updates)]
+    >>> changed += [w.scatter_nd_update([[0, 1]], [7.0]), w.scatter_nd_add([[0, 1]], [1.0])]
+    >>> changed += [w.scatter_nd_sub([[0, 1]], [1.0]), w.rows([0])]
+    >>> alone = [w.assign_op(value), w.assign_add_op(value), w.assign_sub_op(w.value())]
+    >>> proto = graph.variable(w.initialized_value()).to_proto()
     """
 
     #: Whether a resource handle stands for it, rather than a reference.
@@ -126,7 +133,7 @@ class GraphVariable(TensorOperators, ABC):
     # -- reading -----------------------------------------------------------------------------------
 
     def value(self) -> Tensor:
-        """Its value where it is used: the cached one if it has a caching device."""
+        """Return its value, the cached one if it has a caching device."""
         return self.snapshot if self._caches else self._current()
 
     @abstractmethod
@@ -144,13 +151,13 @@ class GraphVariable(TensorOperators, ABC):
 
     @abstractmethod
     def rows(self, indices: Any, *, name: str | None = None) -> Tensor:
-        """Some rows, read where the variable is: indices (...) int32 or int64 -> (..., *shape[1:]).
+        """Return some rows, read on the variable's device: indices (...) int32 or int64 -> (..., *shape[1:]).
 
-        Nothing else is read, and the gradient is of these rows. An index out of range is the step's error.
+        No other rows are read, and the gradient is of these rows. An index out of range fails the step.
         """
 
     def initialized(self) -> Tensor:
-        """() bool: whether it has a value. The same tensor each time."""
+        """Return whether it has a value: () bool, the same tensor each time."""
         if self._initialized is None:
             with self.graph.scopes.outside(), self.graph.name_scope(None):
                 self._initialized = self._asked_for_value()
@@ -161,7 +168,7 @@ class GraphVariable(TensorOperators, ABC):
         """A node of its own that tells whether the variable has a value."""
 
     def initialized_value(self) -> Tensor:
-        """Its value where it has one, else the initial value: what another variable may start from."""
+        """Return its value if it has one, else the initial value, from which another variable may start."""
         initial, ops = self.initial_value, self.graph.ops
         if initial is None:
             raise InvalidArgumentError(f"the initial value of '{self.name}' is not known")

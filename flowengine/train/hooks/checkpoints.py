@@ -53,6 +53,25 @@ class Checkpoints(Hook):
     ...         print(result.steps, session.run("w"))
     3 3.0
     5 5.0
+
+    A loop of your own makes the calls that `fe.train.loop` makes:
+
+    >>> async def main():
+    ...     hook = fe.train.Checkpoints("run")
+    ...     async with fe.Session(graph) as session:
+    ...         state = fe.train.LoopState(session)
+    ...         async with hook.around(state):
+    ...             await hook.restore(state)
+    ...             await hook.begin(state)
+    ...             await hook.before_step(state)
+    ...             await session.run(step)
+    ...             state.step += 1
+    ...             await hook.after_step(state)
+    ...             await hook.save(state)  # now, even if none is due
+    ...             await hook.end(state)
+    ...         print(state.step, await session.run("w"))
+    >>> trio.run(main)
+    6 6.0
     """
 
     def __init__(

@@ -28,17 +28,37 @@ _NUMBERS: Final = (float, int, np.generic, np.ndarray)
 
 @dataclass(slots=True)
 class LoopState:
-    """How a loop stands, for its hooks.
+    """The state of a training loop, which its hooks read and change.
 
-    session   whose steps they are
-    step      how many steps the model has made, those before a restart included
-    values    what the last step returned
+    session   the session that runs the steps
+    step      the number of steps of the model, those before a restart included
+    values    the result of the last step
     metrics   {name: value} of the last evaluations
-    stopped   why the loop is to end, or empty
-    targets   the nodes that each step runs for their effect; empty if a function makes the steps
+    stopped   the reason to end the loop, or empty
+    targets   the nodes that each step runs for their effect; empty if a function runs the steps
     hooks     the loop's hooks, in their order
-    fetched   what each step fetches; None if a function makes the steps
-    has_run   whether this loop has made a step
+    fetched   the fetches of each step; None if a function runs the steps
+    has_run   whether this loop has run a step
+
+    Methods raise InvalidArgumentError for a name that no step and no hook gives.
+
+    >>> class StopBelow(fe.train.Hook):
+    ...     async def begin(self, state):
+    ...         state.expects("loss", "StopBelow")  # raises for a misspelt name
+    ...     async def after_step(self, state):
+    ...         print(state.step, list(state.numbers()), state.find("accuracy"), state.value("loss"))
+    ...         assert state.settles("loss", "StopBelow")
+    ...         if state.value("loss") < 2.0:
+    ...             state.stop("the loss is small")
+    >>> graph = fe.Graph()
+    >>> loss = fe.square(graph.variable(2.0))
+    >>> step = fe.optimizers.SGD(0.25).minimize(loss)
+    >>> with fe.blocking.Session(graph) as session:
+    ...     hooks = [StopBelow()]
+    ...     fe.blocking.loop(session, step, fetches={"loss": loss}, hooks=hooks, quiet=True).reason
+    1 ['loss'] None 4.0
+    2 ['loss'] None 1.0
+    'the loss is small'
     """
 
     session: Session
@@ -52,7 +72,7 @@ class LoopState:
     has_run: bool = False
 
     def stop(self, reason: str) -> None:
-        """Let the loop end after this step; the first reason counts."""
+        """End the loop after this step; the first `reason` counts."""
         self.stopped = self.stopped or reason
 
     def value(self, name: str) -> float:
@@ -94,14 +114,14 @@ class LoopState:
         return {name.removesuffix(":0") or "value": value for name, value in found.items()} | self.metrics
 
     def settles(self, name: str, hook: str) -> bool:
-        """Return the result of `expects`; True if a function makes the steps, which may return it later."""
+        """Return the result of `expects`; True if a function runs the steps, which may return it later."""
         return self.fetched is None or self.expects(name, hook)
 
     def expects(self, name: str, hook: str) -> bool:
         """Return whether a value of this name comes; False if that cannot be known yet.
 
-        It cannot be known before a function that makes the steps has made one, and before an `Evaluation` has
-        run once. `hook` says in the message who needs the value.
+        It is unknown before a function that runs the steps has run one, and before an `Evaluation` has run
+        once. `hook` is the name of the hook that needs the value, for the message.
 
         Raises InvalidArgumentError if no step fetches the name and no hook gives it.
         """

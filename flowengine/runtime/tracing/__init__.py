@@ -1,1 +1,0 @@
-"""The record of a step: each node, block, transfer and wait with its times, and what reads it."""
