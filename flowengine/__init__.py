@@ -89,6 +89,9 @@ if TYPE_CHECKING:
     from flowengine.kernels.registry import KernelRegistry as KernelRegistry
     from flowengine.resources.container import ResourceManager as ResourceManager
     from flowengine.runtime.run_metadata import RunMetadata as RunMetadata
+    from flowengine.runtime.tracing.events import TraceEvent as TraceEvent
+    from flowengine.runtime.tracing.profile import Profile as Profile
+    from flowengine.runtime.tracing.profile import ProfileEntry as ProfileEntry
     from flowengine.saved_model.freezing import freeze as freeze
     from flowengine.session import Session as Session
 
@@ -111,6 +114,8 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "OpDef": ("flowengine.ir.opdef", "OpDef"),
     "OpRegistry": ("flowengine.ir.opdef", "OpRegistry"),
     "Operation": ("flowengine.graphs.tensor", "Operation"),
+    "Profile": ("flowengine.runtime.tracing.profile", "Profile"),
+    "ProfileEntry": ("flowengine.runtime.tracing.profile", "ProfileEntry"),
     "PartitionedVariable": ("flowengine.graphs.variables.partitioned", "PartitionedVariable"),
     "ResourceManager": ("flowengine.resources.container", "ResourceManager"),
     "RunMetadata": ("flowengine.runtime.run_metadata", "RunMetadata"),
@@ -120,6 +125,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "Session": ("flowengine.session", "Session"),
     "SparseTensor": ("flowengine.graphs.sparse", "SparseTensor"),
     "Tensor": ("flowengine.graphs.tensor", "Tensor"),
+    "TraceEvent": ("flowengine.runtime.tracing.events", "TraceEvent"),
     "TensorShape": ("flowengine.core.shapes", "TensorShape"),
     "VariableScope": ("flowengine.graphs.variables.scopes", "VariableScope"),
     "anyio": ("flowengine.anyio", None),

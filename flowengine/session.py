@@ -212,7 +212,7 @@ class Session(SessionVariables, SessionView):
         """
         feed_dict, waited, admission = feed_dict or {}, 0.0, self._admission
         if admission is not None:
-            waited = await admission.enter(None if options is None else timeout_of(options))
+            waited = await admission.enter(None if options is None else timeout_of(options), run_metadata)
         try:
             if self._remote is not None:
                 return await self._remote.run(
@@ -292,11 +292,12 @@ class Session(SessionVariables, SessionView):
             if self._compiles:
                 plan = tiers.choose(feeds)
                 started = perf_counter()
-                results = await self._runner.run(plan, feeds, timeout, run_metadata, waited)
+                results = await self._runner.run(plan, feeds, timeout, run_metadata, waited, options=options)
                 if plan is tiers.interpreted and tiers.ran(feeds, perf_counter() - started):
                     await self._runner.compile_in_turns(tiers)
             else:
-                results = await self._runner.run(tiers.interpreted, feeds, timeout, run_metadata, waited)
+                plan = tiers.interpreted
+                results = await self._runner.run(plan, feeds, timeout, run_metadata, waited, options=options)
         elif isinstance(tiers, PartitionedPlan):
             results, hot = await self.partitions.run(tiers, feeds, timeout, run_metadata, options, waited)
             for part in hot:

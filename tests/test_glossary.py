@@ -39,6 +39,8 @@ PLAIN: Final = frozenset(
         *("config", "context", "count", "counter", "def", "default", "key", "kind", "limit", "line", "mark"),
         *("metadata", "name", "option", "reason", "setting", "side", "size", "spec"),
         *("statistic", "time", "value"),
+        # The record of a step.
+        *("entry", "event", "path", "profile", "recorder", "trace", "track"),
         *("bound", "cancellable", "opened", "pending", "only", "read"),
         # What happens to a noun, as a noun.
         "measurement",

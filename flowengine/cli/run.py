@@ -33,6 +33,7 @@ from flowengine.cli.placement import config_of
 from flowengine.cli.running.job import Invocation, RunReport
 from flowengine.cli.running.options import HELP, SECTIONS, run_options
 from flowengine.cli.running.steps import percentiles, run_job
+from flowengine.cli.running.tracing import step_trace
 from flowengine.cli.running.training import MetaFacts, RunCheckpoints, facts_of
 from flowengine.cli.shell.commands import SectionedCommand
 from flowengine.cli.tables.planning import TableFeed, table_feed, table_in
@@ -95,8 +96,7 @@ def command(
     over_table = TableOptions(batch_size, keep_inputs, keep_going)
     over_table.check(feeds, _not_over_tables(ctx))
     _check_output(output, len(finals or fetches), feeds, force=force)
-    chosen = read_labels(labels_file, top)
-    pictures = checked_pictures(drawing, feeds, force=force)
+    chosen, pictures = read_labels(labels_file, top), checked_pictures(drawing, feeds, force=force)
     source = load_graph(graph, tags)
     loaded = source.graph
     asks_by_name = bool(fetches or targets or finals)
@@ -143,6 +143,7 @@ def command(
         config=config_of(device_counts, places, soft, log=log_device_placement),
         at=target_at(at or ""),
         keeps=output is not None,
+        trace=step_trace(ctx, at=at, force=force),
     )
     if table is not None:
         with _remedied(job, source, graph):
@@ -212,6 +213,9 @@ def _reported(
             interrupt.waits()
             _keep(report, job, output)
         raise
+    finally:
+        if job.trace is not None:
+            job.trace.report()
     return report
 
 
@@ -239,7 +243,8 @@ def _not_over_tables(ctx: click.Context) -> list[str]:
         "stats",
         "drawing",
         "as_json",
-        "stats",
+        "trace",
+        "profile",
     )
     given = [
         each

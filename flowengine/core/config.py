@@ -40,7 +40,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from flowengine.core import device_config
 from flowengine.core.bounds import LEVELS, Sandbox, roots, texts
@@ -379,8 +379,12 @@ class RunOptions:
     timeout_seconds   DeadlineExceededError when the step has not ended by then
     keep_on_device    fetched values stay in the memory of the device that has computed them, as its arrays:
                       read them, do not write into them. Not at a target, and not in a sandbox
+    trace             "blocks" or "nodes": fills `RunMetadata.events`; "nodes" times the members of blocks,
+                      too. Not at a target, and not in a sandbox
+    trace_events      the number of events that a trace keeps; later ones are only counted
 
-    Raises InvalidArgumentError for a timeout that is no number, or not positive.
+    Raises InvalidArgumentError for a timeout that is no number, or not positive, another word as a trace, and
+    a number of events below one.
 
     >>> graph = fe.Graph()
     >>> with fe.blocking.Session(graph) as session:
@@ -390,8 +394,16 @@ class RunOptions:
 
     timeout_seconds: float | None = None
     keep_on_device: bool = False
+    trace: Literal["blocks", "nodes"] | None = None
+    trace_events: int = 1_000_000
 
     def __post_init__(self) -> None:
+        if self.trace not in (None, "blocks", "nodes"):
+            raise InvalidArgumentError(f'trace is {self.trace!r}: it must be "blocks", "nodes" or None')
+        if type(self.trace_events) is not int or self.trace_events < 1:
+            raise InvalidArgumentError(
+                f"trace_events is {self.trace_events!r}: it must be a positive number of events"
+            )
         timeout = self.timeout_seconds
         if timeout is not None and not (is_number(timeout) and timeout > 0):
             raise InvalidArgumentError(
@@ -406,6 +418,11 @@ def remote_timeout_of(options: RunOptions) -> float | None:
         raise InvalidArgumentError(
             "keep_on_device: the step runs in another process, whose arrays cannot be handed out here: fetch "
             "without it"
+        )
+    if options.trace is not None:
+        raise InvalidArgumentError(
+            "trace: the step runs in another process, whose times do not come back yet: trace a step of a "
+            "session of this process"
         )
     return timeout
 

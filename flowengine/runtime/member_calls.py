@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from contextvars import Context, ContextVar
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from flowengine.core.accounting import call_for
 from flowengine.core.errors import OpError, ResourceExhaustedError
 from flowengine.kernels.context import KernelContext
+from flowengine.passes.blocks.compiled_regions import Blame, CompiledRegion
 from flowengine.resources.variable import Variable
 from flowengine.runtime.failures import as_op_error, cause_of, locate, locate_at
 from flowengine.runtime.frames import IterationState
@@ -114,9 +115,13 @@ class MemberCalls:
             name_holders(told, self.context, item.node, iteration, inputs or ())
         return locate(told, item, iteration, inputs, self.context.device)
 
+    def blame(self, error: Exception, item: Item) -> Blame | None:
+        """Return the member of a region that raised an error."""
+        return cast(CompiledRegion, item.region).blame(error.__traceback__)
+
     def region_failure(self, error: Exception, item: Item, iteration: IterationState) -> OpError:
         """Return the error of a member, located as if it had run by itself."""
-        blame = item.region.blame(error.__traceback__)
+        blame = self.blame(error, item)
         if blame is None:
             return self.failure(error, item, iteration, None)
         tag = iteration.tag() + blame.tag

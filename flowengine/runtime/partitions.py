@@ -37,12 +37,14 @@ from flowengine.runtime.planning.measuring import Measure
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.planning.tiers import TieredPlan, tiered
 from flowengine.runtime.receives import Group, Receives
-from flowengine.runtime.run_metadata import RunMetadata
+from flowengine.runtime.run_metadata import RunMetadata, recorder_of
 from flowengine.runtime.step import StepRunner
 from flowengine.runtime.streams.counted_rendezvous import CountedRendezvous
 from flowengine.runtime.streams.device_loss import is_lost, loss_of
 from flowengine.runtime.streams.device_resources import DeviceResources
 from flowengine.runtime.streams.device_transfers import DeviceTransfers
+from flowengine.runtime.tracing.executor import traced
+from flowengine.runtime.tracing.recorder import Recorder
 
 #: Makes the rendezvous of one step.
 MakeRendezvous: TypeAlias = Callable[[], Rendezvous]
@@ -181,7 +183,8 @@ class PartitionRunner:
         started, results = perf_counter(), list[Any]()
         stay = options is not None and options.keep_on_device
         await self._runner.checkpoint()
-        step = _PlanStep(self, plan, feeds, compiles=self._compiles, metadata=run_metadata, joint=joint)
+        recorder = recorder_of(options, run_metadata, waited, self._runner.device.name)
+        step = _PlanStep(self, plan, feeds, self._compiles, run_metadata, joint, recorder)
         self._runner.running.update(step.executors)
         self._steps.add(step)
         try:
@@ -267,10 +270,10 @@ class _PlanStep:
         runner: PartitionRunner,
         plan: PartitionedPlan,
         feeds: Sequence[Any],
-        *,
         compiles: bool,
         metadata: RunMetadata | None,
-        joint: JointStep | None = None,
+        joint: JointStep | None,
+        recorder: Recorder | None,
     ) -> None:
         self._plan = plan
         self._error: OpError | None = None
@@ -312,7 +315,8 @@ class _PlanStep:
             if self._ledger is not None:
                 meter = context.memory = runner.new_meter(self._ledger, device, chosen.graph.producer)
                 self._meters.append(meter)
-            executor = Executor(chosen, context.resources, context=context, meter=meter, exchange=exchange)
+            make = Executor if recorder is None else traced(recorder, device.name)
+            executor = make(chosen, context.resources, context=context, meter=meter, exchange=exchange)
             executor.uses_threads = runner.uses_threads
             exchange.serve(executor)
             self.executors.append(executor)

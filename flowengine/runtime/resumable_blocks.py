@@ -15,7 +15,7 @@ items (`OneRegion`): its way through the state machine takes 8 us, a call takes 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -83,6 +83,7 @@ class LoopBody:
     """
 
     __slots__ = (
+        "_call",
         "_context",
         "_generator",
         "_item",
@@ -94,13 +95,22 @@ class LoopBody:
         "seconds",
     )
 
-    def __init__(self, item: Item, context: Any, times: PlanTimes, step: object) -> None:
+    def __init__(
+        self,
+        item: Item,
+        context: Any,
+        times: PlanTimes,
+        step: object,
+        call: Callable[..., Any] | None = None,
+    ) -> None:
         """
         times   counts slow iterations
         step    the step whose own writes to variables do not stop it
+        call    the code of the block, if it is another one than the plan's
         """
         self.seconds = 0.0
         self._item = item
+        self._call = item.region.call if call is None else call
         self._context = context
         self._times = times
         self._step = step
@@ -114,7 +124,7 @@ class LoopBody:
     def begin(self, inputs: list[Any], turn: Turn) -> Outcome:
         if self._item.mutates:
             self._variables = tuple(value for value in inputs if isinstance(value, Variable))
-        self._generator = self._item.region.call(inputs, self._context)
+        self._generator = self._call(inputs, self._context)
         return self.resume(turn)
 
     def resume(self, turn: Turn) -> Outcome:

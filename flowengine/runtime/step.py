@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 import trio
 
 from flowengine.core.abandonment import SESSION_CLOSED
-from flowengine.core.config import Settings
+from flowengine.core.config import RunOptions, Settings
 from flowengine.core.errors import CancelledError, DeadlineExceededError, OpError
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.device import Device
@@ -25,7 +25,8 @@ from flowengine.runtime.memory import MemoryMeter
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.planning.planning_jobs import finish_in_turns
 from flowengine.runtime.planning.tiers import INLINE_NODES, TieredPlan
-from flowengine.runtime.run_metadata import RunMetadata
+from flowengine.runtime.run_metadata import RunMetadata, recorder_of
+from flowengine.runtime.tracing.executor import traced
 from flowengine.runtime.turn_queue import Ticket
 from flowengine.runtime.turns import Turns, current_turns
 
@@ -108,16 +109,21 @@ class StepRunner:
         run_metadata: RunMetadata | None = None,
         waited: float = 0.0,
         sequences: ResourceManager | None = None,
+        options: RunOptions | None = None,
     ) -> list[Any]:
         """Run one step; return its fetched values, not yet the caller's own (see `values.FetchSpec`).
 
         waited       seconds of the timeout that have passed
+        options      say whether the step is traced
         sequences    the positions of random nodes, if they are not with the resources
 
         Raises the step's error, DeadlineExceededError after the timeout, trio.Cancelled when the caller is
         cancelled. In any case, the step's container is then empty, nothing of the step waits, and effects on
         state are those of the items that had completed.
         """
+        recorder = None
+        if options is not None:
+            recorder = recorder_of(options, run_metadata, waited, self._device_name)
         started = perf_counter()
         turns = self._turns
         if turns is None:
@@ -127,6 +133,8 @@ class StepRunner:
             await trio.lowlevel.checkpoint_if_cancelled()
         else:
             ticket, waited = await self._begin(turns, timeout_seconds, waited)
+            if recorder is not None:
+                recorder.wait("turn to begin", self._device_name, started, perf_counter())
         meter = None
         if self._counts:
             meter = self.new_meter(self.new_ledger(), self.device, plan.graph.producer)
@@ -134,7 +142,8 @@ class StepRunner:
         new_context = self.new_context
         if sequences is not None:
             new_context = partial(new_context, sequences=sequences)
-        executor = Executor(
+        new_executor = Executor if recorder is None else traced(recorder, self._device_name)
+        executor = new_executor(
             plan,
             self.resources,
             new_context=new_context,

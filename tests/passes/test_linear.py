@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 import flowengine as fe
-from flowengine.passes.blocks.codegen import _code
+from flowengine.passes.blocks.compiled_regions import _code
 
 
 def ladder(nodes: int) -> fe.Graph:

@@ -40,7 +40,7 @@ def test_kinds_share_names() -> None:
     manager.lookup_or_create("", "x", Variable, _variable)
     stack = manager.lookup_or_create("", "x", Stack, lambda: Stack(dtypes.float32))
     assert isinstance(stack, Stack)
-    with pytest.raises(NotFoundError, match=r"localhost/x/dict.*there is a Stack, Variable"):
+    with pytest.raises(NotFoundError, match=r"localhost/x/dict.*this name: a Stack, Variable"):
         manager.lookup("", "x", dict)
 
 
@@ -54,7 +54,7 @@ def test_lookup_of_nothing_names_it() -> None:
 
 
 def test_a_factory_that_makes_something_else_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="asked for as a Stack but is a Variable"):
+    with pytest.raises(InvalidArgumentError, match="'v' is a Variable, not a Stack"):
         ResourceManager().lookup_or_create("", "v", Stack, _variable)  # type: ignore[arg-type]
 
 

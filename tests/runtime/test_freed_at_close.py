@@ -19,7 +19,7 @@ import trio.testing
 
 import flowengine as fe
 from flowengine.core.work_pieces import Piecework
-from flowengine.passes.blocks.codegen import CompiledRegion
+from flowengine.passes.blocks.compiled_regions import CompiledRegion
 from flowengine.runtime.planning.function_calls import StepCaller
 from flowengine.runtime.planning.functions import FunctionTable
 from flowengine.runtime.planning.items import Item, StaticFrame

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.passes.blocks.codegen import CompiledRegion
+from flowengine.passes.blocks.compiled_regions import CompiledRegion
 from flowengine.runtime.executor import Executor
 from flowengine.runtime.planning.items import Item, StaticFrame
 from flowengine.runtime.planning.plan import Plan

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from flowengine.cli.models.restoring import Restoration
+from flowengine.cli.running.tracing import StepTrace
 from flowengine.cli.running.training import RunCheckpoints
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Invocation:
     starters: list[str] = field(default_factory=list)
     #: Whether the values go into a file: then an interrupted run makes its final fetches all the same.
     keeps: bool = False
+    #: Whether the last step is traced, and where that goes.
+    trace: StepTrace | None = None
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ import click
 from flowengine.cli.graphs import tag_option
 from flowengine.cli.imports import import_option
 from flowengine.cli.placement import placement_options
+from flowengine.cli.running.tracing import keep_option
 from flowengine.cli.sandbox.running import boxable
 from flowengine.cli.shell.names import (
     complete_checkpoint,
@@ -77,6 +78,7 @@ SECTIONS: Final = {
     ),
     "Images": ("drawing", "image_size", "image_scale", "image_offset"),
     "Tables": ("batch_size", "keep_inputs", "keep_going"),
+    "Looking": ("trace", "profile"),
     "Steps": ("targets", "inits", "finals", "steps", "every", "repeat", "timeout", "force"),
     "Training runs": ("meta", "checkpoint", "save_every", "resume", "recover"),
     "Exported models": ("function", "tags"),
@@ -159,6 +161,24 @@ _OPTIONS: Final = (
         type=click.IntRange(min=1),
         metavar="N",
         help="Afterwards, run N more steps and print how long they took.",
+    ),
+    click.option(
+        "--trace",
+        type=click.Path(),
+        expose_value=False,
+        callback=keep_option,
+        metavar="FILE",
+        help="Write the timeline of the last step, as JSON for Perfetto or `flowengine trace`.",
+    ),
+    click.option(
+        "--profile",
+        type=click.Choice(["op", "node", "scope", "line"]),
+        is_flag=False,
+        flag_value="op",
+        expose_value=False,
+        callback=keep_option,
+        metavar="[BY]",
+        help="Print the time of the last step by op, node, scope or line.",
     ),
     click.option(
         "-o",

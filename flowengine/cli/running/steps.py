@@ -100,8 +100,9 @@ async def _train(
     started = time.perf_counter()
     with ProgressReport(job.steps, every=job.every) as progress:
         try:
-            for _ in range(job.steps):
-                values = await session.run(job.fetches, job.feeds, targets=job.targets, options=options)
+            for number in range(job.steps):
+                is_last = number == job.steps - 1 and not job.repeat
+                values = await _step(session, job, options, is_last=is_last)
                 report.values = dict(zip(job.names or job.fetches, values, strict=True))
                 progress.advance(report.values)
                 if after_step is not None:
@@ -111,11 +112,21 @@ async def _train(
             report.seconds = time.perf_counter() - started
 
 
+async def _step(session: Session, job: Invocation, options: RunOptions, *, is_last: bool) -> Any:
+    """Run one step; the last one of all is traced, if that is asked for."""
+    metadata = None
+    if job.trace is not None:
+        options, metadata = job.trace.around(options, is_last=is_last)
+    return await session.run(
+        job.fetches, job.feeds, targets=job.targets, options=options, run_metadata=metadata
+    )
+
+
 async def _repeat(session: Session, job: Invocation, report: RunReport, options: RunOptions) -> None:
     report.latencies_ms.clear()
-    for _ in range(job.repeat):
+    for number in range(job.repeat):
         begun = time.perf_counter()
-        values = await session.run(job.fetches, job.feeds, targets=job.targets, options=options)
+        values = await _step(session, job, options, is_last=number == job.repeat - 1)
         report.latencies_ms.append((time.perf_counter() - begun) * 1e3)
         report.values = dict(zip(job.names or job.fetches, values, strict=True))
 

@@ -17,11 +17,8 @@ number of iterations, and the sent value says after how many it yields next: see
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import lru_cache
-from types import CodeType, TracebackType
 from typing import Any, Final
 
 import numpy as np
@@ -34,80 +31,12 @@ from flowengine.ir.traits import Constant, HandsOn
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.blocks.codegen_calls import CallSourceWriter
 from flowengine.passes.blocks.codegen_loops import LoopSourceWriter, truth
+from flowengine.passes.blocks.compiled_regions import CompiledRegion, Line
 from flowengine.passes.blocks.program import Program
 from flowengine.passes.blocks.region_units import Conditions, Unit
 
-_FILE: Final = "<flowengine region>"
 #: Units that are written before writing may be interrupted: some 10 us each.
 _UNITS_A_PIECE: Final = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of source: the node that it computes, and the expressions of its inputs."""
-
-    text: str
-    node: Node | None = None
-    inputs: tuple[str, ...] = ()
-    loops: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Blame:
-    """The origin of an exception: the node, the values of its inputs, ((frame, iteration), ...)."""
-
-    node: Node
-    inputs: tuple[Any, ...]
-    tag: tuple[tuple[str, int], ...]
-
-
-class CompiledRegion:
-    """The function of a region: `call(args, ctx)` with a list that it empties.
-
-    is_generator    whether `call` returns a generator, whose return value is the result
-    takes_context   whether a member uses `ctx`; if none does, it may be None
-    """
-
-    __slots__ = ("_constants", "_lines", "call", "is_generator", "takes_context")
-
-    def __init__(
-        self, lines: Sequence[Line], constants: Sequence[Any], *, is_generator: bool, takes_context: bool
-    ) -> None:
-        self._lines = lines
-        self._constants = tuple(constants)
-        self.is_generator = is_generator
-        self.takes_context = takes_context
-        namespace: dict[str, Any] = {}
-        exec(_code("\n".join(line.text for line in lines)), namespace)
-        self.call: Callable[..., Any] = namespace.pop("make")(self._constants)
-
-    @property
-    def source(self) -> str:
-        """Return the source, with the name of each node beside its line."""
-        return "\n".join(
-            line.text if line.node is None else f"{line.text:<48}# {line.node.op} {line.node.name!r}"
-            for line in self._lines
-        )
-
-    def blame(self, trace: TracebackType | None) -> Blame | None:
-        """Return the node at whose line an exception passed through the region."""
-        while trace is not None:
-            if trace.tb_frame.f_code.co_filename == _FILE:
-                line = self._lines[trace.tb_lineno - 1]
-                if line.node is None:
-                    return None
-                values = trace.tb_frame.f_locals
-                constants = {f"k{i}": value for i, value in enumerate(self._constants)}
-                inputs = tuple(values.get(name, constants.get(name)) for name in line.inputs)
-                tag = tuple((frame, int(values.get(counter, 0))) for frame, counter in line.loops)
-                return Blame(line.node, inputs, tag)
-            trace = trace.tb_next
-        return None
-
-
-@lru_cache(maxsize=512)
-def _code(text: str) -> CodeType:
-    return compile(text, _FILE, "exec")
 
 
 def compiling_region(program: Program, kernels: KernelRegistry) -> Pieces[CompiledRegion]:

@@ -11,6 +11,7 @@ from collections import deque
 import trio
 
 from flowengine.core.errors import CancelledError, FailedPreconditionError, ResourceExhaustedError
+from flowengine.runtime.run_metadata import RunMetadata
 from flowengine.runtime.step import too_late
 
 
@@ -35,8 +36,8 @@ class StepAdmission:
         """Return the number of steps that wait to begin."""
         return len(self._waiting)
 
-    async def enter(self, timeout_seconds: float | None) -> float:
-        """Wait until a step may begin; return the seconds that it took.
+    async def enter(self, timeout_seconds: float | None, metadata: RunMetadata | None = None) -> float:
+        """Wait until a step may begin; return the seconds that it took, and record them in its metadata.
 
         Raises ResourceExhaustedError if too many wait, DeadlineExceededError when the time is over,
         CancelledError when the session is closed meanwhile, FailedPreconditionError if it was closed before.
@@ -69,6 +70,8 @@ class StepAdmission:
         if timeout_seconds is not None and (waited >= timeout_seconds or not waiter.is_set()):
             self._withdraw(waiter)
             raise too_late(timeout_seconds)
+        if metadata is not None:
+            metadata.admission_seconds = waited
         return waited
 
     def _withdraw(self, waiter: trio.Event) -> None:

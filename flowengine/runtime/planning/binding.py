@@ -25,7 +25,8 @@ from flowengine.ir.names import (
 )
 from flowengine.ir.traits import Constant, EveryCore, HandsOn, Orders, Product
 from flowengine.kernels.registry import Kernel, KernelRegistry
-from flowengine.passes.blocks.codegen import CompiledRegion, compiling_region
+from flowengine.passes.blocks.codegen import compiling_region
+from flowengine.passes.blocks.compiled_regions import CompiledRegion
 from flowengine.passes.blocks.region_units import Unit
 from flowengine.resources.function_calls import FunctionCaller
 from flowengine.runtime.planning.items import Item, Kind, StaticFrame

@@ -134,7 +134,7 @@ class Item:
         self.call: Any = None
         #: Of a SEND or a RECEIVE: the edge of the step that it is an end of.
         self.route: Route = _NO_ROUTE
-        #: Of a REGION: its `codegen.CompiledRegion`.
+        #: Of a REGION: its `compiled_regions.CompiledRegion`.
         self.region: Any = None
         #: Whether its kernel is a BLAS call, which uses several cores by itself.
         self.is_product = False

@@ -1,0 +1,104 @@
+"""`flowengine trace`: the longest work and waits, the idle threads and the critical path of a traced step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from flowengine.cli.failure import UNREADABLE_GRAPH, CommandError, printable
+from flowengine.cli.results import dumps
+
+if TYPE_CHECKING:
+    from flowengine.runtime.tracing.critical_path import PathPart
+    from flowengine.runtime.tracing.events import TraceEvent
+
+HELP: Final = """\
+Summarize a timeline that `flowengine run --trace FILE` or `RunMetadata.timeline()` has written.
+
+It shows how long the step took, what took longest, what it waited for, how much of the time each thread was
+busy, and the critical path: the chain of work and waits that the end of the step waited for.
+"""
+
+_ROWS: Final = 8
+
+
+@click.command("trace", help=HELP)
+@click.argument("file", type=click.Path())
+@click.option("--top", type=click.IntRange(min=1), default=_ROWS, metavar="N", help="Show N rows of each.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+def command(file: str, top: int, as_json: bool, debug: bool) -> None:
+    events = _read(file)
+    summary = summarized(events)
+    if as_json:
+        click.echo(dumps(summary), nl=False)
+        return
+    for line in _lines(summary, top):
+        click.echo(line)
+
+
+def _read(file: str) -> list[TraceEvent]:
+    from flowengine.core.errors import InvalidArgumentError
+    from flowengine.runtime.tracing.timeline import read_timeline
+
+    try:
+        with open(file, "rb") as stream:
+            return read_timeline(stream.read())
+    except OSError as error:
+        raise CommandError(f"{file}: {error.strerror}", UNREADABLE_GRAPH) from error
+    except InvalidArgumentError as error:
+        raise CommandError(f"{file}: {error.message}", UNREADABLE_GRAPH) from error
+
+
+def summarized(events: Sequence[TraceEvent]) -> dict[str, Any]:
+    """Return the facts of a step: seconds by what took them, longest first."""
+    from flowengine.runtime.tracing.critical_path import critical_path
+    from flowengine.runtime.tracing.events import WAITS
+    from flowengine.runtime.tracing.profile import profile_of, undivided
+
+    end = max((event.ended for event in events), default=0.0)
+    path = critical_path(events)
+    busy: dict[str, float] = {}
+    for event in undivided(events):
+        if event.thread:
+            busy[event.thread] = busy.get(event.thread, 0.0) + event.seconds
+    return {
+        "seconds": end,
+        "events": len(events),
+        "work": {each.name: each.seconds for each in profile_of(events, "node").entries},
+        "waits": _summed((event.name, event.seconds) for event in events if event.kind in WAITS),
+        "busy": {thread: seconds / end if end else 0.0 for thread, seconds in busy.items()},
+        "critical_path": _summed((_title(link), link.seconds) for link in path),
+    }
+
+
+def _title(link: PathPart) -> str:
+    return f"{link.kind}: {link.name}"
+
+
+def _summed(rows: Iterable[tuple[str, float]]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name, seconds in rows:
+        found[name] = found.get(name, 0.0) + seconds
+    return dict(sorted(found.items(), key=lambda row: -row[1]))
+
+
+def _lines(summary: dict[str, Any], top: int) -> Iterator[str]:
+    yield f"{1e3 * summary['seconds']:.3f} ms, {summary['events']} events"
+    sections = {"longest work": "work", "waits": "waits", "critical path": "critical_path"}
+    for title, key in sections.items():
+        rows = [*summary[key].items()]
+        if rows:
+            yield f"\n{title}"
+            yield from (f"  {1e3 * seconds:10.3f} ms  {printable(name)}" for name, seconds in rows[:top])
+            if len(rows) > top:
+                rest = sum(seconds for _, seconds in rows[top:])
+                yield f"  {1e3 * rest:10.3f} ms  in {len(rows) - top} more"
+    if summary["busy"]:
+        yield "\nbusy"
+        yield from (f"  {share:10.1%}     {thread}" for thread, share in sorted(summary["busy"].items()))
+
+
+__all__ = ["command", "summarized"]

@@ -1,0 +1,92 @@
+"""`run --trace FILE` and `--profile [BY]`: the last step of a run is traced."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from flowengine.cli.failure import USAGE, CommandError, printable
+from flowengine.cli.results import check_new_file
+
+if TYPE_CHECKING:
+    from flowengine.core.config import RunOptions
+    from flowengine.runtime.run_metadata import RunMetadata
+    from flowengine.runtime.tracing.profile import ProfileBy
+
+#: Before the names of options in the context's notes.
+_KEPT: Final = "flowengine.cli.running.tracing."
+
+
+@dataclass(slots=True)
+class StepTrace:
+    """The request of `--trace` and `--profile`, and the last step's metadata.
+
+    file      gets the timeline, as JSON; None for no file
+    by        "op", "node", "scope" or "line", for a table; None for no table
+    """
+
+    file: str | None
+    by: ProfileBy | None
+    metadata: RunMetadata | None = field(default=None, init=False)
+
+    def around(self, options: RunOptions, *, is_last: bool) -> tuple[RunOptions, RunMetadata | None]:
+        """Return the options and the metadata of a step: the last one is traced."""
+        if not is_last:
+            return options, None
+        from flowengine.runtime.run_metadata import RunMetadata
+
+        self.metadata = RunMetadata()
+        return replace(options, trace="nodes"), self.metadata
+
+    def report(self) -> None:
+        """Write the file and print the table, of a step that failed or was interrupted, too."""
+        metadata = self.metadata
+        if metadata is None:
+            return
+        if self.file is not None:
+            try:
+                with open(self.file, "w", encoding="utf-8") as file:
+                    file.write(metadata.timeline())
+            except OSError as error:
+                raise CommandError(f"--trace {self.file}: {error.strerror}", USAGE) from error
+            _say(f"traced the last step in {self.file}: {len(metadata.events)} events")
+        if metadata.dropped_events:
+            _say(f"{metadata.dropped_events} more events found no room")
+        if self.by is not None:
+            for line in str(metadata.profile(self.by)).splitlines():
+                print(line, file=sys.stderr, flush=True)
+
+
+def keep_option(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    """Keep the value of an option for `step_trace`."""
+    assert parameter.name is not None
+    ctx.meta[_KEPT + parameter.name] = value
+
+
+def step_trace(ctx: click.Context, *, at: str | None, force: bool) -> StepTrace | None:
+    """Return the request of `--trace` and `--profile`; None without them.
+
+    CommandError where a step cannot be traced, or the file cannot be written.
+    """
+    file, by = ctx.meta[_KEPT + "trace"], ctx.meta[_KEPT + "profile"]
+    if file is None and by is None:
+        return None
+    if at:
+        raise CommandError(
+            "--trace and --profile: the steps run at another task, whose times do not come back: run without "
+            "--at",
+            USAGE,
+        )
+    if file is not None:
+        check_new_file(file, force=force, option="--trace")
+    return StepTrace(file, by)
+
+
+def _say(line: str) -> None:
+    print(printable(line), file=sys.stderr, flush=True)
+
+
+__all__ = ["StepTrace", "keep_option", "step_trace"]

@@ -1,0 +1,1 @@
+"""The record of a step: each node, block, transfer and wait with its times, and what reads it."""

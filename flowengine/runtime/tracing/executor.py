@@ -1,0 +1,429 @@
+"""The executor of a traced step: it runs items as any does, and records each with its times.
+
+It is chosen when a step asks for a trace, so the executor of other steps has no branch for it. Its inner loop
+runs one item at a time by the loop that all steps have.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from heapq import heappop
+from itertools import repeat
+from time import perf_counter, thread_time
+from typing import Any, Final, cast
+
+from flowengine.passes.blocks.compiled_regions import Blame, CompiledRegion
+from flowengine.resources.variable import Variable
+from flowengine.runtime.executor import Executor
+from flowengine.runtime.failures import cause_of
+from flowengine.runtime.frames import IterationState
+from flowengine.runtime.lanes import INLINE
+from flowengine.runtime.offload import Offload
+from flowengine.runtime.planning.items import Item, Kind
+from flowengine.runtime.planning.timings import PlanTimes
+from flowengine.runtime.ready_loop import NOT_NOW
+from flowengine.runtime.resumable_blocks import Body, LoopBody
+from flowengine.runtime.tracing.clocked_blocks import ClockedBlocks
+from flowengine.runtime.tracing.recorder import Recorder
+from flowengine.runtime.tracing.thread_jobs import TracedJobs
+from flowengine.runtime.tracing.waits import core_wait_seconds, output_of, outputs_of, subject_of
+
+#: Items with their consumers in the tables of another iteration.
+_LEAVING: Final = frozenset({Kind.ENTER, Kind.EXIT, Kind.NEXT_ITERATION})
+_KINDS: Final = {Kind.REGION: "block", Kind.SEND: "send"}
+
+
+class TracedExecutor(Executor):
+    """One run of a plan that a recorder follows."""
+
+    #: The reason why the item that runs now has not ended with its call; None if it has.
+    _left: str | None = None
+    _thread = ""
+    #: Whether ready items run now: otherwise what completes comes from outside.
+    _is_running = False
+
+    def __init__(self, *arguments: Any, recorder: Recorder, device_name: str, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self.recorder = recorder
+        #: How a plain kernel is called, by its kind.
+        self._run = (self._run_unary, self._run_binary, self._run_general)
+        #: {key of a ready item: the time when its last input came}
+        self._since: dict[tuple[int, int], float] = {}
+        self.device_name = device_name
+        self._blocks = ClockedBlocks(recorder, device_name)
+        #: {key of an item: (the time since when it waits, the reason)}
+        self._parked: dict[tuple[int, int], tuple[float, str]] = {}
+        #: {key of a call, or a Recv: when it began}
+        self._begun: dict[tuple[int, int], float] = {}
+        #: {key of an item in a task: what it waits for}
+        self._tasks: dict[tuple[int, int], str] = {}
+        if recorder.has_nodes:
+            self._blocks.compile(self.plan)
+
+    # -- the loop -----------------------------------------------------------------------------------
+
+    def run_ready(self, ends: float) -> None:
+        self._thread = threading.current_thread().name
+        waited, cpu, began = core_wait_seconds(), thread_time(), perf_counter()
+        self._is_running = True
+        try:
+            super().run_ready(ends)
+        finally:
+            self._is_running = False
+            ended = perf_counter()
+            detail = {"cpu_seconds": thread_time() - cpu}
+            if waited is not None and (now := core_wait_seconds()) is not None:
+                detail["core_wait_seconds"] = now - waited
+            self.recorder.add(
+                ("turn", "turn", self.device_name, self._thread, (), None, began, ended, (), detail)
+            )
+
+    def _run_batch(self, count: int) -> None:
+        state, since = self.state, self._since
+        ready, add = state.ready, self.recorder.adder(count)
+        device, thread = self.device_name, self._thread
+        for _ in repeat(None, count):
+            order, serial, item, iteration = ready[0]
+            if item.kind > Kind.GENERAL or iteration.dead is not None or self._parked or item.has_rare_edges:
+                self._run_one(item, iteration)
+            else:
+                # Nearly every item: as `_run_one`, in a quarter of its time.
+                heappop(ready)
+                self._left = None
+                began = perf_counter()
+                try:
+                    value = self._run[item.kind](item, iteration)
+                except Exception as error:
+                    self._record(item, iteration, began, _cause(error))
+                    raise
+                ended = perf_counter()
+                if value is not NOT_NOW:
+                    try:
+                        outputs: Any = ((value.dtype, value.shape, value.nbytes),)
+                    except AttributeError:
+                        outputs = ()
+                    tag = iteration.tag() if serial else ()
+                    was_ready = since.pop((order, serial), None)
+                    add(("kernel", item.node, device, thread, tag, was_ready, began, ended, outputs, None))
+                    state.finish_single(item, iteration, value)
+                    value = None
+                else:
+                    self._record_if_run(item, iteration, began)
+                pending = iteration.pending
+                for edges in item.edges:
+                    for local, _, consumer in edges:
+                        if not pending[local]:
+                            since[consumer.order, serial] = ended
+            if not ready or self.spent:
+                return
+
+    def _run_one(self, item: Item, iteration: IterationState) -> None:
+        """Run the first ready item, of any kind."""
+        run = super()._run_batch
+        dead = iteration.dead
+        if dead is not None and item.local in dead and not item.runs_dead:
+            run(1)
+        else:
+            if self._parked:
+                self._has_waited(item, iteration.serial)
+            self._left = None
+            began = perf_counter()
+            try:
+                run(1)
+            except Exception as error:
+                self._record(item, iteration, began, _cause(error))
+                raise
+            self._record_if_run(item, iteration, began)
+        self._note_ready(perf_counter())
+
+    def _record_if_run(self, item: Item, iteration: IterationState, began: float) -> None:
+        left = self._left
+        if left is None:
+            self._record(item, iteration, began)
+        elif left == "body":
+            self._record(item, iteration, began, kind="body")
+
+    def _record(
+        self,
+        item: Item,
+        iteration: IterationState,
+        began: float,
+        detail: dict[str, Any] | None = None,
+        kind: str = "",
+    ) -> None:
+        ended = perf_counter()
+        outputs: Any = ()
+        if item.kind not in _LEAVING:
+            entries = iteration.entries
+            outputs = [output_of(entries[edges[0][1]]) for edges in item.edges if edges]
+        self.recorder.add(
+            (
+                kind or _KINDS.get(item.kind, "kernel"),
+                item.node,
+                self.device_name,
+                self._thread,
+                iteration.tag() if iteration.serial else (),
+                self._ready_since(item, iteration),
+                began,
+                ended,
+                outputs,
+                detail,
+            )
+        )
+
+    # -- when items became ready ----------------------------------------------------------------------
+
+    def _start(self, feeds: Any) -> None:
+        super()._start(feeds)
+        self._note_ready(perf_counter())
+
+    def _note_ready(self, now: float) -> None:
+        """Note that the items that are ready now, and were not before, are so since this moment."""
+        since = self._since
+        for order, serial, _, _ in self.state.ready:
+            since.setdefault((order, serial), now)
+
+    def begin_with(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
+        self._thread = threading.current_thread().name
+        self._left = None
+        began = perf_counter()
+        goes_on = super().begin_with(item, iteration, args)
+        self._record_if_run(item, iteration, began)
+        self._note_ready(perf_counter())
+        return goes_on
+
+    # -- items that do not end with their call --------------------------------------------------------
+
+    def lane_of(self, item: Item, iteration: IterationState, args: list[Any], estimate: float) -> int:
+        lane = super().lane_of(item, iteration, args, estimate)
+        if lane != INLINE:
+            self._left = "lane"
+        return lane
+
+    def depart(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        self._left = "lane"
+        super().depart(item, iteration, args)
+
+    def shares_region(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
+        shares = super().shares_region(item, iteration, args)
+        if shares:
+            self._left = "lane"
+        return shares
+
+    def put_back(self, item: Item, iteration: IterationState) -> None:
+        self._left = "later"
+        super().put_back(item, iteration)
+
+    def leave_to_loop(self, item: Item, iteration: IterationState) -> None:
+        self._left = "loop"
+        super().leave_to_loop(item, iteration)
+
+    def issue(self, doing: Callable[[], None]) -> None:
+        self._left = "loop"
+        super().issue(doing)
+
+    def keep_begun(self, item: Item, iteration: IterationState, body: Body) -> None:
+        self._left = "body"
+        super().keep_begun(item, iteration, body)
+
+    def ready_when_free(self, item: Item, iteration: IterationState, variable: Variable) -> None:
+        self._left = "parked"
+        reason = f"variable {variable.name!r}, which another step writes"
+        self._parked[item.order, iteration.serial] = (perf_counter(), reason)
+        super().ready_when_free(item, iteration, variable)
+
+    def _has_waited(self, item: Item, serial: int) -> None:
+        found = self._parked.pop((item.order, serial), None)
+        if found is not None:
+            self.recorder.wait(found[1], self.device_name, found[0], perf_counter(), item.node)
+
+    def _ready_since(self, item: Item, iteration: IterationState) -> float | None:
+        return self._since.pop((item.order, iteration.serial), None)
+
+    def complete(self, item: Item, iteration: IterationState, outputs: Any) -> None:
+        if item.kind == Kind.CALL:
+            self._call_ended(item, iteration)
+        elif item.kind == Kind.ASYNC:
+            self._tasks.pop((item.order, iteration.serial), None)
+        self._left = None
+        super().complete(item, iteration, outputs)
+        if not self._is_running:
+            self._note_ready(perf_counter())
+
+    # -- function calls -----------------------------------------------------------------------------
+
+    def begin_call(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        key = (item.order, iteration.serial)
+        self._begun[key] = perf_counter()
+        super().begin_call(item, iteration, args)
+        self._left = "call"  # recorded when it ends, which may have been now
+
+    def _call_ended(self, item: Item, iteration: IterationState) -> None:
+        began = self._begun.pop((item.order, iteration.serial), None)
+        if began is not None:
+            self.recorder.add(
+                (
+                    "call",
+                    item.node,
+                    self.device_name,
+                    "",
+                    iteration.tag() if iteration.serial else (),
+                    self._ready_since(item, iteration),
+                    began,
+                    perf_counter(),
+                    (),
+                    None,
+                )
+            )
+
+    # -- blocks ---------------------------------------------------------------------------------------
+
+    def call_region(self, item: Item, iteration: IterationState, args: list[Any], times: PlanTimes) -> Any:
+        if not self.recorder.has_nodes:
+            return super().call_region(item, iteration, args, times)
+        call = self._blocks.caller(item, iteration)
+        context = self.context if item.region.takes_context else None
+        started = perf_counter()
+        try:
+            outputs = call(args, context)
+        except Exception as error:
+            raise self.region_failure(error, item, iteration) from cause_of(error)
+        times.region_took(item.times, perf_counter() - started)
+        return outputs
+
+    def blame(self, error: Exception, item: Item) -> Blame | None:
+        if self.recorder.has_nodes:
+            return cast(CompiledRegion, item.region).clocked().blame(error.__traceback__)
+        return super().blame(error, item)
+
+    def begin_body(self, item: Item, iteration: IterationState, body: Body, args: list[Any]) -> None:
+        if self.recorder.has_nodes and isinstance(body, LoopBody):
+            call = self._blocks.caller(item, iteration)
+            body = LoopBody(item, self.context, self.plan.times, self, call)
+        super().begin_body(item, iteration, body, args)
+
+    # -- threads, tasks, other partitions ---------------------------------------------------------------
+
+    def _own_offload(self) -> Offload:
+        if self.offload is None:
+            offload = super()._own_offload()
+            offload.jobs = TracedJobs(self.recorder, self.device_name, self._blocks, self._ready_since)
+        assert self.offload is not None
+        return self.offload
+
+    def begin_async(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        self._left = "async"
+        self._tasks[item.order, iteration.serial] = subject_of(item, args)
+        super().begin_async(item, iteration, args)
+
+    async def _run_async(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        began = perf_counter()
+        subject = subject_of(item, args)
+        try:
+            await super()._run_async(item, iteration, args)
+        finally:
+            self._tasks.pop((item.order, iteration.serial), None)
+            self.recorder.add(
+                (
+                    "async",
+                    item.node,
+                    self.device_name,
+                    "",
+                    iteration.tag() if iteration.serial else (),
+                    self._ready_since(item, iteration),
+                    began,
+                    perf_counter(),
+                    (),
+                    {"waits_for": subject},
+                )
+            )
+
+    def send(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
+        began = perf_counter()
+        super().send(item, iteration, value, is_dead)
+        if self.offloaded_run is None:
+            self._left = "sent"
+        self.recorder.add(
+            (
+                "send",
+                item.node,
+                self.device_name,
+                self._thread,
+                iteration.tag() if iteration.serial else (),
+                self._ready_since(item, iteration),
+                began,
+                perf_counter(),
+                outputs_of(None if is_dead else value),
+                {"edge": item.route[2] or item.name, "is_dead": is_dead},
+            )
+        )
+
+    def receive(self, item: Item, iteration: IterationState) -> None:
+        self._left = "recv"
+        self._begun[item.order, iteration.serial] = perf_counter()
+        super().receive(item, iteration)
+
+    def received(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
+        now = perf_counter()
+        began = self._begun.pop((item.order, iteration.serial), now)
+        self.recorder.add(
+            (
+                "recv",
+                item.node,
+                self.device_name,
+                "",
+                iteration.tag() if iteration.serial else (),
+                self._ready_since(item, iteration),
+                began,
+                now,
+                outputs_of(None if is_dead else value),
+                {"edge": item.route[2] or item.name, "is_dead": is_dead},
+            )
+        )
+        super().received(item, iteration, value, is_dead)
+
+    def _take_in(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
+        super()._take_in(item, iteration, value, is_dead)
+        self._note_ready(perf_counter())
+
+    # -- waiting ------------------------------------------------------------------------------------
+
+    async def _yield(self) -> None:
+        began = perf_counter()
+        try:
+            await super()._yield()
+        finally:
+            self.recorder.wait("turn of other work", self.device_name, began, perf_counter())
+
+    async def _wait_for_progress(self) -> None:
+        reason, began = self._waits_for(), perf_counter()
+        try:
+            await super()._wait_for_progress()
+        finally:
+            self.recorder.wait(reason, self.device_name, began, perf_counter())
+
+    def _waits_for(self) -> str:
+        """Name everything that may wake the step."""
+        if self.is_away:
+            return "offloaded run on a thread"
+        reasons = [*self._tasks.values(), *(reason for _, reason in self._parked.values())]
+        if self.offload is not None and isinstance(self.offload.jobs, TracedJobs):
+            reasons += self.offload.jobs.reasons()
+        if self.exchange is not None:
+            edges = (item.route[2] for item, _ in self.exchange.waiting.values())
+            reasons += [f"Recv of {edge}" for edge in edges]
+        return "; ".join(dict.fromkeys(reasons)) or "a wake-up"
+
+
+def traced(recorder: Recorder, device_name: str) -> Callable[..., TracedExecutor]:
+    """Return the maker of executors whose steps a recorder follows."""
+    return partial(TracedExecutor, recorder=recorder, device_name=device_name)
+
+
+def _cause(error: Exception) -> dict[str, Any]:
+    return {"error": str(error).partition("\n")[0]}
+
+
+__all__ = ["TracedExecutor", "traced"]

@@ -1,0 +1,183 @@
+"""The recorder: keeps the raw records of one step, and makes events of them when somebody asks.
+
+Writing a record must take less than a microsecond, so a record holds what is at hand: the node, the times,
+the types of values. Threads write to it, too: each record is one `append`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from time import perf_counter, time
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from flowengine.devices.launch_record import LaunchRecord
+from flowengine.ir.graph import Node
+from flowengine.kernels.provider import program_of
+from flowengine.passes.blocks.compiled_regions import PAUSE, ClockedRegion
+from flowengine.runtime.tracing.events import Tag, TraceEvent, events_of_devices
+
+#: (kind, node or name, device, thread, tag, ready or None, began, ended, outputs, detail)
+Raw: TypeAlias = tuple[
+    str, Node | str, str, str, Tag, float | None, float, float, Sequence[Any], Mapping[str, Any] | None
+]
+#: The times of the members of one call of a block: (its node, its region, device, thread, tag, began, marks)
+Marks: TypeAlias = tuple[Node, ClockedRegion, str, str, Tag, float, list[tuple[Any, ...]]]
+
+#: Takes (number of a member or PAUSE, time, iterations of the loops around it).
+Mark: TypeAlias = Callable[[tuple[Any, ...]], None]
+
+
+class Recorder:
+    """The records of one step.
+
+    has_nodes   whether members of blocks have times of their own
+    began       the start of the step, by `perf_counter`; `epoch` the same by the clock of the machine
+    dropped     the number of records that found no room
+    """
+
+    def __init__(self, events_max: int, *, has_nodes: bool) -> None:
+        """`events_max`: how many events are kept; the later ones are only counted."""
+        self.has_nodes = has_nodes
+        self.epoch = time()
+        self.began = perf_counter()
+        self.dropped = 0
+        self._events_max = events_max
+        #: The number of members' times that were kept, or that there is room for.
+        self._marked = 0
+        self._raw: list[Raw] = []
+        self._marks: list[Marks] = []
+        self._events: tuple[TraceEvent, ...] | None = None
+
+    def add(self, raw: Raw) -> None:
+        """Keep a record."""
+        if len(self._raw) + self._marked < self._events_max:
+            self._raw.append(raw)
+        else:
+            self.dropped += 1
+
+    def adder(self, count: int) -> Callable[[Raw], None]:
+        """Return the function that keeps up to so many records, of one thread, in the shortest time."""
+        if len(self._raw) + self._marked + count <= self._events_max:
+            return self._raw.append
+        return self.add
+
+    def begin_earlier(self, waited: float, admission: float, device: str) -> None:
+        """Let the step begin so many seconds before this recorder, of which some waited for other steps."""
+        if waited <= 0:
+            return
+        now = self.began
+        self.began -= waited
+        self.epoch -= waited
+        admitted = self.began + min(admission, waited)
+        if admission > 0:
+            self.wait("admission: other steps run", device, self.began, admitted)
+        self.add(("plan", "planning", device, "", (), None, admitted, now, (), None))
+
+    def marks_of(self, block: Node, region: ClockedRegion, device: str, thread: str, tag: Tag) -> Mark:
+        """Begin a call of a block; return the function that takes the times of its members."""
+        marks: list[tuple[Any, ...]] = []
+        self._marks.append((block, region, device, thread, tag, perf_counter(), marks))
+        has_room = len(self._raw) + self._marked + len(region.marked) <= self._events_max
+        if has_room and not region.is_generator:
+            self._marked += len(region.marked)
+            return marks.append
+
+        def mark(found: tuple[Any, ...]) -> None:
+            if len(self._raw) + self._marked < self._events_max:
+                self._marked += 1
+                marks.append(found)
+            else:
+                self.dropped += 1
+
+        return mark
+
+    def wait(self, reason: str, device: str, began: float, ended: float, node: Node | str = "") -> None:
+        """Record that the step, or a node of it, waited."""
+        self.add(
+            ("wait", reason, device, "", (), None, began, ended, (), {"node": _name(node)} if node else None)
+        )
+
+    def events(self, launches: Sequence[LaunchRecord] = ()) -> tuple[TraceEvent, ...]:
+        """Return the events, in the order in which they began; what contains others comes first.
+
+        launches   the work of devices with streams in this step
+        """
+        if self._events is None:
+            found = [*map(self._event, self._raw), *self._nodes(), *events_of_devices(launches)]
+            found.sort(key=lambda event: (event.began, -event.ended))
+            self._events = tuple(found)
+            self._raw, self._marks = [], []
+        return self._events
+
+    def _event(self, raw: Raw) -> TraceEvent:
+        kind, node, device, thread, tag, ready, began, ended, outputs, detail = raw
+        start = self.began
+        name = _name(node)
+        return TraceEvent(
+            kind=kind,
+            name=name,
+            op=_op(node, kind),
+            device=device,
+            thread=thread,
+            began=began - start,
+            ended=ended - start,
+            ready=None if ready is None else ready - start,
+            tag=tag,
+            members=_members(node),
+            outputs=tuple(_output(each) for each in outputs if each is not None),
+            line="" if isinstance(node, str) else node.creation_site,
+            detail={} if detail is None else dict(detail),
+        )
+
+    def _nodes(self) -> Iterator[TraceEvent]:
+        start = self.began
+        for block, region, device, thread, tag, before, marks in self._marks:
+            for number, now, *iterations in marks:
+                if number != PAUSE:
+                    node, frames = region.marked[number]
+                    yield TraceEvent(
+                        kind="node",
+                        name=node.name,
+                        op=node.op,
+                        device=device,
+                        thread=thread,
+                        began=before - start,
+                        ended=now - start,
+                        tag=tag + tuple(zip(frames, iterations, strict=True)),
+                        members=_members(node),
+                        line=node.creation_site,
+                        detail={"block": block.name},
+                    )
+                before = now
+
+
+def _name(node: Node | str) -> str:
+    return node if isinstance(node, str) else node.name
+
+
+def _op(node: Node | str, kind: str) -> str:
+    if isinstance(node, str):
+        return kind
+    return "block" if "program" in node.attrs and kind in {"block", "body"} else node.op
+
+
+def _members(node: Node | str) -> tuple[str, ...]:
+    """Return the nodes that a block, or a node that a provider has made, stands for."""
+    if isinstance(node, str):
+        return ()
+    program = node.attrs.get("program")
+    units = getattr(program, "units", None)
+    if units is not None:
+        return tuple(sorted(name for unit in units for name in unit.names))
+    body = program_of(node.attrs)
+    return () if body is None else tuple(sorted(body.names))
+
+
+def _output(value: Any) -> tuple[str, tuple[int, ...], int]:
+    dtype, shape, size = value
+    return ("string" if dtype == np.dtype(object) else str(dtype), tuple(shape), int(size))
+
+
+__all__ = ["Mark", "Marks", "Raw", "Recorder"]

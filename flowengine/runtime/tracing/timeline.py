@@ -1,0 +1,171 @@
+"""The timeline of a step as Trace Event JSON, which Perfetto and chrome://tracing draw.
+
+A device is a process. Threads and streams are its tracks; a turn contains the items that ran in it, a block
+its members. Waits, and items that no thread runs (kernels that may wait, Recvs, calls), overlap freely, so
+they are distributed over as many tracks as they need.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.runtime.tracing.events import TraceEvent
+
+#: Kinds that have no thread: the titles of their tracks.
+_FREE: Final = {"wait": "waits", "async": "kernels that may wait", "recv": "Recv", "call": "calls"}
+
+
+def timeline(events: Sequence[TraceEvent], dropped: int = 0) -> str:
+    """Return the events as JSON. `dropped`: how many more there were, which the file says."""
+    tracks = _Tracks()
+    found = [_slice(event, *tracks.of(event)) for event in events]
+    flows = list(_flows(events, tracks))
+    text: dict[str, Any] = {"traceEvents": [*tracks.names(), *found, *flows], "displayTimeUnit": "ms"}
+    if dropped:
+        text["otherData"] = {"dropped_events": dropped}
+    return json.dumps(text)
+
+
+class _Tracks:
+    """The numbers of processes and tracks."""
+
+    def __init__(self) -> None:
+        self._processes: dict[str, int] = {}
+        self._tracks: dict[tuple[int, str], int] = {}
+        #: {(process, kind): the end of the last event of each of its tracks}
+        self._ends: dict[tuple[int, str], list[float]] = {}
+        self._placed: dict[int, tuple[int, int]] = {}
+
+    def of(self, event: TraceEvent) -> tuple[int, int]:
+        """Return the process and the track of an event; asked in order of their beginning."""
+        placed = self._placed.get(id(event))
+        if placed is None:
+            process = self._processes.setdefault(event.device, len(self._processes))
+            placed = self._placed[id(event)] = (process, self._track(process, event))
+        return placed
+
+    def _track(self, process: int, event: TraceEvent) -> int:
+        title = _FREE.get(event.kind)
+        if title is None:
+            title = event.thread or "step"
+        else:
+            ends = self._ends.setdefault((process, title), [])
+            free = next((index for index, end in enumerate(ends) if end <= event.began), len(ends))
+            if free == len(ends):
+                ends.append(0.0)
+            ends[free] = event.ended
+            title = f"{title} {free + 1}" if free else title
+        return self._tracks.setdefault((process, title), len(self._tracks))
+
+    def names(self) -> Iterator[dict[str, Any]]:
+        for name, process in self._processes.items():
+            yield {"ph": "M", "name": "process_name", "pid": process, "args": {"name": name or "step"}}
+        for (process, title), track in self._tracks.items():
+            yield {"ph": "M", "name": "thread_name", "pid": process, "tid": track, "args": {"name": title}}
+
+
+def _slice(event: TraceEvent, process: int, track: int) -> dict[str, Any]:
+    details: dict[str, Any] = {"op": event.op, **event.detail}
+    if event.tag:
+        details["iteration"] = " ".join(f"{frame}:{number}" for frame, number in event.tag)
+    if event.ready is not None:
+        details["queued_us"] = round(1e6 * event.queued, 3)
+    if event.members:
+        details["members"] = ", ".join(event.members)
+    if event.outputs:
+        details["outputs"] = ", ".join(f"{dtype}{list(shape)}" for dtype, shape, _ in event.outputs)
+        details["bytes"] = sum(size for _, _, size in event.outputs)
+    return {
+        "ph": "X",
+        "name": event.name,
+        "cat": event.kind,
+        "pid": process,
+        "tid": track,
+        "ts": _microseconds(event.began),
+        "dur": _microseconds(event.seconds),
+        "args": details,
+    }
+
+
+def _flows(events: Iterable[TraceEvent], tracks: _Tracks) -> Iterator[dict[str, Any]]:
+    """Yield an arrow from each Send to the Recv that took its value."""
+    sent: dict[tuple[Any, ...], list[TraceEvent]] = {}
+    events = list(events)
+    for event in events:
+        if event.kind == "send":
+            sent.setdefault((event.detail["edge"], event.tag), []).append(event)
+    number = 0
+    for event in events:
+        if event.kind == "recv":
+            sends = sent.get((event.detail["edge"], event.tag))
+            if sends:
+                number += 1
+                source = sends.pop(0) if len(sends) > 1 else sends[0]
+                common = {"name": "transfer", "cat": "transfer", "id": number}
+                process, track = tracks.of(source)
+                yield {
+                    **common,
+                    "ph": "s",
+                    "pid": process,
+                    "tid": track,
+                    "ts": _microseconds(source.began),
+                }
+                process, track = tracks.of(event)
+                yield {
+                    **common,
+                    "ph": "f",
+                    "bp": "e",
+                    "pid": process,
+                    "tid": track,
+                    "ts": _microseconds(event.ended),
+                }
+
+
+def read_timeline(text: str | bytes) -> list[TraceEvent]:
+    """Return the events of a file that `timeline` has written, in order of their beginning.
+
+    Raises InvalidArgumentError for other text. Types and shapes of outputs, and lines, are not read back.
+    """
+    try:
+        document = json.loads(text)
+        rows = document["traceEvents"]
+        processes = {row["pid"]: row["args"]["name"] for row in rows if row["name"] == "process_name"}
+        threads = {
+            (row["pid"], row["tid"]): row["args"]["name"] for row in rows if row["name"] == "thread_name"
+        }
+        found = [_event(row, processes, threads) for row in rows if row["ph"] == "X"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidArgumentError(
+            f"this is no timeline of a step, as `run --trace FILE` writes it: {type(error).__name__}: {error}"
+        ) from None
+    found.sort(key=lambda event: (event.began, -event.ended))
+    return found
+
+
+def _event(row: dict[str, Any], processes: dict[int, str], threads: dict[tuple[int, int], str]) -> TraceEvent:
+    detail = dict(row["args"])
+    began = 1e-6 * row["ts"]
+    queued = detail.pop("queued_us", None)
+    members = detail.pop("members", "")
+    return TraceEvent(
+        kind=row["cat"],
+        name=row["name"],
+        op=detail.pop("op"),
+        device=processes[row["pid"]],
+        thread=threads[row["pid"], row["tid"]],
+        began=began,
+        ended=began + 1e-6 * row["dur"],
+        ready=None if queued is None else began - 1e-6 * queued,
+        members=tuple(members.split(", ")) if members else (),
+        detail=detail,
+    )
+
+
+def _microseconds(seconds: float) -> float:
+    return round(1e6 * seconds, 3)
+
+
+__all__ = ["read_timeline", "timeline"]

@@ -1,0 +1,105 @@
+"""`flowengine run --trace`, `--profile`, and `flowengine trace`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import flowengine as fe
+from flowengine.cli.main import main
+
+Output = pytest.CaptureFixture[str]
+
+
+def called(capsys: Output, *arguments: object) -> tuple[int, str, str]:
+    code = main([*map(str, arguments)])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+@pytest.mark.parametrize("more", [(), ("--steps", 3), ("--repeat", 6), ("--steps", 2, "--repeat", 6)])
+def test_the_last_step_is_traced(
+    capsys: Output, linear: str, tmp_path: Path, more: tuple[object, ...]
+) -> None:
+    file = tmp_path / "step.json"
+    code, out, err = called(
+        capsys, "run", linear, "-x", "x=[[1, 2]]", "-y", "y", *more, "--trace", file, "--profile"
+    )
+    assert (code, out) == (0, "y:0  float32 [1, 1]\n[[4.]]\n")
+    assert f"traced the last step in {file}: " in err
+    assert "MatMul" in err
+    assert "AddV2" in err
+    rows = json.loads(file.read_text())["traceEvents"]
+    ran = [row["name"] for row in rows if row["ph"] == "X" and row["cat"] in {"kernel", "node"}]
+    assert sorted(ran) == ["product", "y"]
+
+
+def test_a_summary_of_a_file(capsys: Output, linear: str, tmp_path: Path) -> None:
+    file = tmp_path / "step.json"
+    called(capsys, "run", linear, "-x", "x=[[1, 2]]", "-y", "y", "--trace", file)
+    code, out, err = called(capsys, "trace", file, "--top", 1)
+    assert (code, err) == (0, "")
+    assert "longest work" in out
+    assert "critical path" in out
+    assert "busy" in out
+    assert " in 1 more" in out
+    code, out, _ = called(capsys, "trace", file, "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert set(found["work"]) == {"product", "y"}
+    assert sum(found["critical_path"].values()) == pytest.approx(found["seconds"], rel=0.03)
+    assert all(0 <= share <= 1.01 for share in found["busy"].values())
+
+
+def test_a_failed_step_leaves_its_trace(
+    capsys: Output, save: Callable[[fe.Graph], str], tmp_path: Path
+) -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float32", None, name="x")
+    graph.ops.Reshape(graph.ops.Neg(x, name="before"), [7], name="bad")
+    file = tmp_path / "step.json"
+    code, _, err = called(capsys, "run", save(graph), "-x", "x=[1]", "-y", "bad", "--trace", file)
+    assert code == 1
+    assert "traced the last step" in err
+    rows = json.loads(file.read_text())["traceEvents"]
+    assert {row["name"] for row in rows if row.get("cat") == "kernel"} == {"before", "bad"}
+    assert [row["name"] for row in rows if "error" in row["args"]] == ["bad"]
+
+
+@pytest.mark.parametrize("by", ["node", "scope", "line"])
+def test_a_profile_by_other_things(capsys: Output, linear: str, by: str) -> None:
+    code, _, err = called(capsys, "run", linear, "-x", "x=[[1, 2]]", "-y", "y", "--profile", by)
+    assert code == 0
+    assert {"node": "product", "scope": "(no scope)", "line": "(not known)"}[by] in err
+
+
+def test_what_cannot_be_traced_or_written_is_refused(capsys: Output, linear: str, tmp_path: Path) -> None:
+    run = ("run", linear, "-x", "x=[[1, 2]]", "-y", "y")
+    code, _, err = called(capsys, *run, "--trace", tmp_path / "nowhere" / "step.json")
+    assert code == 2
+    assert "there is no folder" in err
+    (tmp_path / "there.json").write_text("mine")
+    code, _, err = called(capsys, *run, "--trace", tmp_path / "there.json")
+    assert code == 2
+    assert "--force" in err
+    assert (tmp_path / "there.json").read_text() == "mine"
+    code, _, err = called(capsys, *run, "--profile", "--at", "flow://127.0.0.1:1")
+    assert code == 2
+    assert "whose times do not come back" in err
+    code, _, err = called(capsys, *run, "--profile", "colour")
+    assert code == 2
+    assert "colour" in err
+
+
+def test_a_file_that_is_no_trace(capsys: Output, tmp_path: Path) -> None:
+    for text in ("{}", "no json", "[1]"):
+        (tmp_path / "odd.json").write_text(text)
+        code, out, err = called(capsys, "trace", tmp_path / "odd.json")
+        assert (code, out) == (3, "")
+        assert "this is no timeline of a step" in err
+    code, _, err = called(capsys, "trace", tmp_path / "missing.json")
+    assert code == 3
+    assert "No such file" in err

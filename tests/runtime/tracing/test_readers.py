@@ -1,0 +1,200 @@
+"""The readers of a trace: the timeline, the profile, the critical path, TensorFlow's form."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import flowengine as fe
+from flowengine.core import errors
+from flowengine.ir.proto.step_stats_pb2 import RunMetadata as StepStatsProto
+from flowengine.runtime.tracing.critical_path import critical_path
+from flowengine.runtime.tracing.events import TraceEvent
+from flowengine.runtime.tracing.profile import profile_of, undivided
+from flowengine.runtime.tracing.step_stats import step_stats
+from flowengine.runtime.tracing.timeline import read_timeline, timeline
+
+DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
+
+
+def event(kind: str, name: str, began: float, ended: float, **rest: Any) -> TraceEvent:
+    rest = {"op": "Neg", "device": DEVICE, "thread": "main", **rest}
+    return TraceEvent(kind=kind, name=name, began=began, ended=ended, **rest)
+
+
+@st.composite
+def traces(draw: st.DrawFn) -> list[TraceEvent]:
+    """Turns on two threads with kernels in them, and waits that overlap freely."""
+    found = []
+    for thread in ("main", "flowengine-0"):
+        now = 0.0
+        for turn in range(draw(st.integers(0, 3))):
+            began = now = now + draw(st.integers(0, 5)) * 1e-3
+            for number in range(draw(st.integers(0, 4))):
+                before = now + draw(st.integers(0, 2)) * 1e-3
+                now = before + draw(st.integers(1, 4)) * 1e-3
+                queued = draw(st.none() | st.integers(0, 9))
+                ready = None if queued is None else max(0.0, before - queued * 1e-3)
+                name = f"{thread}/{turn}/{number}"
+                found.append(event("kernel", name, before, now, thread=thread, ready=ready))
+            found.append(event("turn", "turn", began, now, op="turn", thread=thread))
+    for number in range(draw(st.integers(0, 4))):
+        began = draw(st.integers(0, 20)) * 1e-3
+        ended = began + draw(st.integers(1, 9)) * 1e-3
+        found.append(event("wait", f"reason {number}", began, ended, op="wait", thread=""))
+    return sorted(found, key=lambda each: (each.began, -each.ended))
+
+
+@given(traces())
+def test_slices_of_a_track_nest(events: list[TraceEvent]) -> None:
+    rows = [row for row in json.loads(timeline(events))["traceEvents"] if row["ph"] == "X"]
+    assert len(rows) == len(events)
+    around: dict[Any, list[float]] = {}
+    for row in rows:
+        ends = around.setdefault((row["pid"], row["tid"]), [])
+        while ends and ends[-1] <= row["ts"] + 1e-6:
+            ends.pop()
+        assert not ends or row["ts"] + row["dur"] <= ends[-1] + 1e-3
+        ends.append(row["ts"] + row["dur"])
+
+
+@given(traces())
+def test_a_timeline_is_read_back(events: list[TraceEvent]) -> None:
+    again = read_timeline(timeline(events))
+    assert [(each.kind, each.name, each.op) for each in again] == [
+        (each.kind, each.name, each.op) for each in events
+    ]
+    for mine, theirs in zip(events, again, strict=True):
+        assert theirs.began == pytest.approx(mine.began, abs=1e-8)
+        assert theirs.seconds == pytest.approx(mine.seconds, abs=1e-8)
+        assert theirs.queued == pytest.approx(mine.queued, abs=1e-8)
+
+
+@given(traces())
+def test_the_critical_path_has_no_gap(events: list[TraceEvent]) -> None:
+    end = max((each.ended for each in events), default=0.0)
+    path = critical_path(events)
+    assert sum(link.seconds for link in path) == pytest.approx(end, abs=1e-6)
+    now = 0.0
+    for link in path:
+        assert link.began == pytest.approx(now, abs=1e-6)
+        now = link.ended
+
+
+def test_the_critical_path_goes_by_last_inputs() -> None:
+    events = [
+        event("kernel", "a", 0.000, 0.010),
+        event("kernel", "aside", 0.000, 0.004, thread="flowengine-0"),
+        event("kernel", "b", 0.012, 0.020, ready=0.010),
+        event("kernel", "other", 0.010, 0.012, ready=0.004),
+    ]
+    path = critical_path(events)
+    assert [(link.kind, link.name) for link in path] == [("work", "a"), ("queued", "b"), ("work", "b")]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"traceEvents": 3}', '{"traceEvents": [{"ph": "X"}]}', "\xff"]
+)
+def test_other_files_are_refused(text: str) -> None:
+    with pytest.raises(errors.InvalidArgumentError, match="no timeline of a step"):
+        read_timeline(text)
+
+
+def test_arrows_go_from_each_send_to_its_recv() -> None:
+    other = DEVICE[:-1] + "1"
+    events = []
+    for number in range(3):
+        tag = (("loop", number),)
+        detail = {"edge": "x:0"}
+        events.append(event("send", "s", 0.01 * number, 0.01 * number + 0.001, tag=tag, detail=detail))
+        events.append(
+            event("recv", "r", 0.0, 0.01 * number + 0.005, tag=tag, detail=detail, device=other, thread="")
+        )
+    rows = json.loads(timeline(events))["traceEvents"]
+    starts = {row["id"]: row for row in rows if row["ph"] == "s"}
+    ends = {row["id"]: row for row in rows if row["ph"] == "f"}
+    assert len(starts) == len(ends) == 3
+    assert sorted(row["ts"] for row in starts.values()) == [0, 10_000, 20_000]
+    for number, row in starts.items():
+        assert ends[number]["ts"] - row["ts"] == pytest.approx(5000)
+        assert ends[number]["pid"] != row["pid"]
+
+
+def test_members_count_instead_of_their_block() -> None:
+    events = [
+        event("block", "b", 0.0, 0.01, op="block", members=("x", "s/y")),
+        event("node", "x", 0.0, 0.004, op="Tanh", detail={"block": "b"}),
+        event("node", "s/y", 0.004, 0.006, op="Neg", detail={"block": "b"}),
+        event("kernel", "s/z", 0.01, 0.02, op="Neg", outputs=(("float32", (2,), 8),), line="a.py:3"),
+        event("turn", "turn", 0.0, 0.02, op="turn"),
+        event("wait", "q", 0.0, 0.02, op="wait"),
+    ]
+    assert [each.name for each in undivided(events)] == ["x", "s/y", "s/z"]
+    by_op = profile_of(events, "op")
+    assert [(each.name, round(each.seconds, 6), each.calls) for each in by_op.entries] == [
+        ("Neg", 0.012, 2),
+        ("Tanh", 0.004, 1),
+    ]
+    assert sum(each.share for each in by_op.entries) == pytest.approx(1)
+    assert [each.name for each in profile_of(events, "scope").entries] == ["s", "(no scope)"]
+    assert [each.name for each in profile_of(events, "line").entries] == ["a.py:3", "(not known)"]
+    assert profile_of(events, "node").entries[0].bytes == 8
+    assert str(by_op).splitlines()[1].split() == ["12.000", "ms", "75.0%", "2", "8", "Neg"]
+    with pytest.raises(errors.InvalidArgumentError, match="by is 'colour'"):
+        profile_of(events, "colour")  # type: ignore[arg-type]
+
+
+def test_an_empty_profile_prints_its_head() -> None:
+    assert str(profile_of([], "op")).split() == ["time", "share", "calls", "bytes", "op"]
+
+
+def test_tensorflows_form_has_each_node_with_a_shape() -> None:
+    events = [
+        event("kernel", "y", 0.001, 0.003, ready=0.0005, outputs=(("float32", (2, 3), 24),)),
+        event("kernel", "claimed", 0.003, 0.005, members=("p", "q")),
+        event("kernel", "odd", 0.005, 0.005, outputs=(("no such type", (), 1),)),
+        event("wait", "q", 0.0, 0.02, op="wait"),
+    ]
+    found = StepStatsProto.FromString(step_stats(events, 1000.0).SerializeToString())
+    (device,) = found.step_stats.dev_stats
+    assert device.device == DEVICE
+    nodes = {node.node_name: node for node in device.node_stats}
+    assert sorted(nodes) == ["odd", "p", "q", "y"]
+    assert nodes["y"].all_start_micros == 1_000_001_000
+    assert nodes["y"].scheduled_micros == 1_000_000_500
+    assert nodes["y"].all_end_rel_micros == 2000
+    assert nodes["y"].timeline_label == "y = Neg()"
+    (output,) = nodes["y"].output
+    assert [dim.size for dim in output.tensor_description.shape.dim] == [2, 3]
+    assert output.tensor_description.dtype == 1
+    assert nodes["p"].all_end_rel_micros == nodes["q"].all_end_rel_micros == 1000
+    for node in nodes.values():
+        assert node.all_end_rel_micros >= 1
+        assert all(each.tensor_description.HasField("shape") for each in node.output)
+
+
+async def test_every_reader_of_a_real_step() -> None:
+    g = fe.Graph()
+    x = g.placeholder("float32", [2], name="x")
+    g.ops.Tanh(g.ops.Neg(x, name="layer/neg"), name="layer/y")
+    metadata = fe.RunMetadata()
+    async with fe.Session(g) as session:
+        for _ in range(6):
+            metadata = fe.RunMetadata()
+            options = fe.RunOptions(trace="nodes")
+            await session.run("layer/y:0", {"x:0": [1.0, 2.0]}, options=options, run_metadata=metadata)
+    assert {each.name for each in metadata.profile("op").entries} == {"Neg", "Tanh"}
+    assert [each.name for each in metadata.profile("scope").entries] == ["layer"]
+    assert all(__file__ in each.name for each in metadata.profile("line").entries)
+    proto = StepStatsProto.FromString(metadata.step_stats())
+    assert {node.node_name for each in proto.step_stats.dev_stats for node in each.node_stats} == {
+        "layer/neg",
+        "layer/y",
+    }
+    assert "Tanh" in metadata._repr_html_()
+    path = critical_path(read_timeline(metadata.timeline()))
+    assert {link.name for link in path if link.kind == "work"} == {"layer/neg", "layer/y"}
