@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import numpy as np
+
 import flowengine as fe
 
 MODEL = Path(__file__).resolve().parent / "digits.pb"
+#: A picture to try the graph with.
+BLANK = np.zeros([1, 8, 8, 1], np.uint8)
 
 
 def batched(path: Path = MODEL, *, wait_seconds: float = 0.002) -> fe.Graph:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
-from batched import batched
+from batched import BLANK, batched
 from http_errors import message_of, status_of
 from quart import request
 from quart_trio import QuartTrio
@@ -23,6 +23,7 @@ app = QuartTrio(__name__)
 @app.while_serving
 async def serve() -> AsyncGenerator[None, None]:
     async with fe.Session(batched()) as session:
+        await session.run("batched:0", {"image": BLANK})  # plans, so that the first request need not
         app.extensions["flowengine"] = session
         yield
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
-from batched import batched
+from batched import BLANK, batched
 from http_errors import message_of, status_of
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -24,6 +24,7 @@ PATIENCE = fe.RunOptions(timeout_seconds=1.0)
 @asynccontextmanager
 async def lifespan(app: Starlette) -> AsyncGenerator[None, None]:
     async with fe.anyio.Session(batched()) as session:
+        await session.run("batched:0", {"image": BLANK})  # plans, so that the first request need not
         app.state.session = session
         yield
 
