@@ -21,9 +21,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import provided
+from tests.effort import PROFILE
 
 ROOT = Path(__file__).resolve().parent.parent
-PROFILE = os.environ.get("FLOWENGINE_TEST_PROFILE", "ci")
 
 _TENSORFLOW: Final = "FLOWENGINE_TENSORFLOW_PYTHON"
 _NIGHTLY: Final = "runs with FLOWENGINE_TEST_PROFILE=nightly"
@@ -36,7 +36,12 @@ _NOT_RUN: Final = {
 
 # Too slow a machine is not a property of the code, so no profile has a deadline.
 settings.register_profile(
-    "ci", derandomize=True, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+    "ci",
+    derandomize=True,
+    deadline=None,
+    print_blob=True,
+    max_examples=25,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
     "nightly",

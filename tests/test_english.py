@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from typing import Final
 
-from tests.test_house import sources
+from tests.sources import PRODUCT, modules
 
 #: "Whether" stays: it begins what tells a predicate.
 _QUESTIONS: Final = frozenset({"What", "Who", "Whose", "Where"})
-_DOCUMENTED: Final = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def begins_with_question(docstring: str) -> bool:
@@ -18,12 +16,10 @@ def begins_with_question(docstring: str) -> bool:
 
 
 def test_no_docstring_begins_with_a_question_word() -> None:
-    found = []
-    for name, text in sources("flowengine", "kernels", "transport", "tests", "docs/examples"):
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, _DOCUMENTED):
-                docstring = ast.get_docstring(node)
-                if docstring and begins_with_question(docstring):
-                    line = 1 if isinstance(node, ast.Module) else node.lineno
-                    found.append(f"{name}:{line}: {docstring.splitlines()[0]}")
+    found = [
+        f"{name}:{each.line}: {each.docstring.splitlines()[0]}"
+        for name, module in modules(*PRODUCT, "tests", "docs/examples").items()
+        for each in module.definitions
+        if each.docstring and begins_with_question(each.docstring)
+    ]
     assert found == []

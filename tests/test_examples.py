@@ -17,7 +17,7 @@ import pytest
 import trio
 
 import flowengine as fe
-from tests.test_house import sources
+from tests.sources import sources
 
 _FINDER: Final = doctest.DocTestFinder(exclude_empty=True)
 _RUNNER_OPTIONS: Final = doctest.ELLIPSIS | doctest.REPORT_NDIFF

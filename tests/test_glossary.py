@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 from typing import Final
+
+from tests.sources import module
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 ROOMS: Final = (
@@ -182,9 +183,7 @@ def class_names() -> set[str]:
             name = path.relative_to(ROOT).as_posix()
             if name in EXPLAINED_BY_THEMSELVES or "/proto/" in name:
                 continue
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.ClassDef):
-                    found.add(node.name)
+            found.update(each.name for each in module(name).classes())
     return found
 
 

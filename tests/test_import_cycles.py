@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parents[1]
+from tests.sources import PRODUCT, Module, modules
+
 #: `Tensor.graph` is a `Graph`, which has the methods that build conditionals, loops and variables of tensors.
 GRAPH: Final = "flowengine.graphs.graph"
 GRAPH_MODULES: Final = 29
@@ -15,27 +14,21 @@ GROUPS: Final = 4
 MODULES: Final = 6
 
 
-def _modules() -> dict[str, ast.Module]:
-    """Return the tree of each module, by the name under which it is imported."""
+def _modules() -> dict[str, Module]:
+    """Return the content of each module, by the name under which it is imported."""
     found = {}
-    for top in ("flowengine", "kernels", "transport"):
-        for path in sorted((ROOT / top).rglob("*.py")):
-            parts = path.relative_to(ROOT).with_suffix("").parts
-            if path.is_relative_to(ROOT / "flowengine" / top):
-                continue  # the link to the folder beside it
-            name = ".".join(parts if top == "flowengine" else ("flowengine", *parts))
-            found[name.removesuffix(".__init__")] = ast.parse(path.read_text(encoding="utf-8"))
+    for path, module in modules(*PRODUCT).items():
+        name = path.removesuffix(".py").replace("/", ".")
+        if not name.startswith("flowengine"):
+            name = f"flowengine.{name}"
+        found[name.removesuffix(".__init__")] = module
     return found
 
 
-def _imported(tree: ast.Module, modules: Mapping[str, ast.Module]) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                yield inner if inner in modules else node.module
+def _imported(module: Module, known: Mapping[str, Module]) -> Iterator[str]:
+    for name, part in module.imports:
+        inner = f"{name}.{part}"
+        yield inner if inner in known else name
 
 
 def _groups(edges: Mapping[str, set[str]]) -> list[set[str]]:
@@ -68,10 +61,10 @@ def _groups(edges: Mapping[str, set[str]]) -> list[set[str]]:
 
 
 def test_few_modules_import_each_other() -> None:
-    modules = _modules()
+    known = _modules()
     edges = {
-        name: {other for other in _imported(tree, modules) if other in modules and other != name}
-        for name, tree in modules.items()
+        name: {other for other in _imported(module, known) if other in known and other != name}
+        for name, module in known.items()
     }
     groups = _groups(edges)
     assert len(groups) <= GROUPS, groups

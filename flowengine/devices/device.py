@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard, runtime_checkable
 
 from flowengine.core.arrays import Value
 from flowengine.core.dtypes import DType
@@ -295,6 +295,12 @@ def _precision(name: DeviceName) -> int:
     return sum(part is not None for part in (name.job, name.replica, name.task, name.type, name.index))
 
 
+def is_lost(device: Device) -> TypeGuard[MortalDevice]:
+    """Return whether an error has ended a device that can have a successor."""
+    # First the look that costs least: a session asks before each plan, and nearly always of a CPU.
+    return bool(getattr(device, "lost", "")) and isinstance(device, MortalDevice)
+
+
 class DeviceSet:
     """The devices that a session may place nodes on, in the order of preference."""
 
@@ -322,7 +328,7 @@ class DeviceSet:
         """Put successors in the place of devices that are lost and can have one; whether there were any."""
         before = self._devices
         for device in before:
-            following = device.successor() if isinstance(device, MortalDevice) and device.lost else None
+            following = device.successor() if is_lost(device) else None
             if following is not None:
                 self._devices = tuple(following if each is device else each for each in self._devices)
                 self._by_name[device.name] = following
@@ -378,4 +384,5 @@ __all__ = [
     "ProvidedDevice",
     "RatedDevice",
     "TimedDevice",
+    "is_lost",
 ]

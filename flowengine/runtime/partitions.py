@@ -18,7 +18,7 @@ from flowengine.core.errors import CancelledError, DeadlineExceededError, OpErro
 from flowengine.core.rendezvous import Rendezvous
 from flowengine.core.work_pieces import Pieces
 from flowengine.devices.allocation import Ledger
-from flowengine.devices.device import Device, DeviceSet
+from flowengine.devices.device import Device, DeviceSet, is_lost
 from flowengine.ir.graph import Node
 from flowengine.kernels.context import KernelContext
 from flowengine.kernels.providers import left_out
@@ -40,7 +40,7 @@ from flowengine.runtime.receives import Group, Receives
 from flowengine.runtime.run_metadata import RunMetadata, recorder_of
 from flowengine.runtime.step import StepRunner
 from flowengine.runtime.streams.counted_rendezvous import CountedRendezvous
-from flowengine.runtime.streams.device_loss import is_lost, loss_of
+from flowengine.runtime.streams.device_loss import loss_of
 from flowengine.runtime.streams.device_resources import DeviceResources
 from flowengine.runtime.streams.device_transfers import DeviceTransfers
 from flowengine.runtime.tracing.executor import traced

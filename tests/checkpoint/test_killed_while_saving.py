@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from flowengine.checkpoint import BundleReader
+from tests.effort import examples
 
 SAVES_FOR_EVER = """
 import sys
@@ -29,7 +30,7 @@ while True:
     print(number, flush=True)
 """
 
-_MOMENTS: Final = 50
+_MOMENTS: Final = examples(50)
 
 
 @pytest.mark.slow

@@ -11,10 +11,11 @@ import trio
 
 import flowengine as fe
 from flowengine.cluster.local import LocalCluster, local_cluster
+from tests.effort import IS_NIGHTLY
 
 pytestmark = pytest.mark.slow
 
-_STEPS = 24_000 if os.environ.get("FLOWENGINE_TEST_PROFILE") == "nightly" else 1_500
+_STEPS = 24_000 if IS_NIGHTLY else 1_500
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _MIB = 1 << 20
 

@@ -46,9 +46,9 @@ async def test_the_zoo(shared: Path, bytes_max: int | None) -> None:
     assert await differing(cases, seed=2, timeout_seconds=120.0) == {}
 
 
-@pytest.mark.parametrize("every", [20, pytest.param(1, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("every", [60, pytest.param(1, marks=pytest.mark.nightly)])
 async def test_the_recorded_cases(shared: Path, every: int) -> None:
-    """One in twenty, or all, at night: each suite is there, for a suite's cases stand together."""
+    """One in sixty, or all, at night: each suite is there, for a suite's cases stand together."""
     cases = list(find_cases(shared / "conformance" / "open"))[::every]
     assert len(cases) > 4000 / every
     assert await differing(cases, seed=3) == {}

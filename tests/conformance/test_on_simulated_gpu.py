@@ -6,7 +6,6 @@ two CPU devices.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -16,13 +15,13 @@ import trio
 
 import flowengine as fe
 from tests.devices.placing import opener
+from tests.effort import IS_NIGHTLY
 from tests.tools.recorded import find_cases, open_case
 from tests.tools.replay import RandomPlacement, ReplayOutcome, Result, judge, play, prepared_case
 from tests.tools.simulated_gpu import SimulatedGpu
 
 pytestmark = pytest.mark.conformance
 
-NIGHTLY: Final = os.environ.get("FLOWENGINE_TEST_PROFILE") == "nightly"
 CASES: Final = {Path(address).name: address for address in find_cases(Path(__file__).parent / "recorded")}
 #: {case: what its graph leaves open, so that another order of things gives another value}
 FREE: Final = {
@@ -67,7 +66,7 @@ def _on_two_cpus(address: str) -> Result:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not NIGHTLY, reason="several minutes: make nightly")
+@pytest.mark.skipif(not IS_NIGHTLY, reason="several minutes: make nightly")
 @pytest.mark.parametrize("scattered", [False, True], ids=["on the GPU", "scattered"])
 @pytest.mark.parametrize("folder", ["conformance/open", "zoo/open"])
 def test_what_passes_on_two_cpus_passes_with_a_gpu(folder: str, scattered: bool, shared: Path) -> None:
@@ -82,7 +81,7 @@ def test_what_passes_on_two_cpus_passes_with_a_gpu(folder: str, scattered: bool,
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not NIGHTLY, reason="half a minute: make nightly")
+@pytest.mark.skipif(not IS_NIGHTLY, reason="half a minute: make nightly")
 def test_a_googlenet_training_step_copies_no_weight_and_no_constant(shared: Path) -> None:
     case = open_case(str(shared / "zoo" / "open" / "googlenet_train"))
     first, run = case.runs[case.meta["timing"]["setup"][0]], case.runs[case.meta["timing"]["run"]]

@@ -6,7 +6,6 @@ fewer nodes are folded, passed over, dropped and fused, and nothing that a user 
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -25,13 +24,13 @@ from flowengine.ops import internal
 from flowengine.ops.load import registry
 from flowengine.runtime.planning import tiers
 from flowengine.testing.strategies import GraphCase, graphs
+from tests.effort import IS_NIGHTLY
 from tests.tools.recorded import find_cases
 from tests.tools.replay import replay_case
 
-NIGHTLY = os.environ.get("FLOWENGINE_TEST_PROFILE") == "nightly"
-GRAPHS = 5_000 if NIGHTLY else 60
+GRAPHS = 5_000 if IS_NIGHTLY else 15
 #: Recorded cases that are drawn where not all of them are played.
-CASES = 80
+CASES = 30
 HERE = Path(__file__).parent / "recorded"
 
 
@@ -100,7 +99,7 @@ def test_recorded_cases_of_this_repository_pass_without_permissions(address: str
 @pytest.mark.conformance
 def test_recorded_cases_pass_without_permissions(shared: Path) -> None:
     addresses = sorted(find_cases(shared / "conformance" / "open"))
-    if not NIGHTLY:
+    if not IS_NIGHTLY:
         addresses = random.Random(20261123).sample(addresses, CASES)
     fallen: dict[str, str] = {}
     for address in addresses:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 from typing import Any, Final
 
@@ -17,11 +16,11 @@ from flowengine.runtime.streams import device_transfers
 from flowengine.runtime.streams.completion import wait_reached
 from tests.devices.gpu_graphs import GRAPHS, GpuGraph, alike, of_the_cpu, values_of
 from tests.devices.placing import opener
+from tests.effort import IS_NIGHTLY
 from tests.tools.simulated_gpu import SimulatedGpu
 
-NIGHTLY: Final = os.environ.get("FLOWENGINE_TEST_PROFILE") == "nightly"
-SEEDS: Final = 200 if NIGHTLY else 8
-MOMENTS: Final = 500 if NIGHTLY else 40
+SEEDS: Final = 200 if IS_NIGHTLY else 8
+MOMENTS: Final = 500 if IS_NIGHTLY else 40
 
 
 def opened(made: GpuGraph, seed: int, **config: Any) -> tuple[fe.Session, SimulatedGpu]:

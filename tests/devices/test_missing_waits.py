@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -22,11 +21,11 @@ from flowengine.runtime.streams import device_transfers
 from tests.devices.gpu_graphs import GRAPHS, values_of
 from tests.devices.on_gpu import GPU
 from tests.devices.placing import opener
+from tests.effort import IS_NIGHTLY
 from tests.tools.simulated_gpu import SimulatedGpu, simulated_gpus
 
-NIGHTLY: Final = os.environ.get("FLOWENGINE_TEST_PROFILE") == "nightly"
 #: (all on the GPU, thrown on both devices): each wait of these is left out in turn.
-SEEDS: Final = range(8) if NIGHTLY else range(1)
+SEEDS: Final = range(8) if IS_NIGHTLY else range(1)
 #: Most waits of sessions are found when they are missing; so many in a hundred may follow from others.
 IMPLIED_PERCENT: Final = 2
 #: In these graphs every kind of wait is made, all on the GPU.

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flowengine.devices.ordering import Ordering, StreamEvent
+from tests.effort import examples
 
 #: (what, stream, read blocks, written blocks, which earlier event)
 Action = tuple[str, int, frozenset[int], frozenset[int], int]
@@ -81,7 +82,7 @@ class Model:
             assert not conflicts <= self.reached(work, but=one)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.lists(ACTIONS, max_size=40))
 def test_every_conflict_is_ordered_and_no_wait_is_implied_by_others(program: list[Action]) -> None:
     ordering, model = Ordering(), Model()

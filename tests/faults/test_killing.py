@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 
 import pytest
 
+from tests.effort import IS_NIGHTLY
 from tests.faults.killing import run
 
 pytestmark = pytest.mark.slow
@@ -14,9 +14,8 @@ pytestmark = pytest.mark.slow
 
 async def test_whoever_is_killed_the_run_ends_as_undisturbed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLOWENGINE_SILENCE_SECONDS", "")  # set by the run, and as it was afterwards
-    is_nightly = os.environ.get("FLOWENGINE_TEST_PROFILE") == "nightly"
-    seed = secrets.randbits(32) if is_nightly else 1
-    report = await run(50, 10, 10, seed) if is_nightly else await run(8, 2, 0, seed)
+    seed = secrets.randbits(32) if IS_NIGHTLY else 1
+    report = await run(50, 10, 10, seed) if IS_NIGHTLY else await run(4, 1, 0, seed)
     print(f"seed {seed}: {report}")
     assert report.different == []
     assert report.restarts

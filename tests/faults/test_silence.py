@@ -11,6 +11,7 @@ import trio
 
 import flowengine as fe
 from flowengine.cluster.local import local_cluster, target_of
+from tests.effort import IS_NIGHTLY
 from tests.faults.namespaces import TASKS, Network, tasks_in, why_not
 from tests.faults.test_links import MASTER, PS, WORKER, graph
 from tests.faults.ticks import within
@@ -19,7 +20,6 @@ pytestmark = pytest.mark.slow
 
 SILENCE = 1.5
 BOUND = SILENCE * 13 / 12 + 1.0
-IS_NIGHTLY = os.environ.get("FLOWENGINE_TEST_PROFILE") == "nightly"
 CONFIG = fe.Config(silence_seconds=SILENCE)
 
 

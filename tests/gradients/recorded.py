@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tests.effort import share
+
 HERE: Final = Path(__file__).resolve().parent
 FLOOR: Final = HERE / "floor.json"
 EXCEPTIONS: Final = HERE / "exceptions.json"
@@ -140,13 +142,15 @@ def wide(value: Any, tag: str | None) -> Any:
     return judge.wide(value, tag)
 
 
-def _play_many(shared: Path, work: Sequence[tuple[str, str | None]]) -> list[Outcome]:
-    return [play(shared, address, WAYS) for address in work]
+def _play_many(shared: Path, work: Sequence[tuple[tuple[str, str | None], Sequence[str]]]) -> list[Outcome]:
+    return [play(shared, address, ways) for address, ways in work]
 
 
-def play_all(shared: Path) -> list[Outcome]:
-    """Every case in every way, on all processors."""
-    work = addresses(shared)
+def play_all(shared: Path, one_in: int = 1) -> list[Outcome]:
+    """Play every case at once, and one in `one_in` in the other ways, too, on all processors."""
+    found = addresses(shared)
+    changed = set(share(found, one_in))
+    work = [(address, WAYS if address in changed else WAYS[:1]) for address in found]
     jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     # Dealt out one by one: the costly families lie side by side.
     piles = [work[start :: jobs * 8] for start in range(jobs * 8)]

@@ -18,7 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import flowengine as fe
-from tests.conftest import PROFILE
+from tests.effort import IS_NIGHTLY
 from tests.gradients import control_programs
 from tests.gradients.control_engines import Engine
 
@@ -35,7 +35,7 @@ def check(got: dict[str, Any], want: dict[str, Any], tolerance: float) -> None:
 
 
 @given(st.integers(0, 2**40), st.booleans())
-@settings(max_examples=2000 if PROFILE == "nightly" else 200)
+@settings(max_examples=2000 if IS_NIGHTLY else 25)
 def test_scopes_around_control_flow_change_no_value(seed: int, use_resource: bool) -> None:
     program = control_programs.draw(seed)
     plain = control_programs.play(Engine(use_resource=use_resource), program, waits=False)
@@ -54,7 +54,7 @@ class RecomputingEngine(Engine):
 
 @given(st.integers(0, 2**40))
 @example(1015)  # A conditional in a segment had loops that counted under its predicate as computed again.
-@settings(max_examples=500 if PROFILE == "nightly" else 15)
+@settings(max_examples=500 if IS_NIGHTLY else 5)
 def test_segments_that_are_computed_again_change_no_value(seed: int) -> None:
     program = control_programs.draw(seed)
     plain = control_programs.play(Engine(), program, waits=False)
@@ -62,9 +62,9 @@ def test_segments_that_are_computed_again_change_no_value(seed: int) -> None:
 
 
 def recorded() -> list[Any]:
-    """Every fifth recorded program; all of them at night."""
+    """Every tenth recorded program; all of them at night."""
     seeds = list(json.loads(_RECORDED.read_text(encoding="utf-8")))
-    return seeds if PROFILE == "nightly" else seeds[::5]
+    return seeds if IS_NIGHTLY else seeds[::10]
 
 
 @pytest.mark.conformance

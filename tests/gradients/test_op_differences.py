@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import Final
 
 import numpy as np
 import pytest
 
+from tests.effort import IS_NIGHTLY
 from tests.gradients.built_ops import BUILT
 from tests.gradients.peculiar import FIRST_ONLY, KNOWN_SHAPES, LEFT_OUT
 from tests.gradients.record_differences import FORMS, Differences, wide_types
@@ -19,7 +19,6 @@ from tests.oprecords.record import OpRecord, Sample
 
 _BUILT: Final = {op for names in BUILT for op in names.split()}
 _TOLD: Final = [record for record in RECORDS if record.differentiable and record.op not in _BUILT]
-_IS_NIGHTLY: Final = os.environ.get("FLOWENGINE_TEST_PROFILE") == "nightly"
 #: So many cases of an op are tried at least, but for nights: those try each sample in all types and forms.
 _AT_LEAST: Final = 8
 
@@ -38,7 +37,7 @@ def _cases(record: OpRecord) -> list[tuple[dict[str, str], Sample, str]]:
     ]
     of_samples = [cases for cases in of_samples if cases]
     assert of_samples, "no type of the record's is precise enough"
-    if _IS_NIGHTLY:
+    if IS_NIGHTLY:
         return [case for cases in of_samples for case in cases]
     # Types and forms take turns, and each has one.
     wanted = max(_AT_LEAST, *map(len, of_samples))

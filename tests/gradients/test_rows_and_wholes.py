@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import flowengine as fe
+from tests.effort import examples
 
 ROWS, COLUMNS = 4, 3
 START: Any = np.random.RandomState(5).uniform(0.5, 1.5, [ROWS, COLUMNS])
@@ -67,7 +68,7 @@ def read_of(graph: fe.Graph, table: Any, read: Read, by_product: bool) -> fe.Ten
     return chosen
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     wanted=st.lists(reads, min_size=1, max_size=5),
     kind=st.sampled_from(["resource", "reference", "tensor"]),

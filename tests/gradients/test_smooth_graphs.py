@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,11 +11,11 @@ from hypothesis import HealthCheck, Phase, assume, given, seed, settings
 from hypothesis import strategies as st
 
 import flowengine as fe
+from tests.effort import IS_NIGHTLY
 from tests.gradients.smooth_differences import SmoothDerivatives
 from tests.gradients.smooth_graphs import SmoothGraph, smooth_graphs
 from tests.gradients.tensorflow_jobs import REASON, TENSORFLOW, Job, answers
 
-IS_NIGHTLY: Final = os.environ.get("FLOWENGINE_TEST_PROFILE") == "nightly"
 #: How many graphs; those that TensorFlow runs are in processes of some hundred each.
 EXAMPLES: Final = 2000 if IS_NIGHTLY else 20
 BATCH: Final = 250

@@ -1,16 +1,17 @@
 """Each integer that an op takes, as an attribute or as a tensor that steers, once as 2^31 and once as 2^40.
 
-    python -m tests.kernels.extreme_integers FIRST LOG
+    python -m tests.kernels.extreme_integers FIRST LOG ONE_IN
 
-Runs all cases from number FIRST on, each within bounds on memory and on this process's own time, which ends
-with SIGPROF where a case passes it. LOG gets the number of each case before it begins, and what a case ended
-with that is no error of ours.
+Runs one in ONE_IN cases of each op, from number FIRST on, each within bounds on memory and on this process's
+own time, which ends with SIGPROF where a case passes it. LOG gets the number of each case before it begins,
+and each outcome that is no error of ours.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import os
 import resource
 import signal
@@ -49,15 +50,19 @@ class Case:
         return f"{self.record.op}: {self.what}"
 
 
-def cases() -> Iterator[Case]:
-    """All of them, always in the same order."""
+def cases(one_in: int = 1) -> Iterator[Case]:
+    """Return one in `one_in` of each op's cases, always in the same order."""
     for record in RECORDS:
-        types = next(record.combinations())
-        for sample in record.samples[:2]:
-            for name, attrs in _absurd_attributes(record, sample):
-                yield Case(record, dataclasses.replace(sample, attrs=attrs), types, name, False)
-            for name, inputs in _absurd_inputs(record, sample):
-                yield Case(record, dataclasses.replace(sample, inputs=inputs), types, name, True)
+        yield from itertools.islice(_of_op(record), 0, None, one_in)
+
+
+def _of_op(record: OpRecord) -> Iterator[Case]:
+    types = next(record.combinations())
+    for sample in record.samples[:2]:
+        for name, attrs in _absurd_attributes(record, sample):
+            yield Case(record, dataclasses.replace(sample, attrs=attrs), types, name, False)
+        for name, inputs in _absurd_inputs(record, sample):
+            yield Case(record, dataclasses.replace(sample, inputs=inputs), types, name, True)
 
 
 def _absurd_attributes(record: OpRecord, sample: Sample) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -122,14 +127,14 @@ def _try(case: Case, log: TextIO) -> None:
 
 
 def main() -> None:
-    first, path = int(sys.argv[1]), sys.argv[2]
+    first, path, one_in = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     # The signal ends the process, also in the middle of a library's loop.
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     with open("/proc/self/statm") as file:
         size = int(file.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY_BYTES, size + MEMORY_BYTES))
     with open(path, "a", buffering=1) as log, contextlib.suppress(BrokenPipeError):
-        for number, case in enumerate(cases()):
+        for number, case in enumerate(cases(one_in)):
             if number >= first:
                 log.write(f"{number} {case}\n")
                 _try(case, log)

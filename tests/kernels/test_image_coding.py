@@ -19,6 +19,7 @@ from flowengine.core.accounting import call_for
 from flowengine.core.errors import InvalidArgumentError, ResourceExhaustedError
 from flowengine.ir.graph import Node
 from flowengine.kernels.image import coding
+from tests.effort import examples
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow (the extra `image`) is not installed")
 
@@ -212,7 +213,7 @@ def test_a_gif_is_refused_at_the_frame_that_is_too_much(monkeypatch: pytest.Monk
     assert asked == [12, 24]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(st.data())
 def test_a_damaged_file_is_an_image_or_an_error_of_ours(data: st.DataObject) -> None:
     out = io.BytesIO()

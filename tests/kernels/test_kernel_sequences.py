@@ -28,6 +28,7 @@ from flowengine.kernels.common.pieces import (
 )
 from flowengine.kernels.numpy import sequences
 from flowengine.kernels.numpy.sequences import Progress, SequenceStep, fused_sequence
+from tests.effort import examples
 from tests.kernels.sequence_rig import CHAIN, ENOUGH, KINDS, TWO, Log, Rig, Silent, Telling, vector
 from tests.kernels.turns import Turns
 
@@ -303,7 +304,7 @@ def rigs(draw: Any) -> Rig:
     return Rig(inputs, steps, gives)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(rigs(), st.data())
 def test_random_sequences_give_what_their_steps_give(rig: Rig, data: st.DataObject) -> None:
     """Over many runs with values, shapes and objects that change now and then."""

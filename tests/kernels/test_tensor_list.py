@@ -18,6 +18,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.kernels.data import tensor_list as ops
 from flowengine.kernels.data.tensor_list_value import TensorList
+from tests.effort import examples
 
 Run = Callable[..., Any]
 _FLOAT = dtypes.float32
@@ -111,7 +112,7 @@ class Lists(RuleBasedStateMachine):
 
 
 TestLists = Lists.TestCase
-TestLists.settings = settings(stateful_step_count=25, max_examples=40)
+TestLists.settings = settings(stateful_step_count=25, max_examples=examples(40))
 
 
 def test_lists_that_come_of_one_another_share_a_storage() -> None:

@@ -20,6 +20,7 @@ from flowengine.ir.argdef import AttrDef
 from flowengine.ir.attrs import FuncAttr
 from flowengine.ir.opdef import OpDef
 from flowengine.ops.load import registry
+from tests.effort import examples
 
 OPS = [name for name in registry() if registry()[name].shape is not None and registry()[name].outputs]
 SHAPES = st.one_of(
@@ -105,7 +106,9 @@ def infer(call: tuple[str, list[Any], dict[str, Any]]) -> list[TensorShape]:
     return [output.shape for output in graph.create_op(name, built, attrs).outputs]
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(300), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(calls())
 def test_any_arguments_make_a_node_or_a_clear_error(call: tuple[str, list[Any], dict[str, Any]]) -> None:
     with contextlib.suppress(InvalidArgumentError):
@@ -123,7 +126,9 @@ def forgetting(draw: Any, given: Input) -> Input:
     return Input(given.dtype, shape=draw(st.sampled_from([given.shape, [None] * len(given.shape), None])))
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(
+    max_examples=examples(300), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+)
 @given(st.data(), calls())
 def test_less_knowledge_says_less_and_nothing_else(
     data: st.DataObject, call: tuple[str, list[Any], dict[str, Any]]

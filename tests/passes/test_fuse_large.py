@@ -16,6 +16,7 @@ from flowengine.kernels.load import registry
 from flowengine.kernels.numpy import channels, fused
 from flowengine.kernels.numpy.claims import chains
 from flowengine.passes.context import HotContext, PassContext
+from tests.effort import examples
 from tests.passes.claiming import claimed
 
 ROWS, COLUMNS = 24, 7
@@ -270,7 +271,7 @@ _BINARY = [
 ]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_random_chains_keep_every_bit(data: st.DataObject) -> None:
     graph = fe.Graph()

@@ -22,6 +22,7 @@ from flowengine.passes.blocks.cutting import BodyLimits
 from flowengine.passes.blocks.sequences import fuse_sequences
 from flowengine.passes.context import PassContext
 from flowengine.passes.cut.partition import partition
+from tests.effort import examples
 
 needs_library = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
 
@@ -181,7 +182,7 @@ def test_values_are_let_go_of_when_nobody_needs_them() -> None:
     assert sorted(dropped) == [0, 1, 2, 3]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.data())
 def test_random_graphs_keep_every_bit(data: st.DataObject) -> None:
     graph = fe.Graph()

@@ -21,6 +21,7 @@ from flowengine.kernels.training.apply import dense_updates
 from flowengine.kernels.training.gathered_updates import GatheredUpdates
 from flowengine.passes.context import PassContext
 from flowengine.resources.variable import Variable
+from tests.effort import examples
 from tests.passes.claiming import asking, claimed
 
 SHAPES = ((3,), (2, 5), (), (7,), (1, 1, 4, 2))
@@ -188,7 +189,7 @@ def same(got: Sequence[Any], wanted: Sequence[Any]) -> None:
         assert mine.tobytes() == right.tobytes()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.sampled_from(list(dense_updates())), st.lists(st.integers(0, 99), min_size=1, max_size=6), st.data()
 )

@@ -17,6 +17,7 @@ from flowengine.kernels.onednn.claims.keep_maxima import keep_maxima
 from flowengine.kernels.onednn.layers import poolings
 from flowengine.kernels.onednn.library import search
 from flowengine.passes.context import PassContext
+from tests.effort import examples
 from tests.passes.claiming import asking, claimed
 
 needs_library = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
@@ -82,7 +83,7 @@ def test_only_what_is_large_and_may_be_fused() -> None:
 ODD = st.sampled_from([0.0, 1.0, -1.0, 2.0, float("nan"), float("inf"), float("-inf")])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.data(),
     st.sampled_from([1, 2, 3]),

@@ -17,6 +17,7 @@ from flowengine.kernels.onednn import normalization
 from flowengine.kernels.onednn.claims.rectify_norms import rectify_norms
 from flowengine.kernels.onednn.library import search
 from flowengine.passes.context import PassContext
+from tests.effort import examples
 from tests.passes.claiming import asking, claimed
 
 needs_library = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
@@ -108,7 +109,7 @@ def test_only_where_products_may_be_fused() -> None:
 ODD = st.sampled_from([0.0, -0.0, 1e-42, 1e20, -1e20, 3e38, float("nan"), float("inf"), float("-inf")])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     st.data(),
     st.sampled_from(["FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"]),

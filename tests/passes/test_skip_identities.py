@@ -17,6 +17,7 @@ from flowengine.kernels.load import load_all
 from flowengine.passes.context import PassContext
 from flowengine.passes.simplify.skip_identities import skip_identities
 from flowengine.testing.strategies import GraphCase, graphs
+from tests.effort import examples
 from tests.passes.claiming import claimed
 from tests.runtime.planning.test_tiers import play
 
@@ -99,7 +100,7 @@ def test_a_residual_is_computed_with_the_convolution_before_it() -> None:
     assert {"conv", "y"} <= made["y"].attrs["program"].names
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(graphs())
 def test_random_graphs_give_the_same_bits_and_state(case: GraphCase) -> None:
     ports = {name for fetches, feeds in case.runs for name in (*fetches, *feeds)}

@@ -16,9 +16,10 @@ from flowengine.core.arrays import WOULD_WAIT
 from flowengine.core.errors import CancelledError, InvalidArgumentError
 from flowengine.core.shapes import TensorShape
 from flowengine.resources.accumulator import Accumulator, SparseAccumulator
+from tests.effort import examples
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     rules=st.lists(
         st.one_of(

@@ -19,8 +19,9 @@ from flowengine.resources.barrier import Barrier
 from flowengine.resources.mutex import Mutex, MutexLock
 from flowengine.resources.staging import StagingArea
 from flowengine.resources.waiting import Attempt
+from tests.effort import examples
 
-_SETTINGS = settings(max_examples=200, stateful_step_count=50)
+_SETTINGS = settings(max_examples=examples(200), stateful_step_count=50)
 _KEYS = st.integers(0, 6)
 
 

@@ -19,6 +19,7 @@ from flowengine.resources.queue import Queue
 from flowengine.resources.queue_attempts import DequeueMany
 from flowengine.resources.queue_kinds import FIFOQueue, PaddingFIFOQueue, PriorityQueue, RandomShuffleQueue
 from flowengine.resources.waiting import Attempt
+from tests.effort import examples
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -245,7 +246,7 @@ class PriorityMachine(QueueMachine):
         return [self.number(entry[2]) for entry in sorted(self.queue._heap)]  # type: ignore[attr-defined]
 
 
-_SETTINGS = settings(max_examples=200, stateful_step_count=50)
+_SETTINGS = settings(max_examples=examples(200), stateful_step_count=50)
 TestFIFO = QueueMachine.TestCase
 TestPadded = PaddedMachine.TestCase
 TestShuffle = ShuffleMachine.TestCase

@@ -18,6 +18,7 @@ from flowengine.core.errors import CancelledError, OutOfRangeError
 from flowengine.core.shapes import SCALAR
 from flowengine.resources.queue import Queue
 from flowengine.resources.queue_kinds import FIFOQueue, PaddingFIFOQueue, PriorityQueue, RandomShuffleQueue
+from tests.effort import examples
 
 
 def _fifo(capacity: int = -1) -> FIFOQueue:
@@ -171,7 +172,7 @@ _PRODUCER = st.lists(st.integers(0, 6), min_size=1, max_size=8)
 _CONSUMER = st.lists(st.tuples(st.integers(1, 4), st.booleans()), min_size=1, max_size=10)
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(
     kind=st.sampled_from(sorted(_KINDS)),
     capacity=st.integers(1, 4),

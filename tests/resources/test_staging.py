@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from flowengine.core.arrays import WOULD_WAIT
 from flowengine.core.errors import CancelledError, InvalidArgumentError, ResourceExhaustedError
 from flowengine.resources.staging import StagingArea, StagingMap
+from tests.effort import examples
 
 
 async def test_area_is_bounded_and_in_order() -> None:
@@ -215,4 +216,4 @@ class MapMachine(RuleBasedStateMachine):
 
 
 TestMap = MapMachine.TestCase
-TestMap.settings = settings(max_examples=200, stateful_step_count=50)
+TestMap.settings = settings(max_examples=examples(200), stateful_step_count=50)

@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from flowengine.core import dtypes
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
 from flowengine.resources.table import DenseHashTable, HashTable, MutableHashTable, Table
+from tests.effort import examples
 
 _KEYS = st.lists(st.integers(0, 9), max_size=6)
 
@@ -78,7 +79,7 @@ class Dense(Mutable):
 TestMutable = Mutable.TestCase
 TestDense = Dense.TestCase
 for _case in (TestMutable, TestDense):
-    _case.settings = settings(max_examples=200, stateful_step_count=50)
+    _case.settings = settings(max_examples=examples(200), stateful_step_count=50)
 del _case  # else collected once more
 
 

@@ -14,6 +14,7 @@ from flowengine.core import dtypes
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 from flowengine.core.shapes import UNKNOWN_SHAPE, TensorShape
 from flowengine.resources.variable import Variable
+from tests.effort import examples
 
 
 def _variable(value: Any, dtype: dtypes.DType = dtypes.float32) -> Variable:
@@ -212,4 +213,4 @@ class Lending(RuleBasedStateMachine):
 
 
 TestLending = Lending.TestCase
-TestLending.settings = settings(max_examples=200, stateful_step_count=50)
+TestLending.settings = settings(max_examples=examples(200), stateful_step_count=50)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import flowengine as fe
 from flowengine.testing.control import while_loop
+from tests.effort import examples
 
 #: {a step: (what it fetches, feeds, targets)}
 STEPS: Final[dict[str, tuple[Any, dict[str, Any], list[str]]]] = {
@@ -118,7 +119,7 @@ class _Run:
             await self.session.reset([])
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(
     devices=st.integers(1, 2),
     max_steps=st.sampled_from([None, None, 1, 2]),

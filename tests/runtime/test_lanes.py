@@ -29,6 +29,7 @@ from flowengine.runtime.lanes import (
     Ownership,
     lane_of,
 )
+from tests.effort import examples
 
 LOOP, COMPUTE = "the event loop's thread", "a compute thread"
 
@@ -145,7 +146,7 @@ class OwnershipMachine(RuleBasedStateMachine):
 
 
 TestOwnership = OwnershipMachine.TestCase
-TestOwnership.settings = settings(max_examples=200, stateful_step_count=40)
+TestOwnership.settings = settings(max_examples=examples(200), stateful_step_count=40)
 
 
 @pytest.mark.parametrize(

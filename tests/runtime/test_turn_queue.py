@@ -16,6 +16,7 @@ from flowengine.runtime.turn_queue import (
     Ticket,
     TurnLine,
 )
+from tests.effort import examples
 
 #: No kernel of the model takes longer: a turn may outlast its slice by one.
 KERNEL_SECONDS_MAX = 0.005
@@ -187,7 +188,7 @@ class Line(RuleBasedStateMachine):
 
 
 TestLine = Line.TestCase
-TestLine.settings = settings(max_examples=200, stateful_step_count=60)
+TestLine.settings = settings(max_examples=examples(200), stateful_step_count=60)
 
 
 def test_short_steps_end_in_order_of_arrival() -> None:

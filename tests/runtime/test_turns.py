@@ -23,6 +23,7 @@ from flowengine.runtime import ready_loop, turn_queue
 from flowengine.runtime.turn_queue import PLACE_SECONDS, SLICE_SECONDS, Ticket
 from flowengine.runtime.turns import QUIET_PASSES_MAX, Turns, current_turns
 from flowengine.testing.simulation.chance import seeded
+from tests.effort import examples
 
 KERNEL_SECONDS = 0.0002
 #: Sleep until the source of wake-ups says so; any number is work.
@@ -224,7 +225,7 @@ def play(
 PASS_SECONDS_MAX = SLICE_SECONDS + 2 * KERNEL_SECONDS
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     seed=seeds,
     programs=st.lists(deeds, min_size=1, max_size=6),
@@ -240,7 +241,7 @@ def test_all_steps_end_and_a_pass_has_one_slice(
     assert world.waited_longest < 2 * PASS_SECONDS_MAX, "the host has its turn after two slices at most"
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     seed=seeds,
     programs=st.lists(deeds, min_size=1, max_size=5),

@@ -14,6 +14,7 @@ import trio
 
 import flowengine.transport.wire.identity as identity
 from flowengine.testing.simulation.chance import generator, seeded
+from tests.effort import IS_NIGHTLY
 from tests.tools.scenarios.asynchronous import AsynchronousTraining, play_asynchronous
 from tests.tools.scenarios.synchronous import SynchronousTraining, play_synchronous
 
@@ -47,7 +48,7 @@ def test_one_seed_gives_one_log_of_asynchronous_training(root: Path, tmp_path: P
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(25) if IS_NIGHTLY else _SEEDS)
 def test_every_seed_gives_its_log_again(seed: int) -> None:
     assert play_synchronous(seed).log.digest() == play_synchronous(seed).log.digest()
 

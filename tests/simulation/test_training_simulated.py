@@ -11,7 +11,7 @@ from hypothesis import given, settings
 import flowengine as fe
 from flowengine.testing.simulation.faults import Fault, FaultKind
 from flowengine.testing.simulation.strategies import fault_schedules
-from tests.conftest import PROFILE
+from tests.effort import IS_NIGHTLY
 from tests.tools.scenarios.__main__ import main
 from tests.tools.scenarios.asynchronous import AsynchronousTraining, play_asynchronous
 from tests.tools.scenarios.synchronous import CLIENT, SynchronousTraining, play_synchronous
@@ -63,14 +63,14 @@ def test_killed_twice_at_one_moment_is_killed_once(host: str) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=1000 if PROFILE == "nightly" else 12)
+@settings(max_examples=1000 if IS_NIGHTLY else 5)
 @given(fault_schedules(_HOSTS))
 def test_synchronous_training_is_bit_equal(faults: list[Fault]) -> None:
     play_synchronous(0, _SMALL, faults)
 
 
 @pytest.mark.slow
-@settings(max_examples=500 if PROFILE == "nightly" else 8)
+@settings(max_examples=500 if IS_NIGHTLY else 4)
 @given(fault_schedules([*_HOSTS[:4], "client0", "client1"], immortal=frozenset({"ps0", "ps1"})))
 def test_asynchronous_updates_are_made_once(faults: list[Fault]) -> None:
     play_asynchronous(0, AsynchronousTraining(2, 2, 10), faults)

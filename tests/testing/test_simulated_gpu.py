@@ -15,6 +15,7 @@ from flowengine.core.errors import FailedPreconditionError, ResourceExhaustedErr
 from flowengine.devices.device import DeviceRegistry
 from flowengine.devices.load import DEVICES
 from flowengine.devices.ordering import StreamEvent
+from tests.effort import examples
 from tests.tools.simulated_gpu import HostCopy, SimulatedGpu, simulated_gpus
 
 SEEDS = range(20)
@@ -120,7 +121,7 @@ def play(gpu: SimulatedGpu, program: list[tuple[str, int, int, int]]) -> None:
             np.testing.assert_array_equal(gpu.copy_out(value), wanted)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(st.lists(ACTIONS, max_size=25), st.integers(0, 10**6), st.integers(0, 60))
 def test_drawn_programs_have_no_findings_until_a_wait_is_left_out(
     program: list[tuple[str, int, int, int]], seed: int, number: int

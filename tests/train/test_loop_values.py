@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import flowengine as fe
 from flowengine.train.hooks.step_values import leaves
+from tests.effort import examples
 
 InvalidArgumentError = fe.errors.InvalidArgumentError
 Pair = namedtuple("Pair", ["first", "second"])
@@ -73,7 +74,7 @@ def structures(kinds: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 @given(structures(st.sampled_from(range(len(SOUND) + len(FAULTS)))))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_without_names_every_floating_value_of_any_structure_is_checked(drawn: Any) -> None:
     everything = [*SOUND, *FAULTS]
     chosen = leaves(drawn)

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowengine as fe
+from tests.effort import examples
 
 STEPS = 9
 
@@ -189,7 +190,7 @@ def stopped_at(scores: list[float], patience: int, sign: float, min_delta: float
     return len(scores), best, best_step
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=12),
     st.integers(1, 4),

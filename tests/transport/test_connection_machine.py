@@ -18,6 +18,7 @@ from flowengine.transport.limits import ENTRY_BYTES, INLINE_BYTES_MAX, Limits
 from flowengine.transport.tensors.credit import push_cost
 from flowengine.transport.wire.payload import Payload
 from flowengine.transport.wire.states import State
+from tests.effort import examples
 from tests.tools.links import ConnectionLink
 
 LIMITS = Limits(
@@ -276,4 +277,4 @@ class ConnectionMachine(RuleBasedStateMachine):
 
 
 TestConnectionMachine = ConnectionMachine.TestCase
-TestConnectionMachine.settings = settings(max_examples=60, stateful_step_count=40)
+TestConnectionMachine.settings = settings(max_examples=examples(60), stateful_step_count=40)

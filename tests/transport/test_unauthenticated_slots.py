@@ -25,11 +25,11 @@ from flowengine.transport.streams.inproc import InprocStream, stream_pair
 from flowengine.transport.streams.schemes import Scheme, register_scheme
 from flowengine.transport.unauthenticated_slots import UnauthenticatedSlot, UnauthenticatedSlots, origin_of
 from flowengine.transport.wire.states import Side
-from tests.conftest import PROFILE
+from tests.effort import IS_NIGHTLY
 from tests.tools.links import KEY, identity, output
 
 #: Connections that say nothing; 512 have a place.
-SILENT = 2000 if PROFILE == "nightly" else 1000
+SILENT = 2000 if IS_NIGHTLY else 1000
 
 
 @pytest.mark.parametrize(

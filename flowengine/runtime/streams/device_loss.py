@@ -21,11 +21,6 @@ from flowengine.kernels.provider import program_of
 _NAMED: Final = 10
 
 
-def is_lost(device: Device) -> bool:
-    """Return whether an error has ended a device that can have a successor."""
-    return isinstance(device, MortalDevice) and bool(device.lost)
-
-
 def names_of(launched: Iterable[Node]) -> str:
     """Return launched nodes, with the members of those that stand for several."""
     names = []
@@ -61,4 +56,4 @@ def loss_of(
     return UnavailableError(told)
 
 
-__all__ = ["is_lost", "loss_of", "names_of"]
+__all__ = ["loss_of", "names_of"]

@@ -23,13 +23,14 @@ from flowengine.devices.device import (
     LentCopy,
     StreamDevice,
     TimedDevice,
+    is_lost,
 )
 from flowengine.devices.launch_record import LaunchRecord
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.checks import Check
 from flowengine.runtime.planning.binding import located
 from flowengine.runtime.streams.completion import brought_out, called_beside, wait_reached
-from flowengine.runtime.streams.device_loss import is_lost, names_of
+from flowengine.runtime.streams.device_loss import names_of
 
 #: Called with a name, a target, and the value that goes there.
 Count = Callable[[str, str, Value], None]

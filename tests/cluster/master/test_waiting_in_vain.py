@@ -19,6 +19,7 @@ from flowengine.cluster.local import free_ports
 from flowengine.cluster.master import watch
 from flowengine.cluster.messages import PartStatus
 from flowengine.transport.wire.identity import new_key
+from tests.effort import examples
 
 
 @asynccontextmanager
@@ -157,7 +158,7 @@ class Model:
         return standing
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.integers(1, 5), st.integers(0, 1 << 30))
 def test_only_what_has_come_to_rest_is_found_at_rest(tasks: int, seed: int) -> None:
     model = Model(tasks, random.Random(seed))

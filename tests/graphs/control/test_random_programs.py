@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 import flowengine as fe
 from tests.cluster.test_sessions import cluster
+from tests.effort import examples
 
 Values: TypeAlias = dict[str, Any]
 Statement: TypeAlias = tuple[Any, ...]
@@ -201,7 +202,7 @@ SOME_NUMBERS = st.lists(st.integers(-4, 4), min_size=9, max_size=9)
 
 
 @given(statements(2), SOME_NUMBERS)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_a_graph_computes_what_python_does(program: list[Statement], numbers: list[int]) -> None:
     arrays, expected = computed(program, numbers)
     graph, fed, found = built(program)

@@ -17,12 +17,10 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.cuda import elementwise, functions
 from flowengine.kernels.load import registry
-from tests.conftest import PROFILE
+from tests.effort import IS_NIGHTLY
 from tests.kernels.cuda.closeness import agrees
 from tests.kernels.cuda.drawn_chains import DrawnChain, DrawnStep, chains, single_nodes
 from tests.kernels.cuda.host_compiler import HostModule, needs_compiler
-
-NIGHTLY = PROFILE == "nightly"
 
 
 def source_of(chain: DrawnChain, outputs: list[int] | None = None) -> elementwise.ElementwiseSource:
@@ -75,7 +73,10 @@ def check(module: HostModule, chain: DrawnChain) -> None:
 
 @needs_compiler
 @settings(
-    max_examples=21 if NIGHTLY else 3, phases=[Phase.generate], print_blob=False, derandomize=not NIGHTLY
+    max_examples=21 if IS_NIGHTLY else 3,
+    phases=[Phase.generate],
+    print_blob=False,
+    derandomize=not IS_NIGHTLY,
 )
 @given(st.lists(chains(), min_size=25, max_size=25))
 def test_a_chain_has_the_bits_of_its_nodes(drawn: list[DrawnChain]) -> None:
@@ -92,7 +93,7 @@ def test_a_chain_has_the_bits_of_its_nodes(drawn: list[DrawnChain]) -> None:
 @needs_compiler
 def test_every_op_has_the_bits_of_its_node_alone(tmp_path: Path) -> None:
     some = [dtypes.bool_, dtypes.uint8, dtypes.int32, dtypes.bfloat16, dtypes.float32, dtypes.complex64]
-    types = list(functions.C_TYPES) if NIGHTLY else some
+    types = list(functions.C_TYPES) if IS_NIGHTLY else some
     nodes = list(single_nodes(types, types))
     sources = {source.name: source.text for source in map(source_of, nodes)}
     module = HostModule(elementwise.prelude() + "".join(sources.values()), tmp_path)

@@ -13,6 +13,7 @@ import flowengine as fe
 from flowengine.kernels.load import registry
 from flowengine.kernels.onednn.library import search
 from flowengine.kernels.onednn.programs import column_sums
+from tests.effort import examples
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
 
@@ -100,7 +101,7 @@ _TWO_NARROW_GROUPS: Final[dict[str, Any]] = {
 }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @example(_TWO_NARROW_GROUPS)
 @given(convolutions())
 def test_convolutions_and_their_gradients(case: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ from flowengine.kernels.load import registry
 from flowengine.kernels.onednn.library import library, search
 from flowengine.kernels.onednn.programs.column_sums import BiasGradient, ColumnSums, block_of
 from flowengine.kernels.onednn.programs.joint import JointProgram
+from tests.effort import examples
 from tests.kernels.onednn.processor import needs_products
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
@@ -33,7 +34,7 @@ def kernel(**attrs: Any) -> Any:
     return registry("onednn").find(node).bind(node)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.integers(1, 1 << 20))
 def test_blocks_leave_no_rows_over(count: int) -> None:
     block = block_of(count)
@@ -56,7 +57,7 @@ shapes = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(shapes, st.integers(0, 1000))
 def test_any_shape_is_summed(shape: tuple[int, ...], seed: int) -> None:
     gradient = numbers(seed, *shape)

@@ -16,6 +16,7 @@ from flowengine.kernels.onednn.layers.filters import AlignedConstants
 from flowengine.kernels.onednn.library import search
 from flowengine.kernels.onednn.products import SMALL, multiply
 from flowengine.kernels.onednn.programs.constant_products import ROWS_MAX, ConstantProduct, constant_product
+from tests.effort import examples
 from tests.kernels.onednn.processor import needs_products
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
@@ -36,7 +37,7 @@ def product(rows: int, inner: int, columns: int) -> ConstantProduct:
     return layer
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.integers(1, ROWS_MAX),
     st.integers(1, 300),
@@ -105,7 +106,7 @@ def test_the_kernel_of_a_node_uses_it() -> None:
     assert len(layer.kept) == before  # it was there already
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(1, 4), st.integers(60, 200), st.integers(500, 560), st.integers(0, 99))
 def test_small_products_take_an_aligned_copy(rows: int, inner: int, columns: int, seed: int) -> None:
     graph = fe.Graph()

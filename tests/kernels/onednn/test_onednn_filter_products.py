@@ -17,6 +17,7 @@ from flowengine.kernels.onednn.layers.filter_products import filter_product, is_
 from flowengine.kernels.onednn.layers.shapes import WindowAttributes
 from flowengine.kernels.onednn.library import LibraryError, search
 from flowengine.kernels.onednn.programs.joint import JointProgram
+from tests.effort import examples
 from tests.kernels.onednn.processor import needs_products
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
@@ -43,7 +44,7 @@ def check(x: tuple[int, ...], outward: int, *, alone: bool) -> None:
 channels = st.one_of(st.integers(16, 80), st.sampled_from([128, 256, 512, 1024]))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.tuples(st.integers(1, 4), st.integers(5, 29), st.integers(5, 29)), channels, channels, st.booleans()
 )

@@ -15,6 +15,7 @@ from flowengine.kernels.onednn import convolution
 from flowengine.kernels.onednn.layers.first_layers import Axis, BlockGradient, block_gradient, cheapest
 from flowengine.kernels.onednn.layers.shapes import Layer, WindowAttributes
 from flowengine.kernels.onednn.library import LibraryError, search
+from tests.effort import examples
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
 
@@ -58,7 +59,7 @@ def check(layer: Layer, first: bool, gradient: BlockGradient) -> None:
 edge = st.integers(0, 3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.tuples(st.integers(1, 21), st.integers(1, 21)),
     st.tuples(st.integers(1, 7), st.integers(1, 7)),

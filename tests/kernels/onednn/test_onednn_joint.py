@@ -20,6 +20,7 @@ import flowengine as fe
 from flowengine.core.errors import InternalError, OpError
 from flowengine.kernels.onednn.library import search
 from flowengine.kernels.onednn.programs.program import PrimitiveProgram
+from tests.effort import examples
 from tests.kernels.onednn.joint_kinds import KINDS, drawn, joined_between, windows
 from tests.kernels.onednn.rig import ENOUGH, Rig, chain, constant, inputs_of_chain, numbers, same
 from tests.kernels.turns import Turns
@@ -62,7 +63,7 @@ def test_every_kind_of_layer_is_joined(kind: str, layout: str, constants: bool) 
     assert rig.sequence.joined == (rig.sequence.names - {"Mul"} if is_joined else set())
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.data())
 def test_random_networks_keep_every_bit(data: st.DataObject) -> None:
     """Chains and branches of layers and gradients, whose results others take as well."""

@@ -20,6 +20,7 @@ from flowengine.kernels.common.pieces import FixedMemory, Placed
 from flowengine.kernels.onednn.library import address, search
 from flowengine.kernels.onednn.programs.joint import JointProgram
 from flowengine.resources.variable import Variable
+from tests.effort import examples
 from tests.kernels.onednn.joint_kinds import drawn, locally_normalized
 from tests.kernels.onednn.rig import ENOUGH, ONE, Rig, constant, numbers, same
 
@@ -211,7 +212,7 @@ def test_filters_that_are_replaced_are_joined() -> None:
     assert held.check()
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.sampled_from(["check", "some", "all", "one", "assign", "another", "image"]), max_size=12))
 def test_filters_are_those_of_the_moment(actions: list[str]) -> None:
     held = Held()

@@ -178,7 +178,7 @@ def _resident_bytes() -> int:
     "steps",
     [
         pytest.param(700, id="700"),
-        pytest.param(10_000, id="10000", marks=pytest.mark.slow),
+        pytest.param(10_000, id="10000", marks=[pytest.mark.slow, pytest.mark.nightly]),
     ],
 )
 def test_changing_shapes_do_not_fill_memory(steps: int) -> None:

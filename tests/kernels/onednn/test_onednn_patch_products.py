@@ -16,6 +16,7 @@ from flowengine.kernels.onednn.layers.patch_products import PatchProduct, are_qu
 from flowengine.kernels.onednn.layers.post_ops import ZERO
 from flowengine.kernels.onednn.layers.shapes import Layer, WindowAttributes
 from flowengine.kernels.onednn.library import LibraryError, search
+from tests.effort import examples
 from tests.kernels.onednn.processor import needs_products
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
@@ -42,7 +43,7 @@ def check(product: PatchProduct, layer: Layer) -> None:
 edge = st.integers(0, 2)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.tuples(st.integers(1, 7), st.integers(1, 7)),
     st.tuples(st.integers(1, 5), st.integers(1, 5)),

@@ -16,6 +16,7 @@ from flowengine.kernels.numpy import pooling as nn_pool
 from flowengine.kernels.onednn.layers.poolings import Pooling, max_gradient_at_places, max_with_places
 from flowengine.kernels.onednn.library import search
 from flowengine.kernels.onednn.pooling import GradientAtPlaces
+from tests.effort import examples
 from tests.kernels.onednn.rig import Rig, numbers
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
@@ -87,7 +88,7 @@ def poolings(draw: Any) -> tuple[Pooling, Any]:
     return pooling, x.astype(np.float32)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(poolings())
 def test_places_are_given_where_both_libraries_find_the_same(case: tuple[Pooling, Any]) -> None:
     pooling, x = case
@@ -112,7 +113,7 @@ def test_places_are_given_where_both_libraries_find_the_same(case: tuple[Pooling
         assert not has_number or np.isnan(x).any()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(poolings(), st.lists(values, max_size=6))
 def test_a_gradient_may_be_gated_before_it_is_placed(case: tuple[Pooling, Any], odd: list[float]) -> None:
     """The pooled values need not come from a Relu, nor need the gradient be finite."""

@@ -19,6 +19,7 @@ from flowengine.kernels.onednn.programs.thin_products import (
     large_result,
     takes_large,
 )
+from tests.effort import examples
 from tests.kernels.onednn.processor import needs_products
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
@@ -53,7 +54,7 @@ def test_a_large_result_to_the_last_bit(rows: int, inner: int, order: str) -> No
 
 
 @needs_products
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     rows=st.integers(1, 64),
     inner=st.integers(256, 2500),

@@ -22,6 +22,7 @@ from flowengine.kernels.onednn.layers.post_ops import ZERO
 from flowengine.kernels.onednn.layers.shapes import Layer, WindowAttributes
 from flowengine.kernels.onednn.layers.winograd import Tiles, blocks, spread, tiles_of
 from flowengine.kernels.onednn.library import LibraryError, address, library, search
+from tests.effort import examples
 from tests.kernels.onednn.rig import constant
 
 pytestmark = pytest.mark.skipif(search().library is None, reason=f"no oneDNN: {search().reason}")
@@ -78,7 +79,7 @@ def is_tiled(layer: ConvolutionForward) -> bool:
 edge = st.integers(0, 2)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.integers(1, 3),
     st.tuples(st.integers(1, 9), st.integers(1, 6)),

@@ -15,17 +15,17 @@ from typing import Any, Final
 import pytest
 
 import flowengine as fe
-from tests.conftest import PROFILE
+from tests.effort import IS_NIGHTLY
 from tests.test_steps_in_place import ADD, INIT, counters
 
 THREADS: Final = 4
 LOOPS: Final = 2
 #: Tasks of each event loop.
 TASKS: Final = 4
-STEPS: Final = 100_000 if PROFILE == "nightly" else 10_000
+STEPS: Final = 100_000 if IS_NIGHTLY else 10_000
 #: A round is three steps: add to the variables, put a number into the queue, take one out.
 ROUNDS: Final = STEPS // (3 * (THREADS + LOOPS * TASKS))
-SECONDS_MAX: Final = 1800 if PROFILE == "nightly" else 300
+SECONDS_MAX: Final = 1800 if IS_NIGHTLY else 300
 
 
 def graph_of_counters_and_a_queue() -> fe.Graph:

@@ -30,6 +30,7 @@ from flowengine.runtime.planning.measuring import MEASURED_STEPS, Measure, Place
 from flowengine.runtime.planning.placing import SessionPlacer
 from flowengine.testing.reference import evaluate
 from flowengine.testing.strategies import GraphCase, graphs
+from tests.effort import examples
 
 
 class Watching(KernelRegistry):
@@ -80,7 +81,7 @@ def constrained(draw: st.DrawFn) -> tuple[GraphCase, dict[str, str]]:
     return replace(case, graph=graph), asked
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(constrained())
 def test_random_constraints_are_obeyed_and_values_stay(drawn: tuple[GraphCase, dict[str, str]]) -> None:
     case, asked = drawn

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +18,7 @@ from flowengine.resources.variable import Variable
 from flowengine.runtime.planning import tiers
 from flowengine.runtime.planning.timings import ItemTimes
 from flowengine.testing.strategies import GraphCase, graphs
+from tests.effort import IS_NIGHTLY
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ def _compiled_from_the_first_run() -> Iterator[None]:
 
 
 #: How many random graphs are run with the tier on and off.
-GRAPHS = 10_000 if os.environ.get("FLOWENGINE_TEST_PROFILE") == "nightly" else 200
+GRAPHS = 10_000 if IS_NIGHTLY else 25
 
 
 def state_of(session: fe.Session) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import pytest
 from flowengine.graphs.graph import Graph
 from flowengine.ir.graphdef import parse_graph_def
 from flowengine.ops.concrete import ConcreteInputs
+from tests.effort import examples
 from tests.testing.fuzz.bases import keep_accepted, write
 from tests.testing.fuzz.built import BUILT
 from tests.testing.fuzz.built import graphs as graphs_written_down
@@ -28,8 +29,8 @@ from tests.tools.fuzz.graph_changes import light_values
 from tests.tools.fuzz.minimise import minimised
 from tests.tools.fuzz.playing import play
 
-#: Inputs of each kind in the usual run of the tests: together five thousand.
-SEEDS = 840
+#: Inputs of each kind: a thousand in the usual run of the tests, five thousand at night.
+SEEDS = examples(840)
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"frames"}))  # whose inputs are made, not damaged

@@ -31,6 +31,7 @@ from flowengine.transport.tensors.exchange import Exchange
 from flowengine.transport.wire import lent_memory
 from flowengine.transport.wire.payload import Payload
 from flowengine.transport.wire.states import Side
+from tests.effort import examples
 from tests.tools.links import KEY, ConnectionLink, feed, identity
 from tests.transport.peers import open_by_hand
 from tests.transport.streams.paging import needs_pages, no_pipe
@@ -138,7 +139,7 @@ acts = st.lists(
 
 
 @given(acts=acts)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_nothing_is_given_back_before_it_was_read(acts: list[tuple[str, int]]) -> None:
     """Whoever finds an array unheld writes over it at once; what arrives is what was sent all the same."""
     run = LendingLink()

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from flowengine.transport.streams import zero_copy
 from flowengine.transport.streams.zero_copy import PagePipe
+from tests.effort import examples
 from tests.transport.streams.paging import needs_pages, no_pipe, socket_pair
 
 # Pages and pipes.
@@ -27,7 +28,7 @@ from tests.transport.streams.paging import needs_pages, no_pipe, socket_pair
     sizes=st.lists(st.one_of(st.integers(1, 9000), st.integers(900_000, 4_000_000)), min_size=1, max_size=4),
     taken=st.integers(1, 2_000_000),
 )
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_pages_arrive_whatever_their_place(offset: int, sizes: list[int], taken: int) -> None:
     """From any address, in pieces of any length, to a receiver that is slow."""
     rng = np.random.default_rng(0)

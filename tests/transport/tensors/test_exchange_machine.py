@@ -27,6 +27,7 @@ from flowengine.transport.tensors.exchange import Exchange
 from flowengine.transport.tensors.step_rendezvous import StepRendezvous
 from flowengine.transport.wire.identity import Identity
 from flowengine.transport.wire.states import Side, State
+from tests.effort import examples
 from tests.tools.links import KEY, feed, identity, output
 
 TASKS = ("/job:w/task:0", "/job:w/task:1")
@@ -310,7 +311,7 @@ class ExchangeMachine(RuleBasedStateMachine):
 
 
 TestExchangeMachine = ExchangeMachine.TestCase
-TestExchangeMachine.settings = settings(max_examples=150, stateful_step_count=40)
+TestExchangeMachine.settings = settings(max_examples=examples(150), stateful_step_count=40)
 
 
 @pytest.mark.parametrize("first", [0, 1])
