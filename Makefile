@@ -54,6 +54,9 @@ WHOLE ?=
 # A Python that has TensorFlow, for make bench to run the same graphs in both: make bench TENSORFLOW=/path/to/python
 TENSORFLOW ?=
 
+# A machine may tell Python to write no bytecode: then each of thousands of processes would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # For .ci/run.
 .PHONY: environment print-test-python
 environment: $(TEST)/ready

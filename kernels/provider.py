@@ -151,4 +151,5 @@ def located(error: OpError, node: Node) -> OpError:
 def program_of(attrs: Mapping[str, Any]) -> ClaimedBody | None:
     """The body that a node's attributes hold; None for a node that stands for itself."""
     program = attrs.get("program")
-    return program if isinstance(program, ClaimedBody) else None
+    # Few nodes have one, and looking at a protocol takes longer than all else here.
+    return program if program is not None and isinstance(program, ClaimedBody) else None

@@ -25,7 +25,7 @@ from tests.tools.simulated_gpu import SimulatedGpu
         (gpu_launches.measure, "a product of 32 x 32, cold"),
         (gpu_latency.measure, "a ticker alone, ms"),
         (gpu_transfers.measure, "4,096"),
-        (gpu_networks.measure, "alexnet, float32"),
+        pytest.param(gpu_networks.measure, "alexnet, float32", marks=pytest.mark.nightly),
     ],
 )
 async def test_a_script_runs_on_the_simulated_gpu(measure: Measurement, first: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools.clusters import play_all
-from tests.tools.recorded import find_cases
+from tests.tools.recorded import find_cases, size_of
 from tests.tools.workers import replay_all
 
 pytestmark = [pytest.mark.slow, pytest.mark.conformance]
@@ -31,16 +31,12 @@ async def test_the_recorded_graphs_of_this_repository(root: Path) -> None:
     assert {result.id: result.why for result in results if result.status != "pass"} == {}
 
 
-def _size(case: str) -> int:
-    return sum(path.stat().st_size for path in Path(case).rglob("*") if path.is_file())
-
-
 @pytest.mark.parametrize("bytes_max", [3_000_000, pytest.param(None, marks=pytest.mark.nightly)])
 async def test_the_zoo(shared: Path, bytes_max: int | None) -> None:
     """Whole graphs, those that train and those that read files among them; at night the four largest, too."""
     cases = list(find_cases(shared / "zoo" / "open"))
     if bytes_max is not None:
-        cases = [case for case in cases if _size(case) <= bytes_max]
+        cases = [case for case in cases if size_of(case) <= bytes_max]
     assert len(cases) > 20
     # The largest take some seconds on a machine to themselves.
     assert await differing(cases, seed=2, timeout_seconds=120.0) == {}

@@ -17,7 +17,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 WHITE_PAPER_LINES = 10
 OSDI_LINES = 15
 #: How many beginnings are tried: each trains in a process of its own.
-BEGINNINGS = 10 if IS_NIGHTLY else 2
+BEGINNINGS = 10 if IS_NIGHTLY else 1
 
 
 def lines(program: str) -> int:

@@ -13,12 +13,13 @@ import pytest
 import trio
 
 import flowengine as fe
+from tests.effort import IS_NIGHTLY
 from tests.gradients.rebuilt import rebuilt
 from tests.tools.recorded import RecordedCase, RecordedRun, open_case
 
 pytestmark = [pytest.mark.conformance, pytest.mark.slow]
 
-STEPS: Final = 20
+STEPS: Final = 20 if IS_NIGHTLY else 8
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ NAMED = (
     "lstm_lm_full",
     "saver_checkpoint",
     "cond_in_while_grad",
-    "seq2seq_attention_train",
+    pytest.param("seq2seq_attention_train", marks=pytest.mark.nightly),
 )
 #: What the usual tests simulate; the others by night.
 SIMULATED = (

@@ -25,6 +25,7 @@ from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.planning.preparing import PreparedPlan
 from flowengine.runtime.planning.tiers import TieredPlan
 from flowengine.session import Session
+from tests.effort import examples
 
 _KINDS: Final = {CompiledRegion, Executor, Item, Plan, PreparedPlan, Session, StaticFrame, TieredPlan}
 
@@ -98,7 +99,7 @@ programs = st.builds(
 )
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(programs, st.sampled_from([1, 12]))
 def test_sessions_and_graphs_that_were_read_go_by_themselves(program: fe.Graph, steps: int) -> None:
     content = program.to_meta_graph().SerializeToString()

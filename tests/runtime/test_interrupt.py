@@ -8,13 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.effort import examples
+
+#: Moments of a step at which Ctrl-C comes.
+MOMENTS = examples(200)
+
 PROGRAM = """
 import os, signal, sys, threading
 import numpy as np, trio
 import flowengine as fe
 from flowengine.testing.control import while_loop
 
-MOMENTS = 200
+MOMENTS = int(sys.argv[1])
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 
 def build():
@@ -93,11 +98,16 @@ trio.run(main)
 
 
 @pytest.mark.slow
-def test_interrupts_at_two_hundred_moments_leave_the_session_right(root: Path) -> None:
+def test_interrupts_at_many_moments_leave_the_session_right(root: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], cwd=root, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", PROGRAM, str(MOMENTS)],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     interrupted, completed = map(int, done.stdout.split())
-    assert interrupted == 200
-    assert completed < 200
+    assert interrupted == MOMENTS
+    assert completed < MOMENTS

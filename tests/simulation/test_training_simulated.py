@@ -77,6 +77,7 @@ def test_asynchronous_updates_are_made_once(faults: list[Fault]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_fifty_workers() -> None:
     model = SynchronousTraining(Training(2, 50), steps=4, save_every=2)
     faults = [

@@ -225,6 +225,11 @@ def find_cases(*paths: str | Path) -> Iterator[str]:
             yield str(path)
 
 
+def size_of(folder: str) -> int:
+    """Return the bytes of a case that is a folder."""
+    return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+
+
 def open_case(address: str, io_root: str = "") -> RecordedCase:
     """Read a case that `find_cases` found. See `RecordedCase` for `io_root`."""
     address = os.path.abspath(address)  # a case may change the working directory while it is read
@@ -310,4 +315,5 @@ __all__ = [
     "difference",
     "find_cases",
     "open_case",
+    "size_of",
 ]

@@ -77,7 +77,7 @@ class Cancelling(trio.abc.Instrument):
             self._scope.cancel()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(1, 4), st.integers(1, 150))
 def test_cancelled_at_any_moment_it_goes_on_as_if_it_had_not_been(every: int, moment: int) -> None:
     async def main(folder: Path) -> None:
@@ -106,7 +106,7 @@ def test_cancelled_at_any_moment_it_goes_on_as_if_it_had_not_been(every: int, mo
         trio.run(main, Path(folder))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.integers(1, 5), st.integers(1, STEPS))
 def test_stopped_after_any_step_it_goes_on_from_the_checkpoint_before(every: int, stop: int) -> None:
     def fail(step: int) -> None:
@@ -222,7 +222,7 @@ def test_it_stops_when_there_was_nothing_better_for_so_long(
     trio.run(main)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.integers(1, 12), st.integers(1, 12))
 def test_it_evaluates_every_so_many_steps_and_at_the_end_once(steps: int, every: int) -> None:
     async def main() -> None:

@@ -9,7 +9,6 @@ import types
 import weakref
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import attrs
@@ -21,14 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.cluster.remote import RemoteSession
-from flowengine.cluster.target import Target
 from flowengine.runtime.planning import session_plans
 from flowengine.runtime.planning.fetches import unpack
-from flowengine.runtime.planning.preparing import RequestPlanner
-from flowengine.runtime.planning.requests import Requests
-from flowengine.sandbox.requests import AskedNames
-from flowengine.sandbox.session import BoxSession
+from tests.runtime.planning.fetching import Named, noted, same, squares
 
 
 class Pair(NamedTuple):
@@ -48,12 +42,6 @@ class Attributed:
     _second: Any
 
 
-class Named(dict[Any, Any]):
-    """A dictionary with something besides."""
-
-    note = ""
-
-
 class Word(str):
     """A name of a class of its own."""
 
@@ -62,12 +50,6 @@ class Foreign:
     """Something with a name that the engine does not know."""
 
     name = "y:0"
-
-
-def noted(items: dict[Any, Any]) -> Named:
-    found = Named(items)
-    found.note = "kept"
-    return found
 
 
 #: Each makes a structure of two parts.
@@ -121,19 +103,6 @@ def replaced(tree: Any, values: dict[Any, Any]) -> Any:
     )
 
 
-def same(one: Any, other: Any) -> bool:
-    """Whether two trees are equal, with the classes of all structures and the order of all keys."""
-    if one != other or not (np.isscalar(one) or type(one) is type(other)):
-        return False
-    if isinstance(one, Mapping):
-        alike = list(one) == list(other) and getattr(one, "note", 0) == getattr(other, "note", 0)
-        alike = alike and getattr(one, "default_factory", 0) == getattr(other, "default_factory", 0)
-        return alike and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, list | tuple):
-        return all(map(same, one, other))
-    return True
-
-
 def emptied(tree: Any) -> None:
     """Take all out of the structures that can be changed, and put something else in."""
     if isinstance(tree, Mapping):
@@ -158,40 +127,6 @@ def test_values_take_the_places_of_leaves_in_structures_of_the_same_classes(tree
         found = pack([values[leaf] for leaf in leaves])
         assert same(found, expected)
         emptied(found)
-
-
-@pytest.fixture
-def plannings(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The requests that are planned."""
-    made: list[Any] = []
-    preparing = RequestPlanner.preparing
-
-    def counted(self: RequestPlanner, request: Any) -> Any:
-        made.append(request.plan_key)
-        return preparing(self, request)
-
-    monkeypatch.setattr(RequestPlanner, "preparing", counted)
-    return made
-
-
-@pytest.fixture
-def readings(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The leaves of the requests that are read."""
-    read: list[Any] = []
-    reading = Requests.read
-
-    def counted(self: Requests, leaves: Any, feeds: Any, targets: Any) -> Any:
-        read.append(leaves)
-        return reading(self, leaves, feeds, targets)
-
-    monkeypatch.setattr(Requests, "read", counted)
-    return read
-
-
-def squares() -> tuple[fe.Graph, fe.Tensor, fe.Tensor]:
-    graph = fe.Graph()
-    x = graph.placeholder("float32", [], name="x")
-    return graph, x, fe.square(x, name="y")
 
 
 #: {kind of fetch of one tensor: how it is made, and its value if that of the tensor is 9}
@@ -393,96 +328,6 @@ async def test_bad_fetches_in_structures_are_named() -> None:
             await session.run({"k": y, "l": other}, {x: 1.0})
         with pytest.raises(fe.errors.NotFoundError, match="no tensor 'w:0'"):
             await session.run({"k": y, "l": "w:0"}, {x: 1.0})
-
-
-# -- through what stands in front of a session ------------------------------------------------------------
-
-
-def test_the_blocking_session_keeps_the_plan(plannings: list[Any]) -> None:
-    graph, x, y = squares()
-    with fe.blocking.Session(graph) as session:
-        assert [session.run({"k": y}, {x: 3.0}) for _ in range(3)] == [{"k": 9}] * 3
-    assert len(plannings) == 1
-
-
-@pytest.mark.parametrize("kind", ["asyncio", "anyio"])
-def test_sessions_of_other_loops_keep_the_plan(plannings: list[Any], kind: str) -> None:
-    import asyncio
-
-    graph, x, y = squares()
-
-    async def main() -> list[Any]:
-        async with getattr(fe, kind).Session(graph) as session:
-            return [await session.run({"k": y}, {x: 3.0}) for _ in range(3)]
-
-    assert asyncio.run(main()) == [{"k": 9}] * 3
-    assert len(plannings) == 1
-
-
-async def test_a_training_loop_keeps_the_plan(plannings: list[Any]) -> None:
-    graph = fe.Graph()
-    x = graph.placeholder("float32", [], name="x")
-    v = graph.variable(1.0, name="v")
-    loss = fe.square(v - x)
-    step = fe.optimizers.SGD(0.1).minimize(loss)
-    async with fe.Session(graph) as session:
-        await session.initialize()
-        plannings.clear()
-        await fe.train.loop(session, step, steps=4, feeds=lambda number: {x: 0.0}, fetches={"loss": loss})
-        assert len(plannings) == 1
-
-
-async def test_calls_of_signatures_keep_the_plan(plannings: list[Any], tmp_path: Path) -> None:
-    graph, _, _ = squares()
-    async with fe.Session(graph) as session:
-        signatures = {"serving_default": ({"x": "x"}, {"y": "y:0", "x": "x:0"})}
-        await fe.saved_model.save(session, tmp_path / "m", signatures=signatures)
-    async with await fe.saved_model.load(tmp_path / "m") as model:
-        plannings.clear()
-        for _ in range(3):
-            assert await model(x=3.0) == {"y": 9, "x": 3}
-            assert await model.signature.call({"x": 2.0}) == {"y": 4, "x": 2}
-        assert len(plannings) == 1
-
-
-async def test_a_session_at_a_target_reads_a_structure_once(
-    monkeypatch: pytest.MonkeyPatch, readings: list[Any]
-) -> None:
-    graph, x, y = squares()
-
-    async def step(self: RemoteSession, asked: Any, *rest: Any) -> list[Any]:
-        return [9]
-
-    monkeypatch.setattr(RemoteSession, "_step", step)
-    session = RemoteSession(Target("tcp://h:1"), graph, fe.Config())
-    for fetches, expected in (({"k": y}, {"k": 9}), ([y], [9]), (y, 9), (noted({"k": y}), noted({"k": 9}))):
-        assert same(await session.run(fetches, {x: 3.0}), expected)
-    assert readings == [(y,)]
-    call = session.make_callable({"k": "y"}, [x])
-    assert await call(3.0) == {"k": 9}
-
-
-async def test_a_sandboxed_session_reads_a_structure_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[Any] = []
-
-    class Counted(AskedNames):
-        def __init__(self, graph: Any, leaves: Any, *rest: Any, **options: Any) -> None:
-            read.append(leaves)
-            super().__init__(graph, leaves, *rest, **options)
-
-    async def step(self: BoxSession, asked: AskedNames, *rest: Any) -> list[Any]:
-        return [None if each < 0 else 9 for each in asked.slots]
-
-    monkeypatch.setattr("flowengine.sandbox.session.AskedNames", Counted)
-    monkeypatch.setattr(BoxSession, "_step", step)
-    graph, x, y = squares()
-    session = BoxSession(
-        "sandbox://", graph, fe.Config.sandbox(memory_bytes=10**8, seconds=1.0, trusted_graph=True)
-    )
-    for fetches, expected in (({"k": y, "l": None}, {"k": 9, "l": None}), ([y, None], [9, None])):
-        for _ in range(2):
-            assert same(await session.run(fetches, {x: 3.0}), expected)
-    assert read == [(y, None)]
 
 
 @pytest.mark.parametrize("fetches", [["y:0"], {"y": "y:0"}, [{"y": "y:0"}], ({"y": "y:0"},), {"a": ["y:0"]}])
