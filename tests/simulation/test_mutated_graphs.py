@@ -180,4 +180,4 @@ def test_damaged_graphs_are_read_or_refused(root: Path, count: int) -> None:
     outcomes = _damage(root, count, seed=0, seconds=400)
     assert outcomes["tried"] == count
     for outcome in ("ran", "refused when read", "refused when run"):
-        assert outcomes[outcome] > 100, outcomes
+        assert outcomes[outcome] > count // 30, outcomes

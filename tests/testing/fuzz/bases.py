@@ -13,12 +13,13 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from flowengine.cli.ops import matching
 from flowengine.ir.graphdef import parse_graph_def
 from tests.conformance.node_cases import cases
+from tests.effort import share
 from tests.oprecords.found import RECORDS
 from tests.testing.fuzz import built, drawn
 from tests.tools.fuzz import campaign
@@ -29,9 +30,9 @@ _COUNT = 4
 _BYTES_MAX = 100_000
 
 
-def of_records() -> Iterator[tuple[str, list[bytes]]]:
-    """(op, graphs of one node) of each op that has a record."""
-    for record in RECORDS:
+def of_records(wanted: Callable[[str], bool]) -> Iterator[tuple[str, list[bytes]]]:
+    """(op, graphs of one node) of each of these ops that has a record."""
+    for record in filter(lambda each: wanted(each.op), RECORDS):
         samples = [each for each in cases(record) if each.why.startswith("sample")]
         good = [each.graph for each in samples if each.graph is not None]
         yield record.op, good[:_COUNT]
@@ -54,18 +55,25 @@ def of_recorded_graphs(wanted: set[str], shared: Path) -> dict[str, list[bytes]]
     return found
 
 
-def write(folder: Path, shared: Path) -> tuple[int, list[str]]:
-    """Write them; how many there are, and the ops with a kernel that no graph was found for."""
+def write(folder: Path, shared: Path, one_in: int = 1) -> tuple[int, list[str]]:
+    """Write them; how many there are, and the ops with a kernel that no graph was found for.
+
+    one_in   only those of one op in so many, except at night
+    """
+
+    def wanted(op: str) -> bool:
+        return bool(share([op], one_in))
+
     folder.mkdir(parents=True, exist_ok=True)
-    graphs = {op: good for op, good in of_records() if good}
-    missing = {each.name for each in matching("*")} - graphs.keys()
+    graphs = {op: good for op, good in of_records(wanted) if good}
+    missing = {each.name for each in matching("*") if wanted(each.name)} - graphs.keys()
     if (shared / "conformance").is_dir():
         graphs |= of_recorded_graphs(missing, shared)
     runs_here = frozenset(each.name for each in matching("*"))
     for op in sorted(missing - graphs.keys() - built.BUILT.keys()):
         if good := drawn.graphs(op, runs_here, _COUNT):
             graphs[op] = good
-    for op in built.BUILT:
+    for op in filter(wanted, built.BUILT):
         graphs[op] = [*built.graphs(op), *graphs.get(op, [])]
     for op, good in graphs.items():
         for number, graph in enumerate(good):
