@@ -82,7 +82,7 @@ import os, signal, sys, threading, time
 import numpy as np
 import flowengine as fe
 sys.path.insert(0, {root!r})
-from tests.test_steps_in_place import ADD, INIT, counters
+from tests.steps_in_place import ADD, INIT, counters
 signal.signal(signal.SIGINT, signal.default_int_handler)
 done = threading.Event()
 wants = threading.Semaphore(0)

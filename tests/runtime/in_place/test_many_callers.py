@@ -16,7 +16,7 @@ import pytest
 
 import flowengine as fe
 from tests.effort import IS_NIGHTLY
-from tests.test_steps_in_place import ADD, INIT, counters
+from tests.steps_in_place import ADD, INIT, counters
 
 THREADS: Final = 4
 LOOPS: Final = 2
