@@ -68,14 +68,13 @@ class Session(SessionVariables, SessionView):
     ...         square = session.make_callable(x * x, feeds=[x])
     ...         print(await session.run(x + x, {x: [3.0, 4.0]}), await square([5.0]))
     ...         session.extend(fe.Graph())
-    ...         with session.when_steps_end(lambda: print("a step has ended")):
+    ...         with session.when_steps_end(lambda: None):  # a function to call after each step
     ...             print(session.explain(fe.exp(x), [x]).splitlines()[0], await session.run(x, {x: [1.0]}))
     ...         await session.set_random_places(await session.random_places())
     ...         await session.reset([])  # variables, queues and tables are gone
     ...         assert session.at_step_boundary(lambda nodes: True) and not session.statistics().running_steps
     >>> trio.run(main)
     [6. 8.] [25.]
-    a step has ended
     Exp = Exp(Placeholder:0) [1.]
     """
 

@@ -39,6 +39,7 @@ class RunMetadata:
     launches       the work of devices with streams, in the order in which it was done, of those that can
                    tell; recorded if there is a list for it, `RunMetadata(launches=[])`
     trace          the raw record of a traced step, of which `events` are made
+    details        {task of a cluster: the counts of its part of the step}
 
     >>> graph = fe.Graph()
     >>> y = fe.matmul(fe.ones([2, 2], graph=graph), fe.ones([2, 2], graph=graph))
