@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +13,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, OutOfRangeError
 from flowengine.kernels.common.checks import refuse
 from flowengine.kernels.common.costs import elements_of
+from flowengine.kernels.common.library_sort import pop_heap, push_heap
 from flowengine.kernels.common.segment_sums import add_rows
 from flowengine.kernels.common.ufuncs import shape_text
 from flowengine.kernels.registry import kernel
@@ -309,13 +311,35 @@ def _draw(image: Array, corners: list[int], ink: Array) -> None:
 # Boxes of one kind matched with boxes of another, the nearest first.
 
 
+def _least_first(distances: Array) -> Iterator[int]:
+    """Yield the places of distances from the least up, of equal ones as TensorFlow's heap gives them."""
+    places = np.argsort(distances)
+    rising = distances[places]
+    if (rising[1:] > rising[:-1]).all():
+        yield from places.tolist()
+        return
+    values: list[float] = distances.tolist()
+    heap: list[int] = []
+
+    def less(a: int, b: int) -> bool:
+        return values[b] < values[a]
+
+    for place in range(len(values)):
+        heap.append(place)
+        push_heap(heap, less)
+    while heap:
+        yield heap[0]
+        pop_heap(heap, less)
+        heap.pop()
+
+
 @kernel("BipartiteMatch", fresh=True, host=("distance_mat", "num_valid_rows"))
 def bipartite_match(xp: Any, distances: Array, num_valid_rows: Any, *, top_k: int) -> Any:
     """Match rows of (R, C) with columns, one to one, the least distance first; -1 for what is left.
 
     num_valid_rows   rows beyond these are not matched; all are where it is negative
     top_k            matches at most; as many as there can be where it is not positive
-    Of equal distances the first in the order of rows comes first.
+    Equal distances come in the order in which TensorFlow's heap gives them.
     """
     if distances.ndim != 2:
         raise InvalidArgumentError(f"distance_mat should be 2-dimensional, not {shape_text(distances)}")
@@ -323,14 +347,14 @@ def bipartite_match(xp: Any, distances: Array, num_valid_rows: Any, *, top_k: in
         raise InvalidArgumentError(f"num_valid_rows should be 1 element, not {shape_text(num_valid_rows)}")
     rows, columns = distances.shape
     wanted = float(np.asarray(num_valid_rows).reshape(-1)[0])
-    valid = rows if wanted < 0 else int(wanted)
+    valid = rows if wanted < 0 else int(np.float32(wanted) + 0.1)
     if valid > rows:
         raise InvalidArgumentError(
             f"There should be at least {valid} rows in distance_mat, but only got {rows} rows."
         )
     left = min(valid, columns) if top_k <= 0 else min(valid, columns, top_k)
     column_of, row_of = np.full(rows, -1, np.int32), np.full(columns, -1, np.int32)
-    for place in np.argsort(distances[:valid].reshape(-1), kind="stable").tolist():
+    for place in _least_first(distances[:valid].reshape(-1)):
         if not left:
             break
         row, column = divmod(place, columns)

@@ -186,19 +186,35 @@ def unsorted_segment_prod(xp: Any, data: Value, segment_ids: Value, num_segments
 
 @kernel("UnsortedSegmentMax", fresh=True, host=("num_segments",))
 def unsorted_segment_max(xp: Any, data: Value, segment_ids: Value, num_segments: Value) -> Any:
-    """The largest of the rows by id; the smallest finite number where an id does not occur."""
-    rows, ids, count = _unsorted(xp, data, segment_ids, num_segments)
-    out, result = _output(xp, ids, count, rows, as_dtype(rows.dtype).min)
-    combine_rows(xp, xp.maximum, out, ids, rows)
-    return result
+    """The largest of the rows by id; the smallest finite number where an id does not occur.
+
+    A NaN is the largest until the next row of its id takes its place, as in TensorFlow.
+    """
+    return _extreme(xp, xp.maximum, as_dtype(data.dtype).min, data, segment_ids, num_segments)
 
 
 @kernel("UnsortedSegmentMin", fresh=True, host=("num_segments",))
 def unsorted_segment_min(xp: Any, data: Value, segment_ids: Value, num_segments: Value) -> Any:
-    """The smallest of the rows by id; the largest finite number where an id does not occur."""
+    """The smallest of the rows by id, with NaN as in `unsorted_segment_max`; else the largest number."""
+    return _extreme(xp, xp.minimum, as_dtype(data.dtype).max, data, segment_ids, num_segments)
+
+
+def _extreme(
+    xp: Any, combine: Any, initial: Any, data: Value, segment_ids: Value, num_segments: Value
+) -> Array:
     rows, ids, count = _unsorted(xp, data, segment_ids, num_segments)
-    out, result = _output(xp, ids, count, rows, as_dtype(rows.dtype).max)
-    combine_rows(xp, xp.minimum, out, ids, rows)
+    out, result = _output(xp, ids, count, rows, initial)
+    unknown = rows != rows
+    if in_host_memory(ids) and unknown.any():
+        place = xp.arange(ids.size).reshape(-1, *[1] * (rows.ndim - 1))
+        last_unknown, last = xp.full(out.shape, -1), xp.full((len(out), *[1] * (rows.ndim - 1)), -1)
+        combine_rows(xp, xp.maximum, last_unknown, ids, xp.where(unknown, place, -1))
+        combine_rows(xp, xp.maximum, last, ids, place)
+        rows = xp.where(place > last_unknown[ids], rows, rows.dtype.type(initial))
+        combine_rows(xp, combine, out, ids, rows)
+        out[...] = xp.where((last_unknown == last) & (last >= 0), rows.dtype.type(np.nan), out)
+    else:
+        combine_rows(xp, combine, out, ids, rows)
     return result
 
 

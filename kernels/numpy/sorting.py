@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.ir.graph import Node
+from flowengine.kernels.common import library_sort
 from flowengine.kernels.nn.sorting import check_top, descending, scalar_k
 from flowengine.kernels.numpy.order.falling import MANY, falling_places
 from flowengine.kernels.registry import kernel
@@ -68,6 +70,44 @@ def _unsorted_row(row: Array, k: int) -> list[int]:
     return [-place for _, place in heap]
 
 
+def _row_with_nan(row: Array, k: int, in_order: bool) -> list[int]:
+    """Positions of the k greatest as TensorFlow orders them: where NaN stands depends on the whole row."""
+    values: list[float] = row.tolist()
+    heap = list(range(k if k == len(values) else k + 1))
+
+    def greater(a: int, b: int) -> bool:
+        return values[b] < values[a]
+
+    def first_greater(a: int, b: int) -> bool:
+        return values[b] < values[a] or (not values[b] > values[a] and a < b)
+
+    if k == len(values):
+        if not library_sort.sort(heap, greater):
+            return _descending(row).tolist()  # type: ignore[no-any-return]
+        return [place for run in _equal_runs(heap, values) for place in sorted(run)]
+    library_sort.make_heap(heap, first_greater)
+    library_sort.pop_heap(heap, first_greater)
+    for position in range(k + 1, len(values)):
+        if first_greater(position, heap[0]):
+            heap[-1] = position
+            library_sort.pop_heap(heap, first_greater)
+    heap.pop()
+    if in_order:
+        library_sort.sort_heap(heap, first_greater)
+    return heap
+
+
+def _equal_runs(places: list[int], values: list[float]) -> Iterator[list[int]]:
+    """Yield neighbours whose values are equal; a NaN is equal to none."""
+    run: list[int] = []
+    for place in places:
+        if run and values[run[-1]] != values[place]:
+            yield run
+            run = []
+        run.append(place)
+    yield run
+
+
 def _top(x: Array, k: int, in_order: bool) -> Any:
     check_top(x, k)
     width = x.shape[-1]
@@ -76,6 +116,8 @@ def _top(x: Array, k: int, in_order: bool) -> Any:
         place = np.zeros((rows.shape[0], k), np.int64)
     elif k == 1 and (x.dtype.kind in "iu" or not np.isnan(rows).any()):
         place = rows.argmax(axis=1)[:, None]
+    elif k > 1 and width <= _HEAP_WIDTH_MAX and x.dtype.kind == "f" and np.isnan(rows).any():
+        place = np.array([_row_with_nan(row, k, in_order) for row in rows])
     elif not in_order and k < width <= _HEAP_WIDTH_MAX:
         place = np.array([_unsorted_row(row, k) for row in rows])
     elif width >= _PARTITION_RATIO * k and width > 64 and not (rows != rows).any():
