@@ -80,7 +80,13 @@ def load_graph(
     """
     try:
         if os.path.isdir(path) or os.path.basename(path) in SAVED_MODEL:
-            return _load_saved_model(path, tags, ignored)
+            try:
+                return _load_saved_model(path, tags, ignored)
+            except InvalidArgumentError:
+                bare = None if tags else _graph_named_as_saved_model(path)
+                if bare is None:
+                    raise
+                return _load_file(bare, ignored)
         if tags:
             raise CommandError(f"--tag {tags[0]}: {path} is no SavedModel's directory", USAGE)
         return _load_file(path, ignored)
@@ -93,6 +99,21 @@ def load_graph(
         raise CommandError(f"{path} is no graph that can be run: {text}{more}", UNREADABLE_GRAPH) from error
     except OpError as error:
         raise CommandError(f"cannot read {path}: {error}", UNREADABLE_GRAPH) from error
+
+
+def _graph_named_as_saved_model(path: str) -> str | None:
+    """Return the file that is called as a SavedModel's is but holds a GraphDef alone, as freezers write it."""
+    from flowengine.ir import graphfile
+
+    files = [os.path.join(path, name) for name in SAVED_MODEL] if os.path.isdir(path) else [path]
+    file = next(filter(os.path.isfile, files), None)
+    if file is None:
+        return None
+    try:
+        found = graphfile.load_graph(_read(file))
+    except InvalidArgumentError:
+        return None
+    return file if found.meta_graph is None and found.graph_def.node else None
 
 
 def _load_saved_model(path: str, tags: Sequence[str], ignored: list[UnknownAttr] | None) -> GraphSource:

@@ -183,3 +183,20 @@ def test_an_export_leaves_out_what_is_no_tensor(
     with np.load(tmp_path / "kept.npz") as kept:
         assert all(value.dtype.kind == "f" for value in kept.values())
         assert len(kept.files) == 8
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_a_frozen_graph_may_be_called_as_a_saved_model_is(
+    is_folder: bool, linear: str, tmp_path: Path, capsys: Output
+) -> None:
+    folder = tmp_path / "frozen"
+    folder.mkdir()
+    file = folder / "saved_model.pb"
+    shutil.copy(linear, file)
+    path = str(folder if is_folder else file)
+    assert main(["run", path]) == 0
+    assert "x:0" in capsys.readouterr().out
+    assert main(["run", path, "--tag", "serve"]) == failure.UNREADABLE_GRAPH
+    assert "holds no SavedModel" in capsys.readouterr().err
+    file.write_bytes(b"nothing")
+    assert main(["run", path]) == failure.UNREADABLE_GRAPH
