@@ -13,9 +13,9 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, OutOfRangeError
 from flowengine.kernels.common.checks import refuse
 from flowengine.kernels.common.costs import elements_of
-from flowengine.kernels.common.library_sort import pop_heap, push_heap
 from flowengine.kernels.common.segment_sums import add_rows
 from flowengine.kernels.common.ufuncs import shape_text
+from flowengine.kernels.numpy.order.library_sort import pop_heap, push_heap
 from flowengine.kernels.registry import kernel
 
 # Boxes in images: crops resized to one size, and their gradients.

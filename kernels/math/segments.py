@@ -201,7 +201,7 @@ def unsorted_segment_min(xp: Any, data: Value, segment_ids: Value, num_segments:
 
 def _extreme(
     xp: Any, combine: Any, initial: Any, data: Value, segment_ids: Value, num_segments: Value
-) -> Array:
+) -> Any:
     rows, ids, count = _unsorted(xp, data, segment_ids, num_segments)
     out, result = _output(xp, ids, count, rows, initial)
     unknown = rows != rows

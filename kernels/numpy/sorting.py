@@ -10,8 +10,8 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.ir.graph import Node
-from flowengine.kernels.common import library_sort
 from flowengine.kernels.nn.sorting import check_top, descending, scalar_k
+from flowengine.kernels.numpy.order import library_sort
 from flowengine.kernels.numpy.order.falling import MANY, falling_places
 from flowengine.kernels.registry import kernel
 

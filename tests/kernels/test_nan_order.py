@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowengine as fe
-from flowengine.kernels.common import library_sort
+from flowengine.kernels.numpy.order import library_sort
 from tests.kernels.record_nan_order import RECORDED
 
 CASES: Final[list[dict[str, Any]]] = json.loads(RECORDED.read_text())
