@@ -34,14 +34,12 @@ def main() -> None:
                 ids: random.randint(0, 4, size),
                 distances: random.randint(0, 6, random.randint(1, 9, 2)).astype(np.float32),
             }
-            fetches = [in_order, any_order, *extremes, *matches]
-            found = [each.tolist() for each in session.run(fetches, feeds)]
-            given = {
-                name: np.asarray(feeds[each]).tolist()
-                for name, each in (("row", row), ("k", k), ("ids", ids), ("distances", distances))
-            }
             names = ("in_order", "any_order", "max", "min", "columns", "rows")
-            cases.append({**given, **dict(zip(names, found))})
+            values = session.run([in_order, any_order, *extremes, *matches], feeds)
+            found = {name: values[at].tolist() for at, name in enumerate(names)}
+            given = {"row": row, "k": k, "ids": ids, "distances": distances}
+            found.update((name, np.asarray(feeds[each]).tolist()) for name, each in given.items())
+            cases.append(found)
     RECORDED.write_text("\n".join(["[", ",\n".join(map(json.dumps, cases)), "]", ""]))
 
 

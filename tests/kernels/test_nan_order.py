@@ -1,4 +1,4 @@
-"""NaN and equal elements stand where TensorFlow 1.15 leaves them, which the C++ library's algorithms decide."""
+"""NaN and equal elements stand where TensorFlow 1.15 leaves them, by the algorithms of the C++ library."""
 
 from __future__ import annotations
 
