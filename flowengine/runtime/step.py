@@ -27,6 +27,7 @@ from flowengine.runtime.planning.planning_jobs import finish_in_turns
 from flowengine.runtime.planning.tiers import INLINE_NODES, TieredPlan
 from flowengine.runtime.run_metadata import RunMetadata, recorder_of
 from flowengine.runtime.tracing.executor import traced
+from flowengine.runtime.tracing.recorder import Recorder
 from flowengine.runtime.turn_queue import Ticket
 from flowengine.runtime.turns import Turns, current_turns
 
@@ -82,6 +83,8 @@ class StepRunner:
             if resources.account is None:
                 resources.account = self.ledger
         self.running: set[RunningStep] = set()
+        #: The recorders of the traced steps that run: they follow functions that resources call, too.
+        self.recorders: list[Recorder] = []
         self.ended: list[Callable[[], None]] = []
         #: The turns of the trio run in which steps run; found by the first.
         self._turns: Turns | None = None
@@ -110,18 +113,19 @@ class StepRunner:
         waited: float = 0.0,
         sequences: ResourceManager | None = None,
         options: RunOptions | None = None,
+        recorder: Recorder | None = None,
     ) -> list[Any]:
         """Run one step; return its fetched values, not yet the caller's own (see `values.FetchSpec`).
 
         waited       seconds of the timeout that have passed
         options      say whether the step is traced
+        recorder     of the traced step that this one belongs to
         sequences    the positions of random nodes, if they are not with the resources
 
         Raises the step's error, DeadlineExceededError after the timeout, trio.Cancelled when the caller is
         cancelled. In any case, the step's container is then empty, nothing of the step waits, and effects on
         state are those of the items that had completed.
         """
-        recorder = None
         if options is not None:
             recorder = recorder_of(options, run_metadata, waited, self._device_name)
         started = perf_counter()
@@ -153,6 +157,9 @@ class StepRunner:
             ticket=ticket,
         )
         self.running.add(executor)
+        followed = None if options is None else recorder
+        if followed is not None:
+            self.recorders.append(followed)
         try:
             if timeout_seconds is None:
                 await executor.run(feeds)
@@ -164,6 +171,9 @@ class StepRunner:
             return executor.results()
         finally:
             self.running.discard(executor)
+            if followed is not None:
+                self.recorders.remove(followed)
+                followed.close()
             if executor.container is not None:
                 executor.container.clear()
             if meter is not None:
@@ -174,12 +184,16 @@ class StepRunner:
                     call()
             if run_metadata is not None:
                 run_metadata.wall_seconds = perf_counter() - started
-                run_metadata.items = len(plan.items)
-                run_metadata.heavy_items = executor.heavy_items
-                run_metadata.async_items = executor.async_items
-                run_metadata.peak_bytes = None if meter is None else meter.step.peak
-                run_metadata.allocations = None if meter is None else meter.step.allocations
-                run_metadata.devices = {self._device_name: None if meter is None else self.device.ledger.peak}
+                self._describe(run_metadata, executor, meter)
+
+    def _describe(self, metadata: RunMetadata, executor: Executor, meter: MemoryMeter | None) -> None:
+        """Record the statistics of a step."""
+        metadata.items = len(executor.plan.items)
+        metadata.heavy_items = executor.heavy_items
+        metadata.async_items = executor.async_items
+        metadata.peak_bytes = None if meter is None else meter.step.peak
+        metadata.allocations = None if meter is None else meter.step.allocations
+        metadata.devices = {self._device_name: None if meter is None else self.device.ledger.peak}
 
     async def _begin(
         self, turns: Turns, timeout_seconds: float | None, waited: float
@@ -218,6 +232,11 @@ class StepRunner:
             sequences=sequences,
             **self.common,
         )
+
+    @property
+    def recorder(self) -> Recorder | None:
+        """Return the recorder of the traced step that began last, of those that run."""
+        return self.recorders[-1] if self.recorders else None
 
     def new_step_id(self) -> int:
         """Return another number for every step of this process."""

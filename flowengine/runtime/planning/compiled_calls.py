@@ -14,6 +14,7 @@ docs/decisions/0021-whole-calls.md says why there are two ways to call a functio
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from time import perf_counter, thread_time
 from typing import Any, Final, TypeAlias
@@ -37,6 +38,7 @@ from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.resumable_blocks import OneRegion
 from flowengine.runtime.step import StepRunner
 from flowengine.runtime.threads import POOL, Job, current_inbox
+from flowengine.runtime.tracing.recorder import Recorder
 from flowengine.runtime.waiting import Sleeper
 
 #: The duration of a run: the way to a thread and back, 0.1 to 0.2 ms if threads wait for Python's lock, is a
@@ -183,6 +185,23 @@ class CallRun(MemberCalls):
         return self.outcomes
 
 
+class TracedCallRun(CallRun):
+    """A run of calls in which each call is recorded, beside a traced step."""
+
+    def follow_with(self, recorder: Recorder, name: str) -> None:
+        """Have a recorder follow this run of a function, which has not begun."""
+        self._recorder = recorder
+        self._name = name
+
+    def _outcome(self, arguments: Sequence[Value], iteration: IterationState) -> CallOutcome:
+        began = perf_counter()
+        try:
+            return super()._outcome(arguments, iteration)
+        finally:
+            thread = threading.current_thread().name
+            self._recorder.called(self._name, self.context.device, thread, began)
+
+
 async def outcomes_of(
     runner: StepRunner,
     whole: WholePlan,
@@ -191,11 +210,13 @@ async def outcomes_of(
     doors: tuple[Take, Give],
     *,
     is_beside_others: bool,
+    name: str = "",
 ) -> list[CallOutcome]:
     """Run calls and return their outcomes, in order: on a thread if that pays, else here, in a turn.
 
     sequences          the positions of random nodes, if they are not with the resources
     is_beside_others   whether there is other work meanwhile, so that a thread pays earlier
+    name               that of the function, for traces
 
     Raises trio.Cancelled if the caller is cancelled, and CancelledError if the session is closed; an error of
     a call is its outcome.
@@ -211,6 +232,9 @@ async def outcomes_of(
         **runner.common,
     )
     run = CallRun(whole, context, calls, *doors)
+    if runner.recorder is not None:
+        run = TracedCallRun(whole, context, calls, *doors)
+        run.follow_with(runner.recorder, name)
     runner.running.add(run)
     limit = HEAVY_MICROSECONDS if is_beside_others or len(calls) > 1 else ALONE_MICROSECONDS
     try:

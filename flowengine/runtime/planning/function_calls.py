@@ -72,10 +72,12 @@ class WholeCalls:
     give   makes a call's results from those of the plan
     """
 
-    __slots__ = ("_doors", "_is_known", "_runner", "_whole")
+    __slots__ = ("_doors", "_is_known", "_name", "_runner", "_whole")
 
-    def __init__(self, runner: StepRunner, take: Take, give: Give) -> None:
+    def __init__(self, runner: StepRunner, take: Take, give: Give, name: str = "") -> None:
+        """`name`: that of the function, for traces."""
         settings = runner.settings
+        self._name = name
         self._runner = runner
         self._doors = (take, give)
         self._whole: WholePlan | None = None
@@ -100,7 +102,13 @@ class WholeCalls:
         if whole is None:
             return await each_by_itself(step, calls)
         return await outcomes_of(
-            self._runner, whole, calls, sequences, self._doors, is_beside_others=BESIDE_OTHERS.get()
+            self._runner,
+            whole,
+            calls,
+            sequences,
+            self._doors,
+            is_beside_others=BESIDE_OTHERS.get(),
+            name=self._name,
         )
 
     async def call(
@@ -164,7 +172,7 @@ class _PlannedFunction:
         self._plans: TieredPlan | None = None
         #: Whether its results may be memory that is written to later.
         self._keeps = False
-        self._calls = WholeCalls(runner, self._taken, tuple)
+        self._calls = WholeCalls(runner, self._taken, tuple, function.name)
 
     @property
     def run_length(self) -> int:
@@ -214,8 +222,10 @@ class _PlannedFunction:
         runner = self._runner
         compiles = runner.settings.compiles_plans
         plan = plans.choose(arguments) if compiles else plans.interpreted
-        started = perf_counter()
-        results = await runner.run(plan, feeds, sequences=sequences)
+        started, recorder = perf_counter(), runner.recorder
+        results = await runner.run(plan, feeds, sequences=sequences, recorder=recorder)
+        if recorder is not None:
+            recorder.called(self.name, runner.device.name, "", started)
         if compiles and plan is plans.interpreted and plans.ran(arguments, perf_counter() - started):
             await runner.compile_in_turns(plans)
         await self._calls.learn(plans)

@@ -46,6 +46,7 @@ class Recorder:
         self._events_max = events_max
         #: The number of members' times that were kept, or that there is room for.
         self._marked = 0
+        self._is_over = False
         self._raw: list[Raw] = []
         self._marks: list[Marks] = []
         self._events: tuple[TraceEvent, ...] | None = None
@@ -54,8 +55,13 @@ class Recorder:
         """Keep a record."""
         if len(self._raw) + self._marked < self._events_max:
             self._raw.append(raw)
-        else:
+        elif not self._is_over:
             self.dropped += 1
+
+    def close(self) -> None:
+        """Keep nothing more, because the step has ended: calls of functions may outlive it."""
+        self._is_over = True
+        self._events_max = 0
 
     def adder(self, count: int) -> Callable[[Raw], None]:
         """Return the function that keeps up to so many records, of one thread, in the shortest time."""
@@ -98,6 +104,11 @@ class Recorder:
         self.add(
             ("wait", reason, device, "", (), None, began, ended, (), {"node": _name(node)} if node else None)
         )
+
+    def called(self, name: str, device: str, thread: str, began: float) -> None:
+        """Record a call of a function by a resource, which ends now; `thread` if one thread did all of it."""
+        kind = "body" if thread else "call"
+        self.add((kind, name, device, thread, (), None, began, perf_counter(), (), {"function": name}))
 
     def events(self, launches: Sequence[LaunchRecord] = ()) -> tuple[TraceEvent, ...]:
         """Return the events, in the order in which they began; what contains others comes first.
