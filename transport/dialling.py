@@ -41,7 +41,7 @@ async def connect(
 ) -> Peer:
     """Dial a peer at this address; a task of the nursery drives it until it ends or the nursery is cancelled.
 
-    Raises UnavailableError if nobody answers; ConnectionLostError if the other side closes the connection
+    Raises UnavailableError if no server answers; ConnectionLostError if the other side closes the connection
     again and again before it is open; UnauthenticatedError if one side does not prove itself;
     FailedPreconditionError if the other side refuses with a reason, is another task than `expected_task`, or
     has restarted since `expected_incarnation`; RemoteProtocolError if it speaks another protocol.

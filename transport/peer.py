@@ -106,7 +106,7 @@ class Peer:
         Raises FailedPreconditionError before the handshake is over.
         """
         if self.connection.peer is None:
-            raise FailedPreconditionError(f"{self.connection.address} has not proved who it is yet")
+            raise FailedPreconditionError(f"{self.connection.address} is not authenticated yet")
         return self.connection.peer
 
     @property

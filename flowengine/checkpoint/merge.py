@@ -35,7 +35,7 @@ def merge_bundles(
             )
         prefixes = there
     if not prefixes:
-        raise InvalidArgumentError("there is no checkpoint to merge")
+        raise InvalidArgumentError("no checkpoints were given to merge")
     entries: dict[bytes, BundleEntry] = {}
     shards: dict[str, int] = {}
     for prefix in prefixes:

@@ -173,7 +173,7 @@ class BundleReader:
         pieces = cover(entry.shape, part, entry.slices)
         if pieces is None:
             raise InvalidArgumentError(
-                f"{self.prefix}: the slices stored of {shown(name)!r} do not make up the slice "
+                f"{self.prefix}: the stored slices of {shown(name)!r} do not cover the slice "
                 f"{describe(part)!r} of shape {list(entry.shape)}"
             )
         result = np.empty(shape, dtype.as_numpy_dtype)

@@ -75,7 +75,7 @@ def read_state(folder: str, name: str = STATE_NAME) -> CheckpointState | None:
     try:
         found = list(_parse(content.decode("utf-8", "surrogateescape")))
     except ValueError as error:
-        raise DataLossError(f"{path}: no list of checkpoints: {error}") from None
+        raise DataLossError(f"{path}: not a checkpoint state file: {error}") from None
     latest = [value for key, value in found if key == _LATEST]
     everything = [value for key, value in found if key == _ALL]
     return CheckpointState(
@@ -91,12 +91,12 @@ def _parse(text: str) -> Iterator[tuple[str, str]]:
         if kind == "sign" and token in ";,":
             continue
         if kind != "word" or next(tokens, ("", ""))[1] != ":":
-            raise ValueError(f"{token!r} where a field and a colon should be")
+            raise ValueError(f"expected a field and a colon, found {token!r}")
         kind, value = next(tokens, ("", ""))
         if token not in (_LATEST, _ALL):
             continue  # times at which they were saved
         if kind != "string":
-            raise ValueError(f"{token} is {value!r}, which is no string")
+            raise ValueError(f"{token} is {value!r}, which is not a string")
         yield token, value
 
 

@@ -112,7 +112,9 @@ class V1Reader:
                 slices.append((decode_slice(value), table))
         known = self._tensors.setdefault(name, _TensorEntry(dtype, shape, []))
         if known.dtype != dtype or known.shape != shape:
-            raise DataLossError(f"{table.path}: tensor {shown(name)!r} has another type or shape elsewhere")
+            raise DataLossError(
+                f"{table.path}: tensor {shown(name)!r} has another type or shape in another file"
+            )
         known.slices += slices
 
     def __enter__(self) -> V1Reader:
@@ -181,7 +183,7 @@ class V1Reader:
         pieces = cover(tensor.shape, part, [stored for stored, _ in tensor.slices])
         if pieces is None:
             raise InvalidArgumentError(
-                f"{self.pattern}: the slices stored of {shown(name)!r} do not make up the slice "
+                f"{self.pattern}: the stored slices of {shown(name)!r} do not cover the slice "
                 f"{describe(part)!r} of shape {list(tensor.shape)}"
             )
         result = np.empty(shape, dtype.as_numpy_dtype)

@@ -93,8 +93,8 @@ class Links:
 
         incarnation   the expected incarnation of the task; 0 for any
 
-        Raises UnavailableError if nobody answers in time or no address is known, AbortedError if the task has
-        another incarnation.
+        Raises UnavailableError if no server answers in time or no address is known, AbortedError if the task
+        has another incarnation.
         """
         found = self._open_peer_in(task, incarnation)
         if found is None:

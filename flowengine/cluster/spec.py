@@ -259,7 +259,7 @@ def _quoted(text: str) -> str:
 def _check_address(address: str, task: str) -> None:
     match = _ADDRESS.match(address)
     if match is None or int(match["port"]) > 65535:
-        raise InvalidArgumentError(f"{task}: {address!r} is no address: write 'host:port'")
+        raise InvalidArgumentError(f"{task}: {address!r} is not an address: write 'host:port'")
 
 
 __all__ = ["TLS_SCHEME", "ClusterSpec", "Membership", "device_prefix", "from_tf_config", "task_name"]

@@ -44,7 +44,7 @@ class CardPinnedSource:
         except self._runtime.CUDARuntimeError as error:
             if error.status != _NO_MEMORY:
                 raise
-            raise ResourceExhaustedError(f"the host has no {size:,} bytes to pin: {error}") from None
+            raise ResourceExhaustedError(f"the host cannot pin {size:,} bytes: {error}") from None
 
     def free_pinned(self, address: int) -> None:
         # Where the context has ended there is nothing to give back.

@@ -122,7 +122,7 @@ class CudaDevice:
         cupy      CuPy's module
         ordinal   the card; None: by the number of the name, counted round where there are fewer cards
 
-        Raises FailedPreconditionError where CuPy finds no card.
+        Raises FailedPreconditionError where CuPy finds no GPU: check the driver with nvidia-smi.
         """
         self.name = name
         self.type = "GPU"
@@ -139,7 +139,7 @@ class CudaDevice:
         self._times = CudaTimes(name, cupy)
         count = cupy.cuda.runtime.getDeviceCount()
         if not count:
-            raise FailedPreconditionError("CuPy finds no card")
+            raise FailedPreconditionError("CuPy finds no GPU: check the driver with nvidia-smi")
         self._ordinal = int(name.rpartition(":")[2]) % count if ordinal is None else ordinal
         self._pool = cupy.cuda.MemoryPool()
         self._pinned = PinnedMemory(CardPinnedSource(cupy, self._ordinal))

@@ -200,7 +200,7 @@ class DeviceRegistry:
         Raises InvalidArgumentError for a name that is no device type.
         """
         if not kind.isidentifier() or kind != kind.upper():
-            raise InvalidArgumentError(f"{kind!r} is no name of a device type: write it as 'CPU' or 'GPU'")
+            raise InvalidArgumentError(f"{kind!r} is not a device type: write it as 'CPU' or 'GPU'")
         self._types[kind] = (make, count)
 
     @property
@@ -230,7 +230,7 @@ class DeviceRegistry:
         *,
         task: str = LOCAL_TASK,
     ) -> DeviceSet:
-        """New devices of every type: `counts[type]` of them, else what the type itself says.
+        """Return new devices of every type: `counts[type]` of them, by default the type's own number.
 
         memory_limits   {type or device name, partial or not: bytes}; the most precise name counts
 
@@ -240,11 +240,11 @@ class DeviceRegistry:
             if kind not in self._types and not self._is_offered(kind):
                 why = self.why_not(kind)
                 raise InvalidArgumentError(
-                    f"device_count names the device type {kind!r}; there are {', '.join(self._types)}"
+                    f"device_count has the unknown device type {kind!r}; there are {', '.join(self._types)}"
                     + (f". There is no {kind}: {why}" if why else "")
                 )
             if wanted < 0 or (kind == "CPU" and not wanted):
-                raise InvalidArgumentError(f"device_count says {wanted} of {kind}")
+                raise InvalidArgumentError(f"device_count={{'{kind}': {wanted}}}: the count is too small")
         self.look_for(kind for text in memory_limits or () if (kind := _type_in(text)))
         return DeviceSet(self.make_some(self._types, counts, memory_limits, task=task))
 
@@ -321,7 +321,7 @@ class DeviceSet:
         self._by_name = {device.name: device for device in self._devices}
         if len(self._by_name) != len(self._devices):
             raise InvalidArgumentError(
-                "two devices have one name: " + ", ".join(device.name for device in self._devices)
+                "two devices have the same name: " + ", ".join(device.name for device in self._devices)
             )
 
     def renew(self) -> bool:

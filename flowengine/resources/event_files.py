@@ -119,8 +119,8 @@ class SummaryWriter:
         """The file; NotFoundError where the writer was not created, or was closed."""
         if self._file is None:
             raise NotFoundError(
-                f"Resource localhost/{self.name}/SummaryWriter does not exist: CreateSummaryFileWriter has "
-                "to run before anything is written, and nothing may be written after CloseSummaryWriter"
+                f"Resource localhost/{self.name}/SummaryWriter does not exist: run CreateSummaryFileWriter "
+                "before you write, and write nothing after CloseSummaryWriter"
             )
         return self._file
 

@@ -366,7 +366,7 @@ class Queue:
             if not shape.is_fully_defined:
                 raise InvalidArgumentError(
                     f"{self.kind} '{self.name}' needs complete shapes, not {shape}; "
-                    "a PaddingFIFOQueue takes others"
+                    "a PaddingFIFOQueue takes partial ones"
                 )
 
     def _check(self, element: Element) -> None:

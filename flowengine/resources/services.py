@@ -68,7 +68,7 @@ class Services:
 
     def _begin(self, group: ServiceTasks, work: Work, name: str, scope: trio.CancelScope) -> None:
         if self._closed:
-            raise CancelledError("the session was closed: nothing can be started for its resources")
+            raise CancelledError("the session was closed: its resources can start no tasks")
         self._groups.add(group)
         if self._nursery is not None:
             self._nursery.start_soon(group._run, work, scope, name=f"flowengine {name}")
@@ -127,7 +127,7 @@ class ServiceTasks:
         Raises CancelledError where these tasks, or all services, were ended.
         """
         if self.is_cancelled:
-            raise CancelledError(f"{name}: its resource was ended")
+            raise CancelledError(f"{name}: its resource was removed")
         scope = trio.CancelScope()
         self._services._begin(self, work, name, scope)
         self._scopes.add(scope)

@@ -262,10 +262,14 @@ class HashTable(Table):
         return super().find(keys, default)
 
     def insert(self, keys: Any, values: Any) -> None:
-        raise UnimplementedError(f"Insert not supported by HashTable '{self.name}': it is filled once")
+        raise UnimplementedError(
+            f"Insert not supported by HashTable '{self.name}': only its initializer fills it"
+        )
 
     def remove(self, keys: Any) -> None:
-        raise UnimplementedError(f"Remove not supported by HashTable '{self.name}': it is filled once")
+        raise UnimplementedError(
+            f"Remove not supported by HashTable '{self.name}': only its initializer fills it"
+        )
 
     def replace(self, keys: Any, values: Any) -> None:
         self.initialize_from(keys, values)

@@ -249,7 +249,7 @@ def test_wrong_use_is_told(tmp_path: Path) -> None:
     with BundleReader(str(tmp_path / "m")) as reader:
         with pytest.raises(NotFoundError, match="Key z not found"):
             reader.read(b"z")
-        with pytest.raises(InvalidArgumentError, match="do not make up"):
+        with pytest.raises(InvalidArgumentError, match="do not cover"):
             reader.read(b"c")
         assert same(reader.read(b"c", ((2, 1),)), one)
 
@@ -342,7 +342,7 @@ def test_of_several_all_but_one_may_be_missing(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="At least one prefix checkpoint must exist"):
         merge_bundles(prefixes[:1], str(tmp_path / "merged"), missing=True)
     for missing in (False, True):
-        with pytest.raises(InvalidArgumentError, match="no checkpoint to merge"):
+        with pytest.raises(InvalidArgumentError, match="no checkpoints were given to merge"):
             merge_bundles([], str(tmp_path / "merged"), missing=missing)
     assert sorted(tmp_path.glob("merged*")) == []
     merge_bundles(prefixes, str(tmp_path / "merged"), missing=True)

@@ -126,7 +126,7 @@ def test_a_slice_of_nothing_overlaps_with_none() -> None:
 def test_overlapping_slices_are_refused_when_read(tmp_path: Path) -> None:
     prefix = _write(tmp_path / "m", [((0, 3),), ((2, 2),)])
     with BundleReader(prefix) as reader:
-        with pytest.raises(InvalidArgumentError, match="do not make up"):
+        with pytest.raises(InvalidArgumentError, match="do not cover"):
             reader.read(b"t")
         assert reader.read(b"t", ((0, 2),)).shape == (2,)  # where only one of them lies
 

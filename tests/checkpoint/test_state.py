@@ -58,7 +58,7 @@ def test_other_ways_to_write_text(tmp_path: Path) -> None:
 )
 def test_what_is_no_state_is_told(text: str, tmp_path: Path) -> None:
     (tmp_path / "checkpoint").write_text(text)
-    with pytest.raises(DataLossError, match="no list of checkpoints"):
+    with pytest.raises(DataLossError, match="not a checkpoint state file"):
         latest_checkpoint(str(tmp_path))
 
 

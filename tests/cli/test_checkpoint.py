@@ -202,4 +202,4 @@ def test_what_cannot_be_read(tmp_path: Path, capsys: Output) -> None:
     assert "DataLossError" in capsys.readouterr().err
     (tmp_path / "checkpoint").write_text("{")
     assert main(["checkpoint", "ls", str(tmp_path)]) == failure.UNREADABLE_GRAPH
-    assert "no list of checkpoints" in capsys.readouterr().err
+    assert "not a checkpoint state file" in capsys.readouterr().err

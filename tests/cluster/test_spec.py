@@ -55,8 +55,8 @@ def test_lists_and_numbered_tasks() -> None:
     [
         ({}, "at least one task"),
         ({"Worker": ["h:1"]}, "'Worker' is no name of a job"),
-        ({"worker": ["h"]}, "/job:worker/task:0: 'h' is no address"),
-        ({"worker": ["h:65536"]}, "no address"),
+        ({"worker": ["h"]}, "/job:worker/task:0: 'h' is not an address"),
+        ({"worker": ["h:65536"]}, "not an address"),
         ({"worker": ["h:1", "h:1"]}, "task:0 and /job:worker/task:1 have the same address h:1"),
         ({"worker": 3}, "a list of addresses"),
         ({"worker": [3]}, "an address is text"),
@@ -86,7 +86,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         ("jobs = [", "cannot be read"),
         ("[job]\nworker = ['h:1']", "job is not understood"),
         ("name = 'x'", r"a table \[jobs\]"),
-        ("[jobs]\nworker = ['h']", "cluster.toml: .*no address"),
+        ("[jobs]\nworker = ['h']", "cluster.toml: .*not an address"),
     ]:
         path.write_text(text)
         with pytest.raises(InvalidArgumentError, match=message):

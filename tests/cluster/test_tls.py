@@ -126,7 +126,7 @@ async def _pass_on(
 async def test_the_key_is_proved_under_tls_too(tmp_path: Path) -> None:
     spec = found(tmp_path / "c", ps=1, worker=1)
     async with served(spec):
-        with pytest.raises(fe.errors.UnauthenticatedError, match="hold different keys"):
+        with pytest.raises(fe.errors.UnauthenticatedError, match="have different keys"):
             async with open_console(spec, key=new_key()) as console:
                 await console.status("/job:ps/task:0")
 
@@ -141,7 +141,7 @@ async def test_a_cluster_with_tls_and_one_without_say_so(tmp_path: Path) -> None
             await ask(f"{target}&client=me")
     async with served(plain):
         target = target_of(spec, "/job:worker/task:0")
-        with pytest.raises(fe.errors.UnavailableError, match=r"does not speak TLS: it is reached as flow://"):
+        with pytest.raises(fe.errors.UnavailableError, match=r"does not speak TLS: reach it as flow://"):
             await ask(f"{target}&client=me")
         np.testing.assert_array_equal(await ask(f"{target_of(plain, '/job:worker/task:0')}"), NUMBERS * 4)
     with pytest.raises(fe.errors.InvalidArgumentError, match=r"without TLS: write flow\+tls://h:1"):

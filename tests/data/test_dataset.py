@@ -259,7 +259,7 @@ async def test_what_is_wrong_with_a_generator_is_raised_in_its_place() -> None:
                 break
     number, text, shape, several, gone = found
     assert number == 1
-    assert "'text', which is no int64" in text
+    assert "'text', which is not of type int64" in text
     assert "the shape [2]" in shape
     assert "gave 2" in several
     assert "KeyError: 'gone'" in gone

@@ -366,7 +366,7 @@ def test_two_devices_may_be_on_one_card_and_none_without_one() -> None:
     devices = [CudaDevice(NAME.replace("GPU:0", f"GPU:{index}"), fake) for index in range(2)]
     assert devices[0].incarnation != devices[1].incarnation
     assert [device.copy_out(device.copy_in(np.float32(5))) for device in devices] == [5, 5]
-    with pytest.raises(fe.errors.FailedPreconditionError, match="finds no card"):
+    with pytest.raises(fe.errors.FailedPreconditionError, match="finds no GPU"):
         CudaDevice(NAME, FakeCupy(0, cards=0))
 
 

@@ -50,7 +50,7 @@ def test_a_type_is_a_word_in_capitals_and_names_are_unique() -> None:
     with pytest.raises(InvalidArgumentError, match="device type"):
         DeviceRegistry().register("my device", CpuDevice)
     name = f"{LOCAL_TASK}/device:CPU:0"
-    with pytest.raises(InvalidArgumentError, match="one name"):
+    with pytest.raises(InvalidArgumentError, match="same name"):
         DeviceSet([CpuDevice(name), CpuDevice(name)])
     with pytest.raises(InvalidArgumentError, match="at least one CPU"):
         DeviceSet([])

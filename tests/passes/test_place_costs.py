@@ -205,7 +205,7 @@ def test_a_model_goes_through_json() -> None:
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
-        ("not json", DataLossError, "no JSON"),
+        ("not json", DataLossError, "not JSON"),
         ("[1]", DataLossError, "holds no measured costs"),
         ('{"format": "flowengine-costs", "version": 99, "nodes": {}}', InvalidArgumentError, "version 99"),
         ('{"format": "flowengine-costs", "version": 1}', DataLossError, "damaged"),

@@ -368,7 +368,7 @@ def test_streams_refuse_what_is_no_summary_of_theirs() -> None:
     with pytest.raises(InvalidArgumentError, match="rise"):
         streams.add([_summary([(1, 1)]), _summary([(1, 1), (2, 1)])[::-1]])
     assert [len(each) for each in streams.flush_summaries(2)] == [0, 0]
-    with pytest.raises(InvalidArgumentError, match="3 are the least"):
+    with pytest.raises(InvalidArgumentError, match="ask for at least 3"):
         streams.flush(5, quantiles=True)
     streams.flush(5, quantiles=False)
     assert [each.tolist() for each in streams.boundaries(2)] == [[], []]

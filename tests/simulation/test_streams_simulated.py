@@ -189,7 +189,7 @@ async def test_dialling(tmp_path: Path, autojump_clock: trio.testing.MockClock) 
         await two.on("b", trio.lowlevel.checkpoint)
 
         async def refused() -> None:
-            with pytest.raises(UnavailableError, match="nobody listens"), trio.fail_after(1):
+            with pytest.raises(UnavailableError, match="no server listens"), trio.fail_after(1):
                 await connect(_ADDRESS)
 
         await two.on("a", refused)

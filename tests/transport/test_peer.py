@@ -301,7 +301,7 @@ async def test_nonsense_from_a_known_peer_is_explained_to_it() -> None:
 async def test_refusals_over_sockets() -> None:
     async with served() as (peer, _, address), trio.open_nursery() as nursery:
         who = identity("/job:c/task:1")
-        with pytest.raises(UnauthenticatedError, match="hold different keys"):
+        with pytest.raises(UnauthenticatedError, match="have different keys"):
             await connect(nursery, address, identity=who, key=new_key())
         with pytest.raises(FailedPreconditionError, match="belongs to cluster 'other'"):
             await connect(nursery, address, identity=identity(cluster="other"), key=KEY)

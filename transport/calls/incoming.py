@@ -153,7 +153,7 @@ class IncomingCalls:
             self._wire.events.append(e.CallCancellation(number))
         elif self._wire.outbox.abandon(reply) and self._wire.state is State.OPEN:
             del self._replies[number]
-            self.fail(number, CancelledError("the caller gave the call up"))
+            self.fail(number, CancelledError("the caller cancelled the call"))
 
     # Messages to send.
 

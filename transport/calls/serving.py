@@ -124,7 +124,7 @@ class ServedCalls:
 
     async def _run(self, call: int, handler: Handler, request: IncomingCall, scope: trio.CancelScope) -> None:
         reply: Reply | None = None
-        error: Exception = CancelledError("the caller gave the call up")
+        error: Exception = CancelledError("the caller cancelled the call")
         try:
             with scope:
                 reply = as_reply(await handler.function(request))

@@ -112,7 +112,7 @@ class Certificates:
             ends_at = _end_of_own(connecting, listening)
         except ssl.SSLCertVerificationError as error:
             raise InvalidArgumentError(
-                f"the certificate {self.certificate} does not hold against {self.authority}: "
+                f"the certificate {self.certificate} is not valid for {self.authority}: "
                 f"{error.verify_message}; `flowengine cluster new FOLDER --renew` makes new ones"
             ) from None
         except (OSError, ssl.SSLError) as error:

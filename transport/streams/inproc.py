@@ -153,7 +153,9 @@ class InprocListener:
 
     def arrive(self, stream: InprocStream) -> None:
         if len(self._arrived) >= _BACKLOG:
-            raise UnavailableError(f"nobody accepts at {self.address}: {_BACKLOG} streams wait")
+            raise UnavailableError(
+                f"no server accepts connections at {self.address}: {_BACKLOG} streams wait"
+            )
         self._arrived.append(stream)
         self._waiting.unpark()
 
@@ -174,7 +176,7 @@ async def connect(address: str, security: Any = None) -> InprocStream:
     await trio.lowlevel.checkpoint()
     listener = _listeners.get(address)
     if listener is None:
-        raise UnavailableError(f"nobody listens at {address} in this process")
+        raise UnavailableError(f"no server listens at {address} in this process")
     near, far = stream_pair(address=address)
     listener.arrive(far)
     return near
@@ -183,9 +185,9 @@ async def connect(address: str, security: Any = None) -> InprocStream:
 async def listen(address: str, security: Any = None) -> InprocListener:
     await trio.lowlevel.checkpoint()
     if not address.partition("://")[2]:
-        raise InvalidArgumentError(f"{address!r} names nothing: write inproc://name")
+        raise InvalidArgumentError(f"{address!r} has no name: write inproc://name")
     if address in _listeners:
-        raise UnavailableError(f"cannot listen at {address}: somebody does already")
+        raise UnavailableError(f"cannot listen at {address}: another server already does")
     listener = _listeners[address] = InprocListener(address)
     return listener
 

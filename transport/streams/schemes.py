@@ -128,16 +128,14 @@ def _scheme_of(address: str) -> Scheme:
     scheme = _schemes.get(name) if separator else None
     if scheme is None:
         known = ", ".join(f"{each}://" for each in sorted(_schemes.keys() | _MODULES.keys()))
-        raise InvalidArgumentError(
-            f"{address!r} is no address that can be reached: known schemes are {known}"
-        )
+        raise InvalidArgumentError(f"{address!r} has an unknown scheme; known schemes are {known}")
     return scheme
 
 
 async def connect_stream(address: str, security: Any = None) -> ByteStream:
     """Open a stream to this address. `security` depends on the scheme: `Certificates` for tls://.
 
-    Raises InvalidArgumentError for an invalid address, UnavailableError if nobody answers,
+    Raises InvalidArgumentError for an invalid address, UnavailableError if no server answers,
     UnauthenticatedError if a certificate is not accepted.
     """
     stream: ByteStream = await _scheme_of(address).connect(address, security)
@@ -162,7 +160,7 @@ def host_and_port(address: str) -> tuple[str, int]:
     elif ":" in host:
         colon = ""
     if not colon or not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
-        raise InvalidArgumentError(f"{address!r} is no address: write scheme://host:port, IPv6 as [::1]")
+        raise InvalidArgumentError(f"{address!r} is not an address: write scheme://host:port, IPv6 as [::1]")
     return host, int(port)
 
 

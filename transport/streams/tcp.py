@@ -259,7 +259,7 @@ def _join(host: str, port: int) -> str:
 
 
 async def open_socket(address: str) -> trio.SocketStream:
-    """Return a connected socket. Raises UnavailableError if nobody answers there."""
+    """Return a connected socket. Raises UnavailableError if no server answers there."""
     host, port = host_and_port(address)
     try:
         return await trio.open_tcp_stream(host, port)
@@ -267,7 +267,7 @@ async def open_socket(address: str) -> trio.SocketStream:
         reason = error.__cause__ if error.__cause__ is not None else error
         if isinstance(reason, ExceptionGroup):
             reason = reason.exceptions[0]
-        raise UnavailableError(f"nobody answers at {address}: {reason}") from None
+        raise UnavailableError(f"no server answers at {address}: {reason}") from None
 
 
 async def open_listener(address: str, scheme: str) -> TcpListener:

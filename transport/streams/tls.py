@@ -65,7 +65,7 @@ class TlsStream:
                 # A socket that is closed with unread bytes discards the last bytes that it sent.
                 await self._socket.recv(HANDSHAKE_HEADER_BYTES_MAX)
                 raise UnauthenticatedError(
-                    f"{self.address} speaks without TLS, and was told that this address is served under TLS"
+                    f"{self.address} connected without TLS, which this server requires: it was refused"
                 )
         except (trio.ClosedResourceError, OSError, ValueError) as error:
             raise self._failed(error) from None
@@ -142,15 +142,15 @@ def explain(error: BaseException | None, address: str) -> Exception:
     cause = error.__cause__ if error is not None else None
     if isinstance(cause, ssl.SSLCertVerificationError):
         return UnauthenticatedError(
-            f"the certificate of {address} does not hold: {cause.verify_message}; "
+            f"the certificate of {address} is not valid: {cause.verify_message}; "
             "is it signed by the cluster's authority, for the name that was dialled?"
         )
     if isinstance(cause, ssl.SSLError):
         reason = (cause.reason or str(cause)).lower().replace("_", " ")
         if "protocol version" in reason or "wrong version" in reason or "http request" in reason:
             return UnavailableError(
-                f"{address} does not speak TLS: it is reached as flow://, without it; "
-                "give the cluster's file a line tls and restart the task to have it"
+                f"{address} does not speak TLS: reach it as flow://, or add a line tls to the cluster's "
+                "file and restart the task"
             )
         if "alert" in reason or "certificate" in reason:
             return UnauthenticatedError(
@@ -158,9 +158,9 @@ def explain(error: BaseException | None, address: str) -> Exception:
                 "is this side's certificate signed by the cluster's authority?"
             )
         if "record" in reason:
-            return UnavailableError(f"{address} does not speak TLS: what it said is no record of TLS")
+            return UnavailableError(f"{address} does not speak TLS: its answer is not a TLS record")
         if "eof" in reason:
-            return ConnectionLostError(f"{address} hung up in the middle of the TLS handshake")
+            return ConnectionLostError(f"{address} closed the connection during the TLS handshake")
         return UnavailableError(f"TLS with {address} failed: {reason}")
     return ConnectionLostError(f"the link to {address} broke: {cause or error}")
 

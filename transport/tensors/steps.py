@@ -126,7 +126,7 @@ class StepTable:
     def begin(self, number: int, incarnations: Mapping[str, int] | None) -> Step:
         """Begin a step here. Raises FailedPreconditionError if it has ended or has begun."""
         if number in self.ended:
-            raise FailedPreconditionError(f"step {number} has ended: step ids never return")
+            raise FailedPreconditionError(f"step {number} has ended: step ids are never reused")
         step = self.living.get(number)
         if step is None:
             step = self.living[number] = Step(number, self._on_wait)

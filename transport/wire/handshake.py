@@ -175,8 +175,8 @@ class Handshake:
         if reason and self._is_proved(Side.LISTENER, 0, _refusal(reason), proof):
             return FailedPreconditionError(f"{self._address} refused this side: {reason}")
         return UnauthenticatedError(
-            f"{self._address} did not accept this side's proof: "
-            "the two hold different keys, or only one of them holds a key"
+            f"{self._address} did not accept this side's key: "
+            "the two have different keys, or only one of them has a key"
         )
 
     def _prove(self, side: Side, version: int, text: bytes) -> bytes:

@@ -103,7 +103,7 @@ class MasterStep:
         if self._done is None:
             return
         if self._error is None:
-            self._error = CancelledError("the caller gave the call up")
+            self._error = CancelledError("the caller cancelled the call")
         self._give_up_open()
         self._finish_if_over()
 

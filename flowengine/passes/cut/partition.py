@@ -152,7 +152,7 @@ class GraphPartitioner:
         device = placement.get(node.name)
         if device is None or device not in self.incarnations:
             raise InvalidArgumentError(
-                f"'{node.name}' ({node.op}) was placed on {device!r}, which is none of the devices: "
+                f"'{node.name}' ({node.op}) was placed on {device!r}, which is not one of the devices: "
                 + ", ".join(self.incarnations)
             )
         return device

@@ -51,8 +51,8 @@ def _contradiction(key: SharedName, one: Node, there: str, other: Node, here: st
     name = key.name.decode("utf-8", "replace")
     return InvalidArgumentError(
         f"'{one.name}' ({one.op}) on {there} and '{other.name}' ({other.op}) on {here} share the resource "
-        f"'{name}' by its name, and are in two memories: each would have one of its own. Place both on one "
-        "device, or give them different shared_names"
+        f"'{name}' by its name, but their devices have separate memories, so each would have another "
+        "resource. Place both on one device, or give them different shared_names"
     )
 
 

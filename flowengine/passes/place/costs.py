@@ -160,7 +160,7 @@ class CostModel:
         try:
             document = json.loads(text)
         except ValueError as error:
-            raise DataLossError(f"measured costs are no JSON: {error}") from None
+            raise DataLossError(f"measured costs are not JSON: {error}") from None
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise DataLossError(f"this JSON holds no measured costs: its 'format' is not {FORMAT!r}")
         if document.get("version") != VERSION:
@@ -195,5 +195,5 @@ def _node_cost(entry: Mapping[str, Any]) -> NodeCost:
 def _numbers(values: Iterable[Any]) -> list[float]:
     numbers = [float(value) for value in values]
     if any(not 0.0 <= number < float("inf") for number in numbers):
-        raise ValueError("a cost is negative or no number")
+        raise ValueError("a cost is negative or not a number")
     return numbers

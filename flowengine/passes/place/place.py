@@ -194,7 +194,7 @@ def _too_large(
 ) -> ResourceExhaustedError:
     largest = sorted(range(len(problem.resident)), key=lambda group: -problem.resident[group])
     shown = ", ".join(
-        f"'{groups.names[representatives[group]]}' and what is with it keep {problem.resident[group]:,} bytes"
+        f"'{groups.names[representatives[group]]}' and its group keep {problem.resident[group]:,} bytes"
         for group in largest[:_NAMED_MAX]
     )
     room = ", ".join(
@@ -203,8 +203,8 @@ def _too_large(
         for offer in offers
     )
     return ResourceExhaustedError(
-        f"variables and constants fit no choice of devices: {shown}; devices: {room}. Raise the devices' "
-        "memory limits, or offer more devices"
+        f"variables and constants do not fit into the memory of the devices: {shown}; devices: {room}. "
+        "Raise the devices' memory limits, or add devices"
     )
 
 

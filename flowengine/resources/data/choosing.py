@@ -132,7 +132,7 @@ class ChooseFastestBranchDataset(DerivedDataset):
         super().__init__(origin, input_dataset)
         branches, lengths = origin.attrs["branches"], origin.attrs["other_arguments_lengths"]
         if origin.caller is None or not branches or len(lengths) != len(branches):
-            raise InvalidArgumentError("ChooseFastestBranchDataset has no branches that it could call")
+            raise InvalidArgumentError("ChooseFastestBranchDataset has no branches: give at least one")
         function = origin.caller.function(branches[0])
         self.call = BoundFunction(function, tuple(other_arguments)[: lengths[0]])
 

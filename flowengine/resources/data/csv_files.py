@@ -81,7 +81,7 @@ class _CSVIterator(DataIterator):
 def _without_header(blocks: Iterator[ElementRun], name: bytes) -> Iterator[ElementRun]:
     first = next(blocks, None)
     if first is None:
-        raise InvalidArgumentError(f"{shown(name)} is empty, and a header is wanted")
+        raise InvalidArgumentError(f"{shown(name)} is empty, but it must have a header line")
     yield first.part(1)
     yield from blocks
 

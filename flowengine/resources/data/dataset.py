@@ -69,7 +69,7 @@ class Origin:
         """The function that an attribute names; FailedPreconditionError where nobody can call it."""
         if self.caller is None:
             raise FailedPreconditionError(
-                f"{self.op} calls a function, and this graph was given no library of functions"
+                f"{self.op} calls a function, but its graph has no function library"
             )
         return self.caller.function(self.attrs[attr])
 

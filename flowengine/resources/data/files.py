@@ -62,7 +62,9 @@ class FileDataset(DatasetValue):
         """The blocks of a file, which is opened with the first."""
         opener = self.origin.opener
         if opener is None:
-            raise FailedPreconditionError(f"{self.origin.op} reads files, and nobody has said how")
+            raise FailedPreconditionError(
+                f"{self.origin.op} reads files, but was made without access to files"
+            )
         with closing(opener(name)) as file:
             yield from self.reads(file, name)
 

@@ -45,9 +45,11 @@ def _checked(value: Any, dtype: DType, shape: TensorShape) -> Value:
     try:
         found = _strings(value) if dtype is dtypes.string else np.array(value, dtype.as_numpy_dtype)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidArgumentError(f"a generator gave {value!r:.80}, which is no {dtype.name}") from error
+        raise InvalidArgumentError(
+            f"a generator yielded {value!r:.80}, which is not of type {dtype.name}"
+        ) from error
     if not shape.is_compatible_with(TensorShape(found.shape)):
-        raise InvalidArgumentError(f"a generator gave the shape {list(found.shape)}, not {shape}")
+        raise InvalidArgumentError(f"a generator yielded the shape {list(found.shape)}, not {shape}")
     # An element's scalar is NumPy's, or bytes.
     return found if found.ndim else found[()]
 
@@ -102,7 +104,7 @@ class _YieldedIterator(DataIterator):
             end()
 
     async def state(self) -> dict[str, Any]:
-        raise FailedPreconditionError("a generator of Python cannot save where it stands")
+        raise FailedPreconditionError("the position of a Python generator cannot be saved")
 
 
 __all__ = ["YieldedDataset"]

@@ -97,11 +97,11 @@ def _check_shapes(element: Element, shapes: Sequence[TensorShape]) -> None:
 
 
 def missing_iterator(container: str, name: str) -> NotFoundError:
-    """That an iterator is not there any more, and what to do."""
+    """Return the error for an iterator that was destroyed."""
     return NotFoundError(
-        f"Iterator {container or DEFAULT_CONTAINER}/{name} does not exist: it was destroyed, and the node "
-        "that made it does not make it anew in this session. To begin again with a dataset, run its "
-        "initializer without destroying it before"
+        f"Iterator {container or DEFAULT_CONTAINER}/{name} does not exist: it was destroyed, and its "
+        "node creates it only once in a session. To start again with a dataset, run its initializer without "
+        "destroying the iterator first"
     )
 
 

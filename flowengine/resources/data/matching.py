@@ -67,7 +67,7 @@ class _MatchingIterator(DataIterator):
             if self.pattern >= len(names.patterns):
                 if not self.has_any:
                     shown = ", ".join(repr(os.fsdecode(each)) for each in names.patterns)
-                    raise NotFoundError(f"no file matches {shown or 'no pattern at all'}")
+                    raise NotFoundError(f"no file matches {shown or 'an empty list of patterns'}")
                 return None
             pattern = names.patterns[self.pattern]
             found: list[Any] = await trio.to_thread.run_sync(names.files, pattern, abandon_on_cancel=True)

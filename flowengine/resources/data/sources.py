@@ -334,7 +334,9 @@ class _GeneratorIterator(DataIterator):
             return None
 
     async def state(self) -> dict[str, Any]:
-        raise InvalidArgumentError("GeneratorDataset cannot save where it stands: its functions keep that")
+        raise InvalidArgumentError(
+            "the position of a GeneratorDataset cannot be saved: only its functions know it"
+        )
 
 
 class ListDataset(DatasetValue):
@@ -348,7 +350,7 @@ class ListDataset(DatasetValue):
         super().__init__(origin)
         width = len(self.types)
         if len(tensors) % width:
-            raise InvalidArgumentError(f"{len(tensors)} tensors make no whole elements of {width} components")
+            raise InvalidArgumentError(f"{len(tensors)} tensors are not a multiple of the {width} components")
         self.elements = [tuple(tensors[at : at + width]) for at in range(0, len(tensors), width)]
 
     def iterator(self, iteration: Iteration) -> DataIterator:

@@ -68,7 +68,7 @@ class _StateWriter:
         if isinstance(value, np.ndarray | np.generic):
             return self._array(to_array(value))
         raise UnimplementedError(
-            f"an iterator cannot be saved while it holds a {type(value).__name__}, which is no tensor"
+            f"an iterator cannot be saved while it holds a {type(value).__name__}, which is not a tensor"
         )
 
     def _array(self, array: Array) -> Any:
@@ -89,9 +89,9 @@ def decode_state(value: Any, dataset_of: Callable[[bytes], DatasetValue]) -> Any
     if not isinstance(value, VariantData) or value.type_name != TYPE_NAME:
         kind = f"variant {value.type_name!r:.80}" if isinstance(value, VariantData) else describe(value)
         raise InvalidArgumentError(
-            f"a value of {kind} does not say where an iterator stood: TensorFlow's own states cannot be "
-            "read; restore the variables alone, with a Saver of the session's graph, and begin the iterator "
-            "anew"
+            f"a value of {kind} is not the state of an iterator, and states that TensorFlow saved cannot be "
+            "read: restore only the variables, with a Saver of the session's graph, and start the iterator "
+            "again"
         )
     tensors = [decode_tensor(each) for each in value.proto.tensors]
     return _read(json.loads(value.metadata), tensors, dataset_of)

@@ -33,7 +33,7 @@ async def write_tf_records(
     """
     if made.types != (dtypes.string,):
         shown = ", ".join(dtype.name for dtype in made.types)
-        raise InvalidArgumentError(f"records are written of elements that are one string, not of ({shown})")
+        raise InvalidArgumentError(f"a record is written from an element of one string, not of ({shown})")
     aside = f"{path}.{secrets.token_hex(8)}.writing"
     source = made.iterator(iteration)
     machine = zlib.compressobj(wbits=WINDOWS[compression]) if compression else None

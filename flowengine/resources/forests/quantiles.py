@@ -187,7 +187,7 @@ class QuantileStream:
     def __init__(self, error: float, most: int) -> None:
         if not 0 < error < 1 or most < 1:
             raise InvalidArgumentError(
-                f"an error over 0 and under 1 is wanted for one value or more, not {error} for {most}"
+                f"the error must be between 0 and 1 and the number of values positive: not {error}, {most}"
             )
         self._error = error
         _, self._block = specification(error, most)
@@ -330,8 +330,8 @@ class QuantileStreams:
             summaries = {place: summary for place, summary in summaries.items() if len(summary)}
             if quantiles and count and (boundaries <= _LEAST or len(summaries) < count):
                 raise InvalidArgumentError(
-                    f"{boundaries} quantiles cannot be made of each of {count} streams: 3 are the least, and "
-                    f"each must have seen a value, {len(summaries)} have"
+                    f"cannot compute {boundaries} quantiles of each of {count} streams: ask for at least 3, "
+                    f"and give each stream a value; {len(summaries)} have one"
                 )
             if quantiles:
                 made = {place: quantiles_of(each, boundaries - 1) for place, each in summaries.items()}

@@ -73,7 +73,7 @@ class ForestTree:
         sizes = paths.sizes[leaves]
         if (sizes < logits).any():
             raise InvalidArgumentError(
-                f"a leaf has {int(sizes.min())} values, but {logits} logits are asked for"
+                f"a leaf has {int(sizes.min())} values, but {logits} logits are requested"
             )
         found: Array = paths.values[leaves][:, :logits]
         return np.ascontiguousarray(found)

@@ -270,7 +270,7 @@ async def connect(address: str, security: Any = None) -> SimulatedStream:
             return
         listener = far.listeners.get(address)
         if listener is None:
-            network.put(back, b"", lambda: answer("nobody listens there"))
+            network.put(back, b"", lambda: answer("no server listens there"))
             return
         if near_end:
             return
@@ -313,7 +313,7 @@ async def listen(address: str, security: Any = None) -> SimulatedListener:
     await trio.lowlevel.checkpoint()
     owner = current_place.get()
     if address in owner.listeners:
-        raise UnavailableError(f"cannot listen at {address}: somebody does already")
+        raise UnavailableError(f"cannot listen at {address}: another server already does")
     return SimulatedListener(owner, address)
 
 

@@ -163,7 +163,7 @@ def test_only_a_generator_of_seeds_gives_seeds(value: Any) -> None:
 def test_branches_have_as_many_lists_of_arguments(lengths: list[int]) -> None:
     caller: Any = SimpleNamespace(function=str)
     given = Origin("Test", {**ONE, "branches": ["f"], "other_arguments_lengths": lengths}, (), caller=caller)
-    with pytest.raises(InvalidArgumentError, match="no branches that it could call"):
+    with pytest.raises(InvalidArgumentError, match="no branches: give at least one"):
         ChooseFastestBranchDataset(given, Watched(4), np.int64(1), np.int64(2), ())
 
 

@@ -120,11 +120,11 @@ def _element(graph: fe.Graph, dataset: fe.Tensor) -> tuple[Any, Any]:
 @pytest.mark.parametrize(
     ("kind", "error", "words"),
     [
-        ("filter", FailedPreconditionError, "FilterDataset cannot"),
-        ("rest", FailedPreconditionError, "BatchDatasetV2 cannot"),
-        ("padded", FailedPreconditionError, "PaddedBatchDatasetV2 cannot"),
-        ("shuffle", FailedPreconditionError, "ShuffleDataset cannot"),
-        ("repeat", FailedPreconditionError, "RepeatDataset cannot"),
+        ("filter", FailedPreconditionError, "FilterDataset does not have"),
+        ("rest", FailedPreconditionError, "BatchDatasetV2 does not have"),
+        ("padded", FailedPreconditionError, "PaddedBatchDatasetV2 does not have"),
+        ("shuffle", FailedPreconditionError, "ShuffleDataset does not have"),
+        ("repeat", FailedPreconditionError, "RepeatDataset does not have"),
         ("nothing", InvalidArgumentError, "cardinality 0"),
         ("unknown", InvalidArgumentError, "cardinality -2"),
     ],

@@ -116,7 +116,7 @@ def test_a_run_cannot_be_elsewhere() -> None:
         run_of(b"\x12\x05../..\x20\x02\xc0\x3e\x01", "path")
     with pytest.raises(DataLossError, match="does not end"):
         run_of(b"\x12\x0212\x20" + b"\xff" * 1000 + b"\x01", "path")
-    with pytest.raises(FailedPreconditionError, match="not saved to its end"):
+    with pytest.raises(FailedPreconditionError, match="the dataset is incomplete"):
         run_of(b"\x12\x0212\x20\x02", "path")
     with pytest.raises(FailedPreconditionError, match="version 1"):
         run_of(b"\x12\x0212\x20\x01\xc0\x3e\x01", "path")

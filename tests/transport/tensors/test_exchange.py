@@ -111,7 +111,7 @@ async def test_tensors_of_an_ended_step_are_dropped_and_their_credit_given_back(
             await settle()
         assert pair.b.statistics().values_dropped >= 7
         assert pair.b.statistics().steps == pair.b.statistics().steps_not_begun == 0
-        with pytest.raises(FailedPreconditionError, match="step ids never return"):
+        with pytest.raises(FailedPreconditionError, match="step ids are never reused"):
             pair.b.begin_step(3)
         pair.a.end_step(3)
         assert pair.a.statistics().values_held_for_pull == 0

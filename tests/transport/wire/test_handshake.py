@@ -72,7 +72,7 @@ def test_another_key_is_refused_without_a_word() -> None:
     with pytest.raises(UnauthenticatedError, match="did not prove that it has the cluster's key"):
         feed(listener, output(dialler))
     said += (last := output(listener))
-    with pytest.raises(UnauthenticatedError, match="hold different keys"):
+    with pytest.raises(UnauthenticatedError, match="have different keys"):
         feed(dialler, last)
     assert b"secret" not in said
     assert last == frame(m.REFUSED, "", b"")

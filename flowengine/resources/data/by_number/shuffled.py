@@ -67,8 +67,8 @@ class GlobalShuffleDataset(DerivedDataset):
         hindrance = self.source.unnumbered()
         if hindrance is not None:
             raise FailedPreconditionError(
-                "`global_shuffle` requires that the elements of its input can be asked for by number, which "
-                f"those of {hindrance.origin.op or type(hindrance).__name__} cannot. Shuffle before it"
+                "`global_shuffle` requires random access to the elements of its input, which "
+                f"{hindrance.origin.op or type(hindrance).__name__} does not have. Shuffle before it"
             )
         self.count = self.source.cardinality()
         if self.count <= 0:

@@ -91,14 +91,14 @@ def run_of(data: bytes, path: str, *, whole: bool = True) -> SavedRun:
         )
     begun, is_whole = found.get(TIME_FIELD, 0), bool(found.get(FINAL_FIELD))
     if whole and not is_whole:
-        raise FailedPreconditionError(f"{path}: the dataset was not saved to its end")
+        raise FailedPreconditionError(f"{path}: the dataset is incomplete: save it again")
     return SavedRun(name, types, begun if isinstance(begun, int) else 0, is_whole)
 
 
 def read_run(origin: Origin, path: str, *, whole: bool = True) -> SavedRun:
     """The run of a saved dataset, raising as `run_of`; NotFoundError where there is none. May block."""
     if origin.opener is None:
-        raise FailedPreconditionError(f"{origin.op} reads files, and nobody has said how")
+        raise FailedPreconditionError(f"{origin.op} reads files, but was made without access to files")
     name = os.path.join(path, METADATA)
     try:
         file = origin.opener(os.fsencode(name))

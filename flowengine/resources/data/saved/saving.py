@@ -202,7 +202,7 @@ class _SavedIterator(DataIterator):
             self._writer.abort()
 
     async def state(self) -> dict[str, Any]:
-        raise FailedPreconditionError("where a dataset stands that is being saved cannot be saved itself")
+        raise FailedPreconditionError("the position of a dataset that is being saved cannot be saved")
 
 
 async def save_all(made: SavedDataset, iteration: Iteration) -> None:

@@ -68,8 +68,8 @@ class SnapshotDataset(DerivedDataset):
         prefixes = {attrs.get(name) or b"" for name in ("reader_prefix", "writer_prefix")}
         if len(prefixes) > 1:
             raise InvalidArgumentError(
-                "reader_prefix and writer_prefix differ, so that what is saved would never be read. "
-                "Give both, or none"
+                "reader_prefix and writer_prefix differ, so the saved data would never be read. "
+                "Give both, or neither"
             )
         if prefix := prefixes.pop():
             whole = os.path.join(prefix, whole.lstrip(b"/"))
@@ -122,8 +122,8 @@ class FirstSnapshotDataset(SnapshotDataset):
         prefixes = {attrs.get(name) or b"" for name in ("reader_path_prefix", "writer_path_prefix")}
         if len(prefixes) > 1:
             raise InvalidArgumentError(
-                "reader_path_prefix and writer_path_prefix differ, so that what is saved would never be "
-                "read. Give both, or none"
+                "reader_path_prefix and writer_path_prefix differ, so the saved data would never be "
+                "read. Give both, or neither"
             )
         name = attrs.get("snapshot_name") or b""
         if b"/" in name:
