@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from flowengine.core.dtypes import DType, resource, variant
-from flowengine.ir.attrs import FuncAttr
+from flowengine.core.dtypes import resource, variant
 from flowengine.ir.graph import Node
 from flowengine.ir.names import CONTROL_FLOW_OPS
 from flowengine.ir.trait_checks.outward import CallsPython, ReadsFiles, WritesFiles
@@ -49,8 +48,6 @@ def _never_waits(node: Node, kernels: KernelRegistry) -> bool:
     op_def = node.op_def
     if op_def is None or any(node.has(kind) for kind in _NEVER):
         return False
-    if any(_is_foreign(value) for value in node.attrs.values()):
-        return False
     # A TensorArray or a stack is the step's own: nobody else waits for it.
     if node.has(Uses) and not node.has(OfOneStep):
         return False
@@ -66,13 +63,6 @@ def _never_waits(node: Node, kernels: KernelRegistry) -> bool:
         return False
     draws = "seed" in node.attrs and "seed2" in node.attrs
     return draws or not (op_def.is_stateful or any(kernel.takes_context for kernel in found))
-
-
-def _is_foreign(value: object) -> bool:
-    """Return whether an attribute says that a node calls functions, or has values that stand for others."""
-    if isinstance(value, tuple):
-        return any(_is_foreign(each) for each in value)
-    return isinstance(value, FuncAttr) or (type(value) is DType and value is variant)
 
 
 __all__ = ["never_waits"]
