@@ -102,7 +102,7 @@ def load_graph(
 
 
 def _graph_named_as_saved_model(path: str) -> str | None:
-    """Return the file that is called as a SavedModel's is but holds a GraphDef alone, as freezers write it."""
+    """Return the file that is called like a SavedModel's but holds a GraphDef alone."""
     from flowengine.ir import graphfile
 
     files = [os.path.join(path, name) for name in SAVED_MODEL] if os.path.isdir(path) else [path]

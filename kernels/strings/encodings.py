@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -18,6 +18,7 @@ import numpy as np
 
 from flowengine.core.arrays import Array
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.kernels.strings.user_characters import character_at, meant_instead
 
 REPLACEMENT: Final = 0xFFFD
 
@@ -30,6 +31,7 @@ _CONTROLS_HANDLER: Final = "flowengine.malformed-or-control"
 
 #: Names that Python does not know, or means something else by, without their signs.
 _ALIASES: Final = {
+    "big5": "cp950",
     "macintosh": "mac_roman",
     "shiftjis": "cp932",
     "sjis": "cp932",
@@ -37,11 +39,13 @@ _ALIASES: Final = {
     "windows31j": "cp932",
 }
 #: Of these a byte from 0x80 to 0x9f that means nothing else is the control character of that number.
-_WITH_CONTROLS: Final = re.compile(r"cp125[0-8]|iso8859.*|euc.*|gb2312|big5")
+_WITH_CONTROLS: Final = re.compile(r"cp125[0-8]|iso8859.*|euc.*|gb2312")
+#: Bytes that shift to a further set of characters, if the encoding has one: never control characters.
+_SHIFTS: Final = (0x8E, 0x8F)
 _SINGLE_BYTES: Final = re.compile(
     r"ascii|cp125[0-8]|iso8859-([1-9]|10|13|14|15)|koi8-[ru]|mac-(roman|cyrillic)|cp(037|1140|500)"
 )
-_EAST_ASIAN: Final = ("big5", "big5hkscs", "cp932", "euc_jp", "euc_kr", "gb18030", "gb2312", "gbk", "hz")
+_EAST_ASIAN: Final = ("big5hkscs", "cp950", "cp932", "euc_jp", "euc_kr", "gb18030", "gb2312", "gbk", "hz")
 _SEVERAL_BYTES: Final = frozenset([*_EAST_ASIAN, "iso2022_jp", "utf-7"])
 
 
@@ -61,6 +65,9 @@ class DecodedText:
     splits: Array
 
 
+#: Bytes of EUC-JP that are one malformed part where they mean nothing.
+_SHIFTED: Final = re.compile(rb"\x8f[\xa1-\xfe]{2}|\x8e[\xa0\xff]")
+
 #: {codec of two bytes: (first bytes, second bytes)}. A pair of these that means nothing is one malformed part
 #: for ICU, and so for TensorFlow; Python passes over its first byte only.
 _PAIRS: Final = {
@@ -68,28 +75,45 @@ _PAIRS: Final = {
         frozenset({*range(0x81, 0xA0), *range(0xE0, 0xFD)}),
         frozenset({*range(0x40, 0x7F), *range(0x80, 0xFD)}),
     ),
-    "big5": (frozenset(range(0x81, 0xFF)), frozenset({*range(0x40, 0x7F), *range(0x80, 0xFF)})),
-    "euc_kr": (frozenset(range(0xA1, 0xFF)), frozenset(range(0xA1, 0xFF))),
-    "gb2312": (frozenset(range(0xA1, 0xFF)), frozenset(range(0xA1, 0xFF))),
+    "cp950": (frozenset(range(0x81, 0xFF)), frozenset({*range(0x40, 0x7F), *range(0x80, 0xFF)})),
+    "euc_kr": (frozenset(range(0xA1, 0xFF)), frozenset(range(0xA0, 0x100))),
+    "gb18030": (frozenset(range(0x81, 0xFF)), frozenset([0xFF])),
+    "gb2312": (frozenset(range(0xA1, 0xFF)), frozenset(range(0xA0, 0x100))),
     "gbk": (frozenset(range(0x81, 0xFF)), frozenset({*range(0x40, 0x7F), *range(0x80, 0xFF)})),
-    "euc_jp": (frozenset(range(0xA1, 0xFF)), frozenset(range(0xA1, 0xFF))),
+    "euc_jp": (frozenset(range(0xA1, 0xFF)), frozenset(range(0xA0, 0x100))),
 }
 
 
 def _mark(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeDecodeError)
     end = error.end
-    if error.encoding in _PAIRS and end == error.start + 1 < len(error.object):
+    if found := character_at(error.encoding, error.object, error.start):
+        return found[0], error.start + found[1]
+    if error.encoding == "euc_jp" and (shifted := _SHIFTED.match(error.object, error.start)):
+        return chr(_MALFORMED + len(shifted[0])), shifted.end()
+    if error.encoding in _PAIRS and end > error.start + 1:
+        if error.object[error.start + 1] < 0x80 and not _is_long(error):
+            end = error.start + 1
+    elif error.encoding in _PAIRS and end < len(error.object):
         first, second = _PAIRS[error.encoding]
         if error.object[error.start] in first and error.object[end] in second:
             end += 1
     return chr(_MALFORMED + min(end - error.start, _PART_MAX)), end
 
 
+def _is_long(error: UnicodeDecodeError) -> bool:
+    """Return whether a malformed part may begin one of four bytes, which has digits in it."""
+    if error.encoding != "gb18030" or not 0x81 <= error.object[error.start] <= 0xFE:
+        return False
+    third = error.object[error.start + 2 : error.start + 3]
+    return not third or 0x81 <= third[0] <= 0xFE
+
+
 def _mark_unless_control(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeDecodeError)
     byte = error.object[error.start]
-    return (chr(byte), error.start + 1) if 0x80 <= byte < 0xA0 else _mark(error)
+    is_control = 0x80 <= byte < 0xA0 and byte not in _SHIFTS
+    return (chr(byte), error.start + 1) if is_control else _mark(error)
 
 
 codecs.register_error(_HANDLER, _mark)
@@ -191,23 +215,39 @@ def _by_table(strings: Sequence[bytes], codec: str) -> DecodedText:
     return DecodedText(codes, np.ones(codes.shape, np.int64), malformed, splits_of([len(s) for s in strings]))
 
 
+def _steps(data: bytes, codec: str, handler: str) -> Iterator[tuple[str, int]]:
+    """Yield each character, or the mark of a malformed part, and its bytes."""
+    instead = meant_instead(codec)
+    decoder = codecs.getincrementaldecoder(codec)(handler)
+    behind = 0
+    for at in range(len(data)):
+        part = decoder.decode(data[at : at + 1], at + 1 == len(data))
+        done = at + 1 - len(decoder.getstate()[0])  # what is left may begin a further character
+        for index, character in enumerate(part):
+            width = ord(character) - _MALFORMED
+            is_mark = 0 < width <= _PART_MAX
+            if index == len(part) - 1 and not (is_mark and codec in _PAIRS):
+                width = done - behind
+            elif not is_mark:
+                width = 1
+            meant = instead.get(data[behind : behind + width], ord(character))
+            yield chr(_MALFORMED + width if meant is None else meant), width
+            behind += width
+    if codec in _PAIRS and behind < len(data):
+        # At the end Python's decoders report one malformed part, and pass over what follows it.
+        yield from _steps(data[behind:], codec, handler)
+
+
 def _by_steps(strings: Sequence[bytes], codec: str) -> DecodedText:
     """Encodings of several bytes, byte by byte: how wide a code point was is not to be seen in the text."""
-    make = codecs.getincrementaldecoder(codec)
     handler = _CONTROLS_HANDLER if _WITH_CONTROLS.fullmatch(codec) else _HANDLER
     texts: list[str] = []
     widths: list[int] = []
     for data in strings:
-        decoder = make(handler)
         text: list[str] = []
-        behind = 0
-        for at in range(len(data)):
-            part = decoder.decode(data[at : at + 1], at + 1 == len(data))
-            for index, character in enumerate(part):
-                width = at + 1 - behind if index == len(part) - 1 else 1
-                text.append(character)
-                widths.append(width)
-                behind += width
+        for character, width in _steps(data, codec, handler):
+            text.append(character)
+            widths.append(width)
         texts.append("".join(text))
     decoded = _decoded_units(texts, lambda codes: np.ones(codes.shape, np.int64))
     return DecodedText(decoded.codes, np.array(widths, np.int64), decoded.malformed, decoded.splits)
