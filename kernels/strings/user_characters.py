@@ -34,7 +34,7 @@ _NEC_IN_SHIFT_JIS: Final = 0x87
 
 @functools.cache
 def meant_instead(codec: str) -> dict[bytes, int | None]:
-    """Return what ICU reads where Python's codec reads something else; None for a malformed part."""
+    """List bytes that ICU reads unlike Python's codec, with its code points; None for a malformed part."""
     if codec == "cp932":
         # IBM's table for Shift_JIS exchanges three control characters.
         controls: dict[bytes, int | None] = {b"\x1a": 0x1C, b"\x1c": 0x7F, b"\x7f": 0x1A}
