@@ -15,6 +15,7 @@ from flowengine.cli.failure import USAGE, CommandError, printable
 from flowengine.cli.function_bodies import CalledFunction, called
 from flowengine.cli.graphs import load_graph, tag_option
 from flowengine.cli.imports import import_option
+from flowengine.cli.looking.scopes import broadcasting_both
 from flowengine.cli.models.likely import likely_outputs
 from flowengine.cli.overview import TensorFacts, VariableFacts
 from flowengine.cli.results import dumps
@@ -46,6 +47,8 @@ With --draw, the command draws the graph instead: scopes are boxes, the largest 
 drawing stays readable; edges have the type and shape of their tensors; constants are left out. For a
 SavedModel, it draws the part that the default signature runs.
 
+With --by scope, the command counts nodes and parameters by name scope instead, as deep as a screen has rows.
+
 With --stats, the command prints figures and a histogram of the variables and constants instead. The variables
 have the values of the SavedModel's checkpoint, or of the checkpoint beside the file.
 
@@ -73,6 +76,7 @@ GRAPH is a GraphDef or MetaGraphDef file, binary or text, a SavedModel directory
 )
 @click.option("--force", is_flag=True, help="Overwrite the file of --draw, if it exists.")
 @click.option("--stats", is_flag=True, help="Print figures and histograms of variables and constants.")
+@click.option("--by", type=click.Choice(["scope"]), help="Count nodes and parameters by name scope.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def command(
@@ -82,11 +86,12 @@ def command(
     drawing: str | None,
     force: bool,
     stats: bool,
+    by: str | None,
     as_json: bool,
     debug: bool,
 ) -> None:
-    if drawing is not None and stats:
-        raise CommandError("--draw and --stats: choose one", USAGE)
+    if sum((drawing is not None, stats, by is not None)) > 1:
+        raise CommandError("--draw, --stats and --by: choose one", USAGE)
     if drawing is not None:
         _draw(graph, tags, drawing, force=force)
         return
@@ -96,6 +101,9 @@ def command(
         click.echo(_stats(loaded, graph, None if every else _SHOWN, as_json=as_json), nl=False)
         return
     known = None if loaded.saved is None else saved_variables(loaded.saved)
+    if by is not None:
+        click.echo(_by_scope(loaded.graph, known, as_json=as_json), nl=False)
+        return
     document = examine(loaded.graph, known, loaded.hidden)
     document["unknown_attributes"] = [asdict(each) for each in ignored]
     document["other_graphs"] = (
@@ -106,6 +114,13 @@ def command(
         click.echo(dumps(document), nl=False)
     else:
         click.echo(readable(graph, document) if every else _fitting(graph, document), nl=False)
+
+
+def _by_scope(graph: Graph, known: list[VariableFacts] | None, *, as_json: bool) -> str:
+    from flowengine.cli.looking.scopes import counts_by_scope, scope_table
+
+    counts = counts_by_scope(graph, overview.variables(graph) if known is None else known)
+    return dumps({"scopes": [asdict(each) for each in counts]}) if as_json else scope_table(counts)
 
 
 def _stats(source: GraphSource, path: str, shown: int | None, *, as_json: bool) -> str:
@@ -182,6 +197,7 @@ def examine(
         },
         "functions": [_function(each) for each in functions],
         "ops_without_kernel": overview.ops_without_kernel(graph, functions),
+        "broadcasts_of_both": list(broadcasting_both(graph)),
     }
 
 
@@ -241,6 +257,9 @@ def readable(path: str, found: dict[str, Any], shown: int | None = None) -> str:
     section("ops without a kernel here", [_count(op, missing[op]) for op in missing])
     if found["unknown_attributes"]:
         section(UNKNOWN_ATTRIBUTES, [unknown_attribute(**each) for each in found["unknown_attributes"]])
+    if found["broadcasts_of_both"]:
+        title = "element-wise ops that repeat both inputs: is that meant?"
+        section(title, [_broadcast(**each) for each in found["broadcasts_of_both"]])
     section("ops", [_count(op, count) for op, count in found["ops"].items()])
     if found["functions"]:
         within = _within(found["functions"])
@@ -269,6 +288,10 @@ def _within(functions: list[dict[str, Any]]) -> dict[str, int]:
 
 def _tensor(facts: dict[str, Any]) -> str:
     return f"{printable(facts['name'])}  {facts['dtype']} {TensorShape(facts['shape'])}"
+
+
+def _broadcast(name: str, op: str, x: str, y: str) -> str:
+    return printable(f"{name}  {op} of {x} and {y}")
 
 
 def _body(facts: dict[str, Any]) -> str:
