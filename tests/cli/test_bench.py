@@ -71,6 +71,25 @@ def tensorflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(python)
 
 
+#: As much of ONNX Runtime as the other side uses: the file names a graph and what is fed and fetched.
+ONNXRUNTIME: Final = """
+import json, types
+import flowengine as fe
+
+__version__ = "0.0-of-the-test"
+
+class InferenceSession:
+    def __init__(self, path, providers):
+        self.model = json.load(open(path))
+        self.session = fe.blocking.Session(fe.Graph.load(self.model["graph"])).__enter__()
+    def get_inputs(self): return [types.SimpleNamespace(name=name) for name in self.model["inputs"]]
+    def get_outputs(self): return [types.SimpleNamespace(name=name) for name in self.model["outputs"]]
+    def run(self, outputs, feeds):
+        feeds = {self.model["inputs"][name]: value for name, value in feeds.items()}
+        return self.session.run([self.model["outputs"][name] for name in outputs], feeds)
+"""
+
+
 def benched(capsys: Output, *line: str) -> dict[str, Any]:
     assert main(["bench", *line, *QUICK, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -156,6 +175,24 @@ def test_tensorflow_is_measured_beside(linear: str, tensorflow: str, capsys: Out
     assert found["largest_difference"] == 0
     assert main(["bench", linear, *QUICK, *line]) == 0
     assert "largest difference between the values of both: 0\n" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the interpreter is a script of a shell")
+def test_onnxruntime_is_measured_beside(linear: str, tensorflow: str, capsys: Output) -> None:
+    python, model = tensorflow, Path("model.onnx")
+    Path("onnxruntime.py").write_text(ONNXRUNTIME)
+    line = ["--fetch", "y", "--batch", "2", "--onnxruntime", python, "--onnx", str(model)]
+    for inputs, outputs in (({"x": "x"}, {"y:0": "y:0"}), ({"x:0": "x"}, {"renamed": "y:0"})):
+        model.write_text(json.dumps({"graph": linear, "inputs": inputs, "outputs": outputs}))
+        found = benched(capsys, linear, *line)
+        engines = [each["engine"] for each in found["points"]]
+        assert engines[1:] == ["ONNX Runtime 0.0-of-the-test"]
+        assert found["largest_difference"] == 0
+    model.write_text(json.dumps({"graph": linear, "inputs": {"a": "x", "b": "x"}, "outputs": {"y": "y:0"}}))
+    assert main(["bench", linear, *QUICK, *line]) == failure.STEP_ERROR
+    assert "has no input x:0 or x" in capsys.readouterr().err
+    assert main(["bench", linear, *QUICK, *line[:-2]]) == failure.USAGE
+    assert "belong together" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the interpreter is a script of a shell")

@@ -1,4 +1,4 @@
-"""The figures of TensorFlow beside ours: the same graph and feeds, in a process of its own Python."""
+"""The figures of TensorFlow or ONNX Runtime beside ours: the same feeds, in a process of its own Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flowengine.cli.bench import tensorflow_side
+from flowengine.cli.bench import other_side
 from flowengine.cli.bench.measuring import WARM_UP, WARM_UP_STEPS, BenchJob
 from flowengine.cli.bench.points import BenchTimes
 from flowengine.cli.failure import STEP_ERROR, USAGE, CommandError
@@ -39,21 +39,51 @@ def measure_tensorflow(
             "(flowengine freeze), and compare the frozen one",
             USAGE,
         )
+    return _measure("--tensorflow", "TensorFlow", python, job, source, {"onnx": ""})
+
+
+def measure_onnxruntime(
+    python: str, model: str, job: BenchJob, source: GraphSource, names: Mapping[str, str]
+) -> tuple[list[BenchTimes], dict[int | None, list[Any]]]:
+    """Time all points in ONNX Runtime, as `measure_tensorflow` does in TensorFlow.
+
+    python   the interpreter that has onnxruntime
+    model    the graph as ONNX, whose inputs and outputs are called as the tensors, their nodes, or `names`
+    names    {tensor: its name in the signature that is called}
+
+    Raises CommandError where it does not run there.
+    """
+    converted = {
+        "onnx": os.path.abspath(model),
+        "inputs": {name: _aliases(name, names) for feeds in job.feeds.values() for name in feeds},
+        "outputs": [_aliases(name, names) for name in job.fetches],
+    }
+    return _measure("--onnxruntime", "ONNX Runtime", python, job, source, converted)
+
+
+def _aliases(tensor: str, names: Mapping[str, str]) -> list[str]:
+    return [tensor, tensor.partition(":")[0], *([names[tensor]] if tensor in names else [])]
+
+
+def _measure(
+    option: str, engine: str, python: str, job: BenchJob, source: GraphSource, converted: Mapping[str, Any]
+) -> tuple[list[BenchTimes], dict[int | None, list[Any]]]:
     with tempfile.TemporaryDirectory() as folder:
         request, answer = os.path.join(folder, "job.json"), os.path.join(folder, "answer.json")
-        values = _write(job, source, Path(folder), request)
-        _run([python, str(tensorflow_side.__file__), request, answer], python)
+        values = _write(job, source, Path(folder), request, converted)
+        _run([python, str(other_side.__file__), request, answer], f"{option} {python}")
         with open(answer, encoding="utf-8") as file:
             found = json.load(file)
-        engine = f"TensorFlow {found['version']}"
         timings = [
-            BenchTimes(engine, point, each["latencies_ms"], each["seconds"])
+            BenchTimes(f"{engine} {found['version']}", point, each["latencies_ms"], each["seconds"])
             for point, each in zip(job.points, found["points"], strict=True)
         ]
         return timings, {batch: _read(path) for batch, path in values.items()}
 
 
-def _write(job: BenchJob, source: GraphSource, folder: Path, request: str) -> dict[int | None, Path]:
+def _write(
+    job: BenchJob, source: GraphSource, folder: Path, request: str, converted: Mapping[str, Any]
+) -> dict[int | None, Path]:
     """Write the job's files; return where the values of each batch size are going to be."""
     points, values = [], {}
     for point in job.points:
@@ -84,22 +114,23 @@ def _write(job: BenchJob, source: GraphSource, folder: Path, request: str) -> di
         "seconds": job.seconds,
         "warm_up": WARM_UP,
         "warm_up_steps": WARM_UP_STEPS,
+        **converted,
     }
     Path(request).write_text(json.dumps(document), encoding="utf-8")
     return values
 
 
-def _run(command: list[str], python: str) -> None:
+def _run(command: list[str], option: str) -> None:
     """Run the other process; CommandError with its last line where it fails."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     try:
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     except OSError as error:
-        raise CommandError(f"--tensorflow {python}: cannot run it: {error.strerror}", USAGE) from error
+        raise CommandError(f"{option}: cannot run it: {error.strerror}", USAGE) from error
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if line.strip()]
         text = said[-1] if said else f"it ended with {done.returncode}"
-        raise CommandError(f"--tensorflow {python}: {text}", STEP_ERROR)
+        raise CommandError(f"{option}: {text}", STEP_ERROR)
 
 
 def _read(path: Path) -> list[Any]:
@@ -128,4 +159,4 @@ def largest_difference(ours: Mapping[Any, list[Any]], theirs: Mapping[Any, list[
     return max(found, default=None)
 
 
-__all__ = ["largest_difference", "measure_tensorflow"]
+__all__ = ["largest_difference", "measure_onnxruntime", "measure_tensorflow"]

@@ -43,7 +43,8 @@ integers 0 or 1; an unknown dimension becomes 1. With --batch, rows are repeated
 whose first dimension is free.
 
 --tensorflow measures the same steps in TensorFlow, in a process of that Python, and prints the largest
-difference between the values of both.
+difference between the values of both. --onnxruntime does so with ONNX Runtime, for which --onnx names the
+converted graph.
 """
 
 #: Seconds that each point is timed, unless the user says otherwise.
@@ -99,6 +100,14 @@ def _sizes(_: click.Context, __: click.Parameter, value: str) -> list[int]:
     help="Also measure TensorFlow in a process of this Python, such as tf/bin/python.",
 )
 @click.option(
+    "--onnxruntime",
+    metavar="PYTHON",
+    help="Also measure ONNX Runtime in a process of this Python.",
+)
+@click.option(
+    "--onnx", type=click.Path(exists=True), metavar="FILE", help="The graph as ONNX, for --onnxruntime."
+)
+@click.option(
     "--signature",
     metavar="NAME",
     help="Call this signature of an exported graph.",
@@ -135,6 +144,8 @@ def command(
     concurrency: list[int],
     seconds: float,
     tensorflow: str | None,
+    onnxruntime: str | None,
+    onnx: str | None,
     signature: str | None,
     tags: tuple[str, ...],
     restore: str | None,
@@ -145,10 +156,12 @@ def command(
     as_json: bool,
     debug: bool,
 ) -> None:
-    from flowengine.cli.bench.beside import largest_difference, measure_tensorflow
+    from flowengine.cli.bench.beside import largest_difference, measure_onnxruntime, measure_tensorflow
     from flowengine.cli.bench.measuring import BenchJob, measure
     from flowengine.cli.doctor import version
 
+    if (onnxruntime is None) != (onnx is None):
+        raise CommandError("--onnxruntime PYTHON and --onnx FILE belong together", USAGE)
     source = load_graph(graph, tags)
     loaded = source.graph
     call = called_signature(source, signature, is_wanted=True, asks_by_name=bool(fetches))
@@ -178,6 +191,13 @@ def command(
         others, theirs = measure_tensorflow(tensorflow, job, source)
         timings += others
         difference = largest_difference(values, theirs)
+    if onnxruntime is not None and onnx is not None:
+        names = {tensor: call.label(tensor) for tensor in [*fed, *asked]}
+        names |= {call.output(each): each for each in shown}
+        others, theirs = measure_onnxruntime(onnxruntime, onnx, job, source, names)
+        timings += others
+        apart = largest_difference(values, theirs)
+        difference = max((each for each in (difference, apart) if each is not None), default=None)
     if as_json:
         click.echo(dumps(_document(timings, shown, fed, difference)), nl=False)
         return
