@@ -271,7 +271,7 @@ class PortalOwnSession(_Session):
                 return ELSEWHERE
             return self._attempt(found, pack, list(feeds.values()), token, seconds)
         except OpError as error:
-            self._tell_plainly(error)
+            self._simplify_error(error)
             raise
 
     def make_both(
@@ -290,7 +290,7 @@ class PortalOwnSession(_Session):
                     ELSEWHERE if found is None else self._attempt(found, ready.pack, values, token, seconds)
                 )
             except OpError as error:
-                self._tell_plainly(error)
+                self._simplify_error(error)
                 raise
 
         return self._calling(ready), attempt
@@ -309,7 +309,7 @@ class PortalOwnSession(_Session):
             *(self._runner, self._planning, found, values, seconds),
             compiles=self._compiles,
             give=lambda results: pack(found.values(self.hand_out(found.prepared.fetches, results))),
-            tell=self._tell_plainly,
+            tell=self._simplify_error,
         )
 
 

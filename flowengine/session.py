@@ -227,7 +227,7 @@ class Session(SessionVariables, SessionView):
             results = await self._step(found.prepared, [*feed_dict.values()], options, run_metadata, waited)
             return pack(results if found.slots is None else found.values(results))
         except OpError as error:
-            self._tell_plainly(error)
+            self._simplify_error(error)
             raise
         finally:
             if admission is not None:
@@ -256,7 +256,7 @@ class Session(SessionVariables, SessionView):
                 found = await ready.current()
                 return ready.pack(found.values(await self._step(found.prepared, values, None, None, waited)))
             except OpError as error:
-                self._tell_plainly(error)
+                self._simplify_error(error)
                 raise
             finally:
                 if self._admission is not None:
@@ -264,10 +264,10 @@ class Session(SessionVariables, SessionView):
 
         return call
 
-    def _tell_plainly(self, error: OpError) -> None:
+    def _simplify_error(self, error: OpError) -> None:
         """Shorten an error: leave out the engine's frames, and the name of the only device."""
         tracebacks.shorten(error)
-        error.tells_device = self._remote is not None or len(self.devices) > 1
+        error.shows_device = self._remote is not None or len(self.devices) > 1
 
     async def _step(
         self,

@@ -14,9 +14,9 @@ import click
 from flowengine.cli.failure import UNREADABLE_GRAPH, USAGE, CommandError
 from flowengine.cli.models.wrong_paths import (
     SAVED_MODEL,
-    file_told,
-    folder_told,
-    missing_told,
+    describe_file,
+    describe_folder,
+    describe_missing,
     not_a_graph,
 )
 from flowengine.core.dtypes import DType
@@ -91,7 +91,7 @@ def load_graph(
             raise CommandError(f"--tag {tags[0]}: {path} is no SavedModel's directory", USAGE)
         return _load_file(path, ignored)
     except OSError as error:
-        text = missing_told(path) or f"cannot read {path}: {error.strerror}"
+        text = describe_missing(path) or f"cannot read {path}: {error.strerror}"
         raise CommandError(text, UNREADABLE_GRAPH) from error
     except InvalidArgumentError as error:
         text = error.faults[0] if error.faults else str(error)
@@ -120,7 +120,7 @@ def _load_saved_model(path: str, tags: Sequence[str], ignored: list[UnknownAttr]
     from flowengine.saved_model.reading import read_saved_model
 
     if os.path.isdir(path) and not any(os.path.exists(os.path.join(path, name)) for name in SAVED_MODEL):
-        raise CommandError(folder_told(path), UNREADABLE_GRAPH)
+        raise CommandError(describe_folder(path), UNREADABLE_GRAPH)
     named = [tag for tag in tags if tag] if tags else None
     saved = read_saved_model(path, named, ignored=ignored)
     return GraphSource(saved.graph, dict(saved.signatures), saved.meta_graph, saved)
@@ -136,7 +136,7 @@ def _load_file(path: str, ignored: list[UnknownAttr] | None) -> GraphSource:
     try:
         found = graphfile.load_graph(data)
         # Bytes of another format may parse, as fields that no graph has.
-        fault = None if found.graph_def.node else file_told(path, data)
+        fault = None if found.graph_def.node else describe_file(path, data)
     except InvalidArgumentError as error:
         raise CommandError(not_a_graph(path, data, error.message), UNREADABLE_GRAPH) from error
     if fault is not None:

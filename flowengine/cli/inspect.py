@@ -235,7 +235,7 @@ def _function(each: CalledFunction) -> dict[str, Any]:
 def readable(path: str, found: dict[str, Any], shown: int | None = None) -> str:
     """The document as text, with so many entries of each section; None for all."""
     lines = [f"{printable(path)}: {found['nodes']} nodes, producer version {found['producer']}"]
-    lines += [f"another graph: {printable(tags_told(each))}" for each in found["other_graphs"]]
+    lines += [f"another graph: {printable(shown_tags(each))}" for each in found["other_graphs"]]
 
     def section(title: str, entries: list[str]) -> None:
         lines.append(f"{title}: {len(entries) or 'none'}")
@@ -267,7 +267,7 @@ def readable(path: str, found: dict[str, Any], shown: int | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def tags_told(tags: Sequence[str]) -> str:
+def shown_tags(tags: Sequence[str]) -> str:
     """The options that name a graph of a SavedModel by its tags."""
     return " ".join(f"--tag {shlex.quote(tag)}" for tag in tags or [""])
 

@@ -47,7 +47,7 @@ class OpError(Exception):
         #: The op type that has no definition or no kernel, if that is what failed.
         self.missing_op: str | None = None
         #: Whether the text names the device: not where a session has only one.
-        self.tells_device = True
+        self.shows_device = True
 
     def locate(
         self,
@@ -75,7 +75,7 @@ class OpError(Exception):
         where = f"{self.op_type} '{self.node_name}'"
         if self.frame:
             where += f" in {self.frame}"
-        if self.device and self.tells_device:
+        if self.device and self.shows_device:
             where += f" on {self.device}"
         text = f"{where}: {self.message}"
         if self.input_shapes:

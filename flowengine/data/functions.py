@@ -55,9 +55,9 @@ class _FunctionSession(Session):
             await calls.learn(prepared.plan)
         return request.values(results)
 
-    def tell_plainly(self, error: OpError) -> OpError:
+    def simplify_error(self, error: OpError) -> OpError:
         """The error of a call, as the error of a step."""
-        self._tell_plainly(error)
+        self._simplify_error(error)
         return error
 
 
@@ -106,7 +106,7 @@ class GraphCall:
         outcomes = await whole.outcomes(step, calls, None)
         for outcome in outcomes:
             if outcome.error is not None and self._session is not None:
-                self._session.tell_plainly(outcome.error)
+                self._session.simplify_error(outcome.error)
         return outcomes
 
     def of_rows(self, count: int) -> GraphCall | None:

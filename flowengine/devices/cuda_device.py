@@ -198,7 +198,7 @@ class CudaDevice:
             return self._borrowed(value)
         if not isinstance(value, np.ndarray | np.generic) or value.dtype.hasobject:
             return value
-        with self._errors.told(), self._lock:
+        with self._errors.translated(), self._lock:
             self._take_back()
             pinned = self._pinned.array(value.shape, value.dtype)
             pinned[...] = value
@@ -222,7 +222,7 @@ class CudaDevice:
                 f"an array on device {ordinal} of DLPack's type {int(kind)} is fed to {self.name}, which is "
                 f"card {self._ordinal} of CUDA's type 2: copy it there first"
             )
-        with self._errors.told(), self._lock, self._on(COMPUTE):
+        with self._errors.translated(), self._lock, self._on(COMPUTE):
             # The lender is told the current stream, which it makes wait for its own.
             made = self._cupy.from_dlpack(lender)
             value.check(made)
@@ -234,7 +234,7 @@ class CudaDevice:
         """Launch the copy of a value to host memory; None for what is no array of the card."""
         if not isinstance(value, self._cupy.ndarray):
             return None
-        with self._errors.told(), self._lock:
+        with self._errors.translated(), self._lock:
             # What was copied in and never used is there as well: work waits for it.
             self._calls.has_worked = True
             self._end_work()
@@ -259,7 +259,7 @@ class CudaDevice:
 
     def is_done(self, event: StreamEvent) -> bool:
         """Whether an event has happened. Raises what ended the context before it."""
-        with self._errors.told(), self._lock:
+        with self._errors.translated(), self._lock:
             if self._ordering.is_complete(event):
                 return True
             runtime = self._cupy.cuda.runtime
@@ -275,7 +275,7 @@ class CudaDevice:
 
     def wait(self, event: StreamEvent) -> None:
         """Sleep until an event has happened. Raises what ended the context before it."""
-        with self._errors.told():
+        with self._errors.translated():
             with self._lock:
                 if self._ordering.is_complete(event):
                     return
@@ -287,7 +287,7 @@ class CudaDevice:
 
     def unfinished(self) -> Sequence[StreamEvent]:
         """The ends of all that was given to the card and is not known to be done."""
-        with self._errors.told(), self._lock:
+        with self._errors.translated(), self._lock:
             self._end_work()
             return self._ordering.unfinished()
 

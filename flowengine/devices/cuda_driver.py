@@ -89,7 +89,9 @@ class CudaDriver:
             raise FailedPreconditionError(f"{path} cannot be used as NVIDIA's driver: {error}") from None
         status = self._library.cuInit(0)
         if status:
-            raise FailedPreconditionError(f"NVIDIA's driver does not start: {self._told('cuInit', status)}")
+            raise FailedPreconditionError(
+                f"NVIDIA's driver does not start: {self._describe_status('cuInit', status)}"
+            )
 
     def status(self, name: str, *arguments: Any) -> int:
         """Call a function of `SIGNATURES`; its status."""
@@ -103,12 +105,12 @@ class CudaDriver:
 
     def error(self, name: str, status: int) -> OpError:
         """The error of a status."""
-        told = self._told(name, status)
+        text = self._describe_status(name, status)
         if status == _OUT_OF_MEMORY:
-            return ResourceExhaustedError(f"the card's memory is full: {told}")
-        return InternalError(told)
+            return ResourceExhaustedError(f"the card's memory is full: {text}")
+        return InternalError(text)
 
-    def _told(self, name: str, status: int) -> str:
+    def _describe_status(self, name: str, status: int) -> str:
         word = ctypes.c_char_p()
         self._library.cuGetErrorName(status, ctypes.byref(word))
         known = word.value.decode(errors="replace") if word.value else "a status that is not known"

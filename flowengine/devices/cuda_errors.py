@@ -32,7 +32,7 @@ class CudaErrors:
             raise UnavailableError(self.lost)
 
     @contextmanager
-    def told(self) -> Iterator[None]:
+    def translated(self) -> Iterator[None]:
         """Raises `check`'s error, and CuPy's as ours."""
         self.check()
         try:
@@ -42,11 +42,11 @@ class CudaErrors:
 
     def ours(self, error: Any) -> OpError:
         """An error of CuPy's as ours: UnavailableError if it ends the context, else InternalError."""
-        told = f"{self._device}: {error}"
+        text = f"{self._device}: {error}"
         if error.status not in cuda.ENDS_CONTEXT:
-            return InternalError(told)
+            return InternalError(text)
         self.lost = (
-            f"{told}: what was launched before has ended the CUDA context of this process, and all values on "
+            f"{text}: what was launched before has ended the CUDA context of this process, and all values on "
             "the card are lost"
         )
         return UnavailableError(self.lost)

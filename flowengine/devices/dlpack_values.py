@@ -64,8 +64,8 @@ class LentValue:
 
 def is_lent(value: Any) -> bool:
     """Whether a value is an array of another library in a memory that NumPy does not read."""
-    tells = getattr(type(value), "__dlpack_device__", None)
-    return tells is not None and int(tells(value)[0]) not in _HOST
+    device_of = getattr(type(value), "__dlpack_device__", None)
+    return device_of is not None and int(device_of(value)[0]) not in _HOST
 
 
 __all__ = ["CUDA", "LentValue", "is_lent"]

@@ -33,7 +33,7 @@ from flowengine.ir.names import CALL_OPS, CASE_OPS, FOR_OP, IF_OPS, WHILE_OPS
 
 #: The attribute with the name of a gradient that replaces the op's own.
 GRADIENT_NAME: Final = "_gradient_op_type"
-_MADE_UP: Final = re.compile(rb"(Stateful)?PartitionedCall-\d+")
+_GENERATED_NAME: Final = re.compile(rb"(Stateful)?PartitionedCall-\d+")
 #: Calls that can be lowered, beside functions used as ops.
 LOWERED_OPS: Final = CALL_OPS | IF_OPS | CASE_OPS | WHILE_OPS | {FOR_OP}
 
@@ -133,7 +133,7 @@ def has_own_gradient(node: Node) -> bool:
     `PartitionedCall-42`. Behind it is the gradient of the body, which the body has as well.
     """
     name = node.attrs.get(GRADIENT_NAME)
-    return isinstance(name, bytes) and not (node.op in CALL_OPS and _MADE_UP.fullmatch(name))
+    return isinstance(name, bytes) and not (node.op in CALL_OPS and _GENERATED_NAME.fullmatch(name))
 
 
 def called_on(graph: Graph, node: Node, device: str) -> Node:

@@ -70,12 +70,12 @@ def misfit(name: str, found: FunctionTypes | None, wanted: FunctionTypes) -> str
         return None
     assert found.gives is not None
     if found.takes != wanted.takes:
-        return f"function '{name}' takes {_told(found.takes)}, and is given {_told(wanted.takes)}"
+        return f"function '{name}' takes {_shown(found.takes)}, and is given {_shown(wanted.takes)}"
     if wanted.gives is None:
         if len(found.gives) != 1 or found.gives[0] in (dtypes.resource, dtypes.variant):
-            return f"function '{name}' gives {_told(found.gives)}, and one truth value is wanted"
+            return f"function '{name}' gives {_shown(found.gives)}, and one truth value is wanted"
     elif found.gives != wanted.gives:
-        return f"function '{name}' gives {_told(found.gives)}, and {_told(wanted.gives)} is wanted"
+        return f"function '{name}' gives {_shown(found.gives)}, and {_shown(wanted.gives)} is wanted"
     return None
 
 
@@ -83,7 +83,7 @@ def _bases(types: Sequence[DType]) -> tuple[DType, ...]:
     return tuple([each.base for each in types])
 
 
-def _told(types: Sequence[DType]) -> str:
+def _shown(types: Sequence[DType]) -> str:
     return f"({', '.join(map(str, types))})"
 
 

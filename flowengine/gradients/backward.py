@@ -134,7 +134,7 @@ def sum_to(b: Backward, grad: Tensor, x: Tensor, other: Tensor) -> Tensor:
     """See `Backward.sum_to`."""
     axes = repeated_axes(x.shape, other.shape)
     if axes is None:
-        return _summed_as_told(b, grad, x, other)
+        return _summed_at_run_time(b, grad, x, other)
     if not axes:
         return grad
     rank = len(x.shape)
@@ -148,7 +148,7 @@ def sum_to(b: Backward, grad: Tensor, x: Tensor, other: Tensor) -> Tensor:
     return result
 
 
-def _summed_as_told(b: Backward, grad: Tensor, x: Tensor, other: Tensor) -> Tensor:
+def _summed_at_run_time(b: Backward, grad: Tensor, x: Tensor, other: Tensor) -> Tensor:
     """The sum along the axes that are only known when the graph runs."""
     memory = b.remembered()
     key, twin = ("broadcast", x, other), ("broadcast", other, x)

@@ -88,7 +88,7 @@ def make_constructor(definition: OpDef) -> Callable[..., Any]:
                     raise _wrong_count(definition, inputs)
                 return results(graph, build_node(graph, definition, inputs, attrs, name))
             except InvalidArgumentError as error:
-                raise _told_at(error) from None
+                raise _at_caller(error) from None
         except OpError as error:
             tracebacks.shorten(error)
             raise
@@ -174,7 +174,7 @@ def _check_type(definition: OpDef, attr: AttrDef, found: DType) -> None:
                 )
 
 
-def _told_at(error: InvalidArgumentError) -> InvalidArgumentError:
+def _at_caller(error: InvalidArgumentError) -> InvalidArgumentError:
     """The error of a constructor with the line that called it, and without the engine's frames."""
     found = at_construction(error)
     tracebacks.shorten(found)

@@ -121,16 +121,16 @@ class OpDef:
         object.__setattr__(self, "conditional", conditional)
 
     @classmethod
-    def parse(cls, signature: str, *said: str | Trait, shape: ShapeFunction | None = None) -> OpDef:
+    def parse(cls, signature: str, *declarations: str | Trait, shape: ShapeFunction | None = None) -> OpDef:
         """Make an OpDef from its signature, which is one line.
 
-        said    its attributes, one or several in each text, and its traits
-        shape   the function that infers the shapes of its outputs
+        declarations   its attributes, one or several in each text, and its traits
+        shape          the function that infers the shapes of its outputs
 
         Raises InvalidArgumentError for text that cannot be read, or a trait that contradicts it.
         """
         name, inputs, outputs = split_signature(signature)
-        attr_defs, flags = _read_all([text for text in said if isinstance(text, str)])
+        attr_defs, flags = _read_all([text for text in declarations if isinstance(text, str)])
         types = {a.name: a.type for a in attr_defs}
         return cls(
             name,
@@ -138,7 +138,7 @@ class OpDef:
             read_arguments(outputs, types) if outputs else (),
             attr_defs,
             shape=shape,
-            declared=tuple([trait for trait in said if isinstance(trait, Trait)]),
+            declared=tuple([trait for trait in declarations if isinstance(trait, Trait)]),
             **flags,
         )
 

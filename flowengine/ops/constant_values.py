@@ -18,11 +18,11 @@ from flowengine.core.shapes import RANK_MAX, SCALAR, UNKNOWN_SHAPE, TensorShape,
 from flowengine.ir.attrs import TensorAttr
 from flowengine.ir.graph import Node, OutputPort
 from flowengine.ops.value_functions import (
-    CANNOT_TELL,
     ELEMENTS_MAX,
     EVALUATE,
     FROM_SHAPE,
     LOOKED_THROUGH,
+    NO_VALUE_ERRORS,
     OF_OPEN_LENGTH,
     SEVERAL_OUTPUTS,
     UnknownValue,
@@ -81,7 +81,7 @@ class ConstantValues:
         try:
             with np.errstate(all="ignore"):
                 result = self._compute(node, port.slot, depth - 1)
-        except CANNOT_TELL:
+        except NO_VALUE_ERRORS:
             result = None
         self._known.setdefault(port.node, {})[port.slot] = result
         return result
@@ -122,7 +122,7 @@ class ConstantValues:
         if depth:
             try:
                 result = self._spell(port, depth - 1)
-            except CANNOT_TELL:
+            except NO_VALUE_ERRORS:
                 result = UNKNOWN_SHAPE
             if result.dims is None:
                 length = self._inference.shape(port)

@@ -32,7 +32,7 @@ CONTRADICTIONS: Final = (
     *(OpError, ArithmeticError, ValueError, TypeError, LookupError, AttributeError),
     *(MemoryError, RecursionError),
 )
-CANNOT_TELL: Final = (UnknownValue, *CONTRADICTIONS)
+NO_VALUE_ERRORS: Final = (UnknownValue, *CONTRADICTIONS)
 
 
 def _numpy(dtype: DType | None) -> Any:

@@ -22,7 +22,7 @@ def claim_hot(graph: NodeGraph, hot: HotContext) -> NodeGraph:
     """Return the graph with claims of nodes that proved to take long; no bit changes."""
     changed = _claimed(graph, hot, keeps_bits=True)
     if changed is not graph:
-        tell(changed, hot)
+        estimate_times(changed, hot)
     return changed
 
 
@@ -63,7 +63,7 @@ def _claimed(graph: NodeGraph, hot: HotContext, *, keeps_bits: bool) -> NodeGrap
     return graph
 
 
-def tell(graph: NodeGraph, hot: HotContext) -> None:
+def estimate_times(graph: NodeGraph, hot: HotContext) -> None:
     """Estimate the times of nodes that stand for several, from the times of those nodes."""
     costs = dict(hot.costs)
     heavy = set(hot.heavy)
@@ -78,4 +78,4 @@ def tell(graph: NodeGraph, hot: HotContext) -> None:
     hot.costs, hot.heavy = costs, frozenset(heavy)
 
 
-__all__ = ["arrange", "claim_context", "claim_for_good", "claim_hot", "tell"]
+__all__ = ["arrange", "claim_context", "claim_for_good", "claim_hot", "estimate_times"]

@@ -16,7 +16,7 @@ from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.passes.blocks.fuse import fusing
 from flowengine.passes.blocks.sequences import fuse_sequences
-from flowengine.passes.claims import arrange, claim_for_good, claim_hot, tell
+from flowengine.passes.claims import arrange, claim_for_good, claim_hot, estimate_times
 from flowengine.passes.context import HotContext, PassContext
 from flowengine.passes.cut.compress import compress_transfers
 from flowengine.passes.cut.host_memory import place_memories
@@ -62,7 +62,7 @@ def _skip_identities(graph: NodeGraph, hot: HotContext) -> NodeGraph:
 def _sequences(graph: NodeGraph, hot: HotContext) -> NodeGraph:
     changed = fuse_sequences(graph, hot.request, hot.heavy, hot.costs)
     if changed is not graph:
-        tell(changed, hot)
+        estimate_times(changed, hot)
     return changed
 
 

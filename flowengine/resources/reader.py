@@ -116,7 +116,7 @@ class Reader:
         "_ended",
         "_error",
         "_given",
-        "_has_told",
+        "_has_reported",
         "_lock",
         "_reading",
         "_ready",
@@ -161,7 +161,7 @@ class Reader:
         self._ended = False
         self._error: Exception | None = None
         #: Somebody has heard of the error while there were records before it.
-        self._has_told = False
+        self._has_reported = False
         self._blocks = None
         self._reading = None
 
@@ -205,8 +205,8 @@ class Reader:
         """
         async with self._lock:
             while self._left() < (count or 1):
-                if self._error is not None and not (self._ready and self._has_told):
-                    self._has_told = True
+                if self._error is not None and not (self._ready and self._has_reported):
+                    self._has_reported = True
                     raise self._error
                 if self._ready and (self._ended or self._error is not None):
                     break

@@ -32,7 +32,7 @@ from flowengine.sandbox import messages as w
 from flowengine.sandbox.allowed_ops import AllowedKernels, AllowedOps
 from flowengine.sandbox.shared_memory import Segment
 from flowengine.sandbox.shared_values import PASSED_MIN, Passage, copying, may_pass
-from flowengine.sandbox.signatures import told
+from flowengine.sandbox.signatures import encoded
 from flowengine.sandbox.start_orders import HANDSHAKE_SECONDS, NO_MEMORY, BoxOrders, said
 from flowengine.sandbox.steps import StepCall, StepTasks
 from flowengine.saved_model.loading import restore
@@ -103,7 +103,7 @@ class BoxService:
             saved = await trio.to_thread.run_sync(read_saved_model, message.path, message.tags or None)
             session = self._session_of(saved.graph)
             await restore(session, saved)
-            signatures = told(saved.signatures)
+            signatures = encoded(saved.signatures)
         elif len(request.tensors) == 1 and isinstance(request.tensors[0], np.ndarray):
             graph = Graph.from_graph_def(request.tensors[0].tobytes())
             session = self._session_of(graph)

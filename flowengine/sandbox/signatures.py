@@ -19,7 +19,7 @@ from flowengine.transport.errors import RemoteProtocolError
 _NAME_MAX: Final = 1024
 
 
-def told(signatures: Mapping[str, SignatureFacts]) -> Reply:
+def encoded(signatures: Mapping[str, SignatureFacts]) -> Reply:
     """Encode the box's signatures: a table, and beside it the values of inputs that may be left out."""
     defaults: list[Value] = []
 
@@ -90,4 +90,4 @@ def _tensor(entry: Any, defaults: Any) -> SignatureTensor:
     )
 
 
-__all__ = ["believed", "told"]
+__all__ = ["believed", "encoded"]

@@ -144,7 +144,7 @@ def is_plain(array: Any) -> bool:
     return type(array) is np.ndarray and array.flags.c_contiguous
 
 
-def tells(function: Any) -> bool:
+def has_pieces(function: Any) -> bool:
     """Whether a bound kernel, or the program of a fused node, may tell what its calls come to."""
     return getattr(function, "piece", None) is not None
 
@@ -172,7 +172,7 @@ __all__ = [
     "SuspendedJoint",
     "Turn",
     "Want",
+    "has_pieces",
     "is_plain",
     "piece_of",
-    "tells",
 ]

@@ -67,7 +67,7 @@ def _argument(value: Value) -> Any:
 
 
 @contextmanager
-def _told_apart() -> Iterator[None]:
+def _wrapping_errors() -> Iterator[None]:
     """Raise a function's own exception as UnknownError: it is the program's, and no fault of the engine."""
     try:
         yield
@@ -98,7 +98,7 @@ def _call_nowait(
     found = _function(token, ctx)
     if found.is_async:
         return WOULD_WAIT
-    with _told_apart():
+    with _wrapping_errors():
         made = found.function(*map(_argument, values))
     if isawaitable(made):
         if isinstance(made, Coroutine):
@@ -116,6 +116,6 @@ async def py_func(
 ) -> Any:
     """Call the function. If cancelled while the function waits, its effects so far remain."""
     found = _function(token, ctx)
-    with _told_apart():
+    with _wrapping_errors():
         made = await found.function(*map(_argument, values))
     return _results(made, Tout)

@@ -19,7 +19,7 @@ from flowengine.core.arrays import Array
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.blockwise import CLIP_MIN, LARGE
-from flowengine.kernels.common.pieces import FixedMemory, Piece, Want, piece_of, tells
+from flowengine.kernels.common.pieces import FixedMemory, Piece, Want, has_pieces, piece_of
 from flowengine.kernels.numpy.channels import Blocks
 from flowengine.kernels.provider import located
 from flowengine.kernels.registry import kernel
@@ -243,7 +243,9 @@ class Contraction:
     def piece(self) -> Callable[..., Piece | None] | None:
         """See `pieces`; None unless one call computes all of it."""
         whole = self._whole
-        return None if whole is None or self._rest is not None or not tells(whole.function) else self._piece
+        return (
+            None if whole is None or self._rest is not None or not has_pieces(whole.function) else self._piece
+        )
 
     def _piece(self, *values: Any) -> Piece | None:
         whole = self._whole

@@ -115,10 +115,10 @@ async def test_what_a_function_makes_belongs_to_one_client(monkeypatch: pytest.M
                 assert int(await second.run("IteratorGetNext:0")) == 5
                 assert int(await second.run("add:0")) == 7  # another request, the same iterator
                 assert len(resources.held(OneShot)) == 2
-            await master.master.notices.tell(WORKER)  # as it is within a second
+            await master.master.notices.notify(WORKER)  # as it is within a second
             assert len(resources.held(OneShot)) == 1
             assert int(await first.run("IteratorGetNext:0")) == 6
-        await master.master.notices.tell(WORKER)
+        await master.master.notices.notify(WORKER)
         assert not resources.held(OneShot)
         await resources.ended()
         assert resources.services.count == 0

@@ -23,8 +23,8 @@ from flowengine.ir.graph import Node
 from flowengine.kernels.common.pieces import (
     Like,
     Piece,
+    has_pieces,
     piece_of,
-    tells,
 )
 from flowengine.kernels.numpy import sequences
 from flowengine.kernels.numpy.sequences import Progress, SequenceStep, fused_sequence
@@ -196,8 +196,8 @@ def test_the_kernel_gives_one_value_or_several(outputs: int) -> None:
 def test_what_tells() -> None:
     log = Log()
     telling, silent = Telling("a", "sum", log), Silent("b", "sum", log)
-    assert tells(telling)
-    assert not tells(silent)
+    assert has_pieces(telling)
+    assert not has_pieces(silent)
     assert piece_of(silent, [vector(0)]) is None
     piece = piece_of(telling, [vector(0)])
     assert piece is not None

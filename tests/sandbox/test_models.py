@@ -10,7 +10,7 @@ import pytest
 import flowengine as fe
 from flowengine.core.errors import InvalidArgumentError, NotFoundError, OpError
 from flowengine.sandbox import confine
-from flowengine.sandbox.signatures import believed, told
+from flowengine.sandbox.signatures import believed, encoded
 from flowengine.saved_model.reading import read_saved_model
 from flowengine.transport.calls.service import Reply
 from flowengine.transport.errors import RemoteProtocolError
@@ -71,7 +71,7 @@ def test_signatures_are_told_and_believed_as_they_are(case: str, shared: Path) -
     folder = next((shared / "zoo" / "open" / case).rglob("saved_model.pb")).parent
     signatures = read_saved_model(folder).signatures
     assert signatures
-    assert believed(told(signatures)) == signatures
+    assert believed(encoded(signatures)) == signatures
 
 
 @pytest.mark.parametrize(

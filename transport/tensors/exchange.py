@@ -188,7 +188,7 @@ class Exchange:
         step.held.clear()
         for task, peer in list(self._peers.items()):
             if step.has_part(task):
-                peer.connection.tensors.end_step(step.number, error, tell=True)
+                peer.connection.tensors.end_step(step.number, error, notify=True)
                 peer.flush()
 
     # Actions of peers. Implements `flowengine.transport.calls.service.TensorSink`.
@@ -233,7 +233,7 @@ class Exchange:
     def _pulled(self, peer: Peer, key: RendezvousKey) -> None:
         if key.step in self._steps.ended:
             ended = CancelledError(f"step {key.step} has ended at {self.task}")
-            peer.connection.tensors.end_step(key.step, ended, tell=True)
+            peer.connection.tensors.end_step(key.step, ended, notify=True)
             return
         step = self._steps.find(key.step)
         step.received += 1

@@ -103,11 +103,11 @@ class TensorTraffic:
         """Tell the other side to pull every awaited tensor, announced or not."""
         self._wire.send(m.OVERFLOW, ())
 
-    def end_step(self, step: int, error: BaseException, *, tell: bool = False) -> None:
+    def end_step(self, step: int, error: BaseException, *, notify: bool = False) -> None:
         """Drop tensors under way for a step. The other side is told if it may wait in vain, or if `tell`."""
         if self._wire.state is not State.OPEN:
             return
-        if self.ledger.end_step(step, self._wire.outbox.abandon) or tell:
+        if self.ledger.end_step(step, self._wire.outbox.abandon) or notify:
             self._wire.send_error(m.STEP_FAILED, step, error)
 
     # Messages that arrive.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flowengine.cli.failure import BAD_FEED, USAGE, CommandError
-from flowengine.cli.feeding.made_up import made_up_value
+from flowengine.cli.feeding.synthetic import synthetic_value
 from flowengine.cli.overview import dtype_of, placeholders, shape_of
 from flowengine.core import dtypes
 from flowengine.core.names import parse_tensor_name
@@ -48,7 +48,9 @@ class BenchTimes:
         return len(self.latencies_ms) / self.seconds
 
 
-def made_up(graph: Graph, fetches: Iterable[str], fed: Mapping[str, Any], hidden: Iterable[str]) -> list[str]:
+def synthetic_feeds(
+    graph: Graph, fetches: Iterable[str], fed: Mapping[str, Any], hidden: Iterable[str]
+) -> list[str]:
     """List the placeholders that the fetches need and nothing feeds."""
     needed = needed_by(graph, [parse_tensor_name(each)[0] for each in fetches])
     return [
@@ -69,7 +71,7 @@ def random_value(graph: Graph, name: str) -> Any:
     if shape.dims is None or dtype is None or dtype is dtypes.string or dtype.as_numpy_dtype.hasobject:
         feed = name.removesuffix(":0")
         raise CommandError(f"no value can be made up for {name} ({what}): add --feed {feed}=SOURCE", BAD_FEED)
-    return made_up_value("random", dtype, shape)
+    return synthetic_value("random", dtype, shape)
 
 
 def batched(graph: Graph, feeds: Mapping[str, Any], size: int | None) -> dict[str, Any]:
@@ -95,4 +97,4 @@ def _has_rows(graph: Graph, name: str, value: Any) -> bool:
     return bool(shape) and shape[0] > 0 and (dims is None or dims[0] is None)
 
 
-__all__ = ["BenchPoint", "BenchTimes", "batched", "made_up", "random_value"]
+__all__ = ["BenchPoint", "BenchTimes", "batched", "random_value", "synthetic_feeds"]

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from flowengine.cli.bench.points import BenchPoint, BenchTimes, batched, made_up, random_value
+from flowengine.cli.bench.points import BenchPoint, BenchTimes, batched, random_value, synthetic_feeds
 from flowengine.cli.failure import USAGE, CommandError
 from flowengine.cli.feeding.images import ImageOptions
 from flowengine.cli.graphs import GraphSource, check_node, find_port, load_graph, value_at
@@ -225,7 +225,7 @@ def _feeds(
     for each in inputs.values():
         if each.default is not None and not any(tensor in fed for tensor in each.tensors):
             fed[each.tensors[0]] = each.default
-    names = made_up(source.graph, asked, fed, source.hidden)
+    names = synthetic_feeds(source.graph, asked, fed, source.hidden)
     fed |= {name: random_value(source.graph, name) for name in names}
     if names:
         shown = [call.label(name) for name in names]

@@ -8,7 +8,7 @@
 | `a.tfrecord` | the records of the file, for a string tensor of rank 1; `a.tfrecord.gz` with gzip |
 | `a.png`, `.jpg`, ... | an image: see `images`; for a string tensor, the bytes. `*.png` is a batch |
 | `a.wav` | its samples: see `audio`; for a string tensor, the bytes of the file |
-| `zeros`, `ones`, `random` | made-up values, for a tensor that holds no strings: see `made_up` |
+| `zeros`, `ones`, `random` | synthetic values, for a tensor that holds no strings: see `synthetic` |
 | `-` | standard input, told apart by content: any of the above |
 | `@FILE` | the bytes of the file, for a string tensor, or a batch of one; `@@x` is the text `@x` |
 | anything else | a literal: `3`, `[[1, 2], [3, 4]]`, `true`, `nan`, `some text`, `"3"` |
@@ -52,8 +52,8 @@ from flowengine.cli.feeding.images import (
     read_image,
     read_images,
 )
-from flowengine.cli.feeding.made_up import MADE_UP, made_up_value
 from flowengine.cli.feeding.object_arrays import read_array
+from flowengine.cli.feeding.synthetic import SYNTHETIC, synthetic_value
 from flowengine.core import dtypes
 from flowengine.core.arrays import is_same_number
 from flowengine.core.dtypes import DType
@@ -113,8 +113,8 @@ def read_archive(source: str) -> dict[str, Any]:
 
 
 def _read(source: str, wanted: ValueTarget, images: ImageOptions) -> Any:
-    if source in MADE_UP and wanted.dtype is not dtypes.string:
-        return made_up_value(source, wanted.dtype, wanted.shape)
+    if source in SYNTHETIC and wanted.dtype is not dtypes.string:
+        return synthetic_value(source, wanted.dtype, wanted.shape)
     if source == "-":
         return _from_bytes(sys.stdin.buffer.read(), wanted, images)
     if source.startswith("@@"):

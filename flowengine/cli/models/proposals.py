@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from flowengine.cli.failure import USAGE, CommandError, printable
 from flowengine.cli.models.likely import likely_predictions, proposed
-from flowengine.cli.models.signatures import functions_in, quoted, told
+from flowengine.cli.models.signatures import functions_in, quoted, signature_lines
 from flowengine.cli.overview import defaults, placeholders
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def how_to_go_on(source: GraphSource, path: str) -> str:
     """Describe a graph's inputs and outputs, by signature or likely name, and a command that uses them."""
     graph = source.graph
     if source.saved is not None and source.signatures:
-        lines = [f"{printable(path)}: {len(graph)} nodes", *told(source.signatures, path, _SHOWN)]
+        lines = [f"{printable(path)}: {len(graph)} nodes", *signature_lines(source.signatures, path, _SHOWN)]
         return "\n".join(lines) + "\n"
     if functions := functions_in(source):
         lines = [f"{printable(path)}: {len(graph)} nodes, no signatures", "functions:"]

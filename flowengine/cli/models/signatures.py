@@ -152,7 +152,7 @@ def _tensors(side: Mapping[str, SignatureTensor]) -> dict[str, str]:
     return found
 
 
-def told(signatures: Mapping[str, SignatureFacts], path: str, shown: int) -> list[str]:
+def signature_lines(signatures: Mapping[str, SignatureFacts], path: str, shown: int) -> list[str]:
     """Lines that say how a SavedModel may be called, and a command that does."""
     lines = ["signatures:"]
     for facts in list(signatures.values())[:shown]:

@@ -27,7 +27,7 @@ _BEGINNING: Final = 4096
 _FILES: Final = 20
 
 
-def folder_told(path: str) -> str:
+def describe_folder(path: str) -> str:
     """That a directory is no SavedModel, and what in it, or beside it, may have been meant."""
     return f"{path} is a directory without saved_model.pb{_meant(Path(path))}"
 
@@ -77,7 +77,7 @@ def _is_checkpoint(name: str) -> bool:
     return any(each in name for each in _CHECKPOINT)
 
 
-def file_told(path: str, data: bytes) -> str | None:
+def describe_file(path: str, data: bytes) -> str | None:
     """Describe a file that holds no graph, with a remedy; None for a file of unknown kind."""
     if not data:
         return f"{path} is empty: {REMEDY}"
@@ -95,7 +95,7 @@ def file_told(path: str, data: bytes) -> str | None:
 
 def not_a_graph(path: str, data: bytes, fault: str) -> str:
     """Describe a file that is no graph: its kind if that is known, else the fault that its reader found."""
-    told = file_told(path, data)
+    told = describe_file(path, data)
     if told is not None:
         return told
     is_text = _is_text(data[:_BEGINNING])
@@ -117,7 +117,7 @@ def _is_text(beginning: bytes) -> bool:
     return True
 
 
-def missing_told(path: str) -> str | None:
+def describe_missing(path: str) -> str | None:
     """Return a remedy for a path without a file; None if there is none to suggest."""
     if os.path.exists(f"{path}.index"):
         return f"{path} is a checkpoint: {_graph_of(path)}"
@@ -133,4 +133,4 @@ def _graph_of(prefix: str) -> str:
     return f"name the graph, with --restore {prefix}"
 
 
-__all__ = ["REMEDY", "SAVED_MODEL", "file_told", "folder_told", "missing_told", "not_a_graph"]
+__all__ = ["REMEDY", "SAVED_MODEL", "describe_file", "describe_folder", "describe_missing", "not_a_graph"]

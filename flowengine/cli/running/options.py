@@ -48,7 +48,7 @@ SOURCE, after --feed NAME=, is one of:
   '*.png'               the images of all these files, as a batch
   a.wav                 the samples of 16-bit PCM: samples x channels, or samples
   3, [[1, 2]], text     a literal; quotes are allowed: "text"
-  zeros, ones, random   made-up values, in a batch of one, to try a model; the text for a string tensor
+  zeros, ones, random   synthetic values, in a batch of one, to try a model; the text for a string tensor
   @FILE                 the bytes of a file, for a string tensor, or for one of rank 1 as a batch of one;
                         @@text is a text that begins with @
   -                     standard input, in any of these forms

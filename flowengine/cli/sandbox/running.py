@@ -145,7 +145,7 @@ def _run(
         gauge.settle(memory_bytes + _SPARE_BYTES)
         deadline = time.monotonic() + seconds
         try:
-            for stream, text in _said(process):
+            for stream, text in _output_of(process):
                 _print(stream, text)
                 verdict = _judge(gauge, memory_bytes + _SPARE_BYTES, seconds, deadline)
                 if verdict is not None:
@@ -168,7 +168,7 @@ def _judge(gauge: Any, memory_bytes: int, seconds: float, deadline: float) -> Co
     return None
 
 
-def _said(process: subprocess.Popen[bytes]) -> Any:
+def _output_of(process: subprocess.Popen[bytes]) -> Any:
     """(stream, text) as it comes, and (None, "") now and then, until the process has closed both streams."""
     pairs: Any = ((process.stdout, sys.stdout), (process.stderr, sys.stderr))
     with selectors.DefaultSelector() as selector:

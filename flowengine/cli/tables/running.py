@@ -38,7 +38,7 @@ _READ_ROWS: Final = 2048
 #: Errors that the values of a row may cause. Others end the run, and no half of a batch is tried.
 _OF_ROWS: Final = (InvalidArgumentError, OutOfRangeError, DataLossError)
 #: So many failing rows are printed one by one.
-_TOLD_MAX: Final = 10
+_REPORTED_MAX: Final = 10
 
 
 @dataclass(slots=True)
@@ -131,9 +131,9 @@ class TableRun:
         if not self.keeps_going:
             raise CommandError(f"{where}: {reason} (--keep-going leaves out rows that fail)", STEP_ERROR)
         self.failed += 1
-        if self.failed <= _TOLD_MAX:
+        if self.failed <= _REPORTED_MAX:
             print(printable(f"{where} is left out: {reason}"), file=sys.stderr)
-        elif self.failed == _TOLD_MAX + 1:
+        elif self.failed == _REPORTED_MAX + 1:
             print("further rows that fail are only counted", file=sys.stderr)
 
     def _converted(self, rows: TableRows) -> tuple[TableRows, dict[str, Array]]:

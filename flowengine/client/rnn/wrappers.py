@@ -154,15 +154,15 @@ class DropoutWrapper(_Wrapper):
 
 def _memories(state: Any) -> set[int]:
     """The numbers of an LSTM's memories among the parts of a state."""
-    return {number for number, is_memory in enumerate(_told_memories(state)) if is_memory}
+    return {number for number, is_memory in enumerate(_memory_flags(state)) if is_memory}
 
 
-def _told_memories(state: Any, is_memory: bool = False) -> Iterator[bool]:
+def _memory_flags(state: Any, is_memory: bool = False) -> Iterator[bool]:
     if not isinstance(state, tuple):
         yield is_memory
         return
     for position, each in enumerate(state):
-        yield from _told_memories(each, isinstance(state, LSTMStateTuple) and position == 0)
+        yield from _memory_flags(each, isinstance(state, LSTMStateTuple) and position == 0)
 
 
 class ResidualWrapper(_Wrapper):

@@ -17,7 +17,7 @@ from flowengine.core.errors import OpError
 logger: Final = logging.getLogger("flowengine.cluster")
 
 #: The next message to a task reports ended steps; if none is sent for so long, a message of their own does.
-_TELL_SECONDS: Final = 1.0
+_NOTIFY_SECONDS: Final = 1.0
 
 
 class Notices:
@@ -29,7 +29,7 @@ class Notices:
         self._endings: dict[str, Endings] = {}
         self._handles: dict[str, list[int]] = {}
         self._sessions: dict[str, list[int]] = {}
-        self._to_tell = trio.Event()
+        self._has_notice = trio.Event()
 
     def step_ended(self, plan: MasterPlan, number: int) -> None:
         """Record that a step is over on every task."""
@@ -43,20 +43,20 @@ class Notices:
             if endings is None:
                 endings = known[task] = Endings()
             endings.numbers.append(number)
-        if not self._to_tell.is_set() and (len(plan.parts) > 1 or plan.parts[0].task != here):
-            self._to_tell.set()
+        if not self._has_notice.is_set() and (len(plan.parts) > 1 or plan.parts[0].task != here):
+            self._has_notice.set()
 
     def plan_dropped(self, plan: MasterPlan) -> None:
         """Record that a plan is not run any more."""
         for part in plan.parts:
             self._handles.setdefault(part.task, []).append(plan.handle)
-        self._to_tell.set()
+        self._has_notice.set()
 
     def session_ended(self, number: int, tasks: Iterable[str]) -> None:
         """Record that a session is over: these tasks may hold state of it."""
         for task in tasks:
             self._sessions.setdefault(task, []).append(number)
-        self._to_tell.set()
+        self._has_notice.set()
 
     def take_steps(self, task: str) -> list[int]:
         """Return the ended steps that the next message to a task reports."""
@@ -66,13 +66,13 @@ class Notices:
     async def run(self) -> None:
         """Tell tasks which steps and plans are over if no other message does. Runs until cancelled."""
         while True:
-            await self._to_tell.wait()
-            await trio.sleep(_TELL_SECONDS)
-            self._to_tell = trio.Event()
+            await self._has_notice.wait()
+            await trio.sleep(_NOTIFY_SECONDS)
+            self._has_notice = trio.Event()
             for task in dict.fromkeys((*self._endings, *self._handles, *self._sessions)):
-                await self.tell(task)
+                await self.notify(task)
 
-    async def tell(self, task: str) -> None:
+    async def notify(self, task: str) -> None:
         """Send the notices of one task now."""
         handles, sessions = self._handles.pop(task, []), self._sessions.pop(task, [])
         if task == self._here:

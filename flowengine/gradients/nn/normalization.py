@@ -28,11 +28,11 @@ Function: TypeAlias = Callable[[Tensor], Tensor]
 @gradient("FusedBatchNorm", lazy=True)
 def fused_norm(b: Backward, op: Operation, y: Tensor | None, *_: Tensor | None) -> Results:
     """The gradient by x, scale and offset of y alone, as in TensorFlow; the statistics are taken as given."""
-    found = b.ops.FusedBatchNormGrad(*_told(b, op, y), **same(op, *BATCH_NORM))
+    found = b.ops.FusedBatchNormGrad(*_gradient_inputs(b, op, y), **same(op, *BATCH_NORM))
     return [*found[:3], None, None]
 
 
-def _told(b: Backward, op: Operation, y: Tensor | None) -> list[Tensor]:
+def _gradient_inputs(b: Backward, op: Operation, y: Tensor | None) -> list[Tensor]:
     """Return the inputs of all versions of the gradient: dy, x, scale, and the statistics that were used."""
     dy = b.zeros_like(op.outputs[0]) if y is None else y
     statistics = op.outputs[3:5] if op.get_attr("is_training") else op.inputs[3:5]
@@ -41,13 +41,13 @@ def _told(b: Backward, op: Operation, y: Tensor | None) -> list[Tensor]:
 
 @gradient("FusedBatchNormV2", lazy=True)
 def fused_norm_v2(b: Backward, op: Operation, y: Tensor | None, *_: Tensor | None) -> Results:
-    found = b.ops.FusedBatchNormGradV2(*_told(b, op, y), **same(op, *BATCH_NORM))
+    found = b.ops.FusedBatchNormGradV2(*_gradient_inputs(b, op, y), **same(op, *BATCH_NORM))
     return [*found[:3], None, None]
 
 
 @gradient("FusedBatchNormV3", lazy=True)
 def fused_norm_v3(b: Backward, op: Operation, y: Tensor | None, *_: Tensor | None) -> Results:
-    found = b.ops.FusedBatchNormGradV3(*_told(b, op, y), op.outputs[5], **same(op, *BATCH_NORM))
+    found = b.ops.FusedBatchNormGradV3(*_gradient_inputs(b, op, y), op.outputs[5], **same(op, *BATCH_NORM))
     return [*found[:3], None, None]
 
 

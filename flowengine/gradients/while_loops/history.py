@@ -50,7 +50,7 @@ class History:
         self._source = source
         self._dtype = tensor.dtype.base
         shape = tensor.shape
-        self._said = {} if shape.rank is None else {ELEMENT_SHAPE: shape}
+        self._shape_attrs = {} if shape.rank is None else {ELEMENT_SHAPE: shape}
         scopes, ops = source.graph.scopes, source.graph.ops
         with scopes.apart(source.parent.anchor(source.guard)):
             stack = ops.StackV2(-1, elem_type=self._dtype, name="history")
@@ -79,7 +79,7 @@ class History:
             handle = brought_around(handle, self._source, target)
         entered = target.entered(handle)
         with scopes.apart(None, _names(target.anchor(guard))):
-            value: Tensor = ops.StackPopV2(entered, elem_type=self._dtype, name="pop", **self._said)
+            value: Tensor = ops.StackPopV2(entered, elem_type=self._dtype, name="pop", **self._shape_attrs)
         target.note(value.node_name, bool(guard))
         return value
 
@@ -99,7 +99,7 @@ class IndexedHistory:
         self._source = source
         self._dtype = tensor.dtype.base
         shape = tensor.shape
-        self._said = {} if shape.rank is None else {ELEMENT_SHAPE: shape}
+        self._shape_attrs = {} if shape.rank is None else {ELEMENT_SHAPE: shape}
         scopes, ops = source.graph.scopes, source.graph.ops
         with scopes.apart(parent.anchor(source.guard)):
             array = ops.TensorArrayV3(
@@ -124,7 +124,7 @@ class IndexedHistory:
         index = target.index
         with scopes.apart(None, _names(target.anchor(guard))):
             value: Tensor = ops.TensorArrayReadV3(
-                handle, index, flow, dtype=self._dtype, name="kept", **self._said
+                handle, index, flow, dtype=self._dtype, name="kept", **self._shape_attrs
             )
         return value
 

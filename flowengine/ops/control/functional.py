@@ -42,7 +42,7 @@ from flowengine.ops.shape_functions import each_unchanged
     "StatelessWhile(input: T) -> output: T",
     "T: list(type) >= 0; cond, body: func; output_shapes: list(shape) = []; parallel_iterations: int = 10",
 )
-def said_shapes(c: ShapeContext) -> Shapes:
+def declared_shapes(c: ShapeContext) -> Shapes:
     """Return the shapes in `output_shapes`, else unknown ones: a loop may change a variable's shape."""
     shapes: Sequence[TensorShape] = c.attrs["output_shapes"]
     return shapes if len(shapes) == c.num_outputs else [UNKNOWN_SHAPE] * c.num_outputs

@@ -25,7 +25,7 @@ from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.rewire import with_groups
 from flowengine.ir.traits import HandsOn, NetworkLayer
 from flowengine.ir.traverse import forward_sources
-from flowengine.kernels.common.pieces import tells
+from flowengine.kernels.common.pieces import has_pieces
 from flowengine.kernels.numpy.sequences import Sequence, SequenceStep
 from flowengine.kernels.provider import outside
 from flowengine.kernels.registry import Kernel, KernelRegistry
@@ -127,13 +127,13 @@ class _SequenceFinder:
         if any(node.name in self._heavy for node in members):
             return True
         # Light ones do best in regions, unless they are joined.
-        joined = sum(map(self._tells, members))
+        joined = sum(map(self._is_joinable, members))
         return joined > 1 and 2 * joined >= len(members)
 
-    def _tells(self, node: Node) -> bool:
+    def _is_joinable(self, node: Node) -> bool:
         """Return whether it can be joined with similar nodes, as far as is known before it runs."""
         kernel = self._kernel(node)
-        return kernel is not None and tells(node.attrs.get("program", kernel.bind(node)))
+        return kernel is not None and has_pieces(node.attrs.get("program", kernel.bind(node)))
 
     def _joins(self, node: Node) -> bool:
         if node.name in self._kept or self._frames.get(node.name, None) != ():

@@ -276,7 +276,7 @@ class _CopyWriter:
                 node = _in(node, HOST_MEMORY)
             nodes.append(node)
             nodes += self.behind.get(node.name, ())
-        return self.graph.rewritten(_telling_what_leaves(tuple(self._without_unused(nodes))))
+        return self.graph.rewritten(_marking_task_outputs(tuple(self._without_unused(nodes))))
 
     def _rewired(self, node: Node) -> Node:
         memories = self.memories
@@ -403,7 +403,7 @@ def _in(node: Node, memory: bytes) -> Node:
     return replace(node, attrs={**node.attrs, MEMORY: memory})
 
 
-def _telling_what_leaves(nodes: Sequence[Node]) -> Iterable[Node]:
+def _marking_task_outputs(nodes: Sequence[Node]) -> Iterable[Node]:
     """Return the nodes; copies to the host that only Sends to other tasks take get the attribute for it."""
     stays, leaves = set[str](), set[str]()
     for node in nodes:

@@ -62,17 +62,17 @@ def calibrate(offers: Sequence[Offer], measured: Iterable[tuple[str, str, float,
 
 def _speeds(offered: Sequence[float], slowness: Mapping[str, Mapping[int, float]]) -> list[float]:
     """Return the logarithm of each device's speed."""
-    telling = [by_device for by_device in slowness.values() if len(by_device) > 1]
+    compared = [by_device for by_device in slowness.values() if len(by_device) > 1]
     speeds = list(offered)
-    for _ in range(_TURNS if telling else 0):
+    for _ in range(_TURNS if compared else 0):
         shifts: dict[int, list[float]] = {}
-        for by_device in telling:
+        for by_device in compared:
             factor = sum(slow + speeds[index] for index, slow in by_device.items()) / len(by_device)
             for index, slow in by_device.items():
                 shifts.setdefault(index, []).append(factor - slow - speeds[index])
         for index, found in shifts.items():
             speeds[index] += median(found)
     # If all devices are equally faster or slower, the ops are the cause.
-    seen = {index for by_device in telling for index in by_device}
+    seen = {index for by_device in compared for index in by_device}
     common = median([speeds[index] - offered[index] for index in seen]) if seen else 0.0
     return [speed - common if index in seen else speed for index, speed in enumerate(speeds)]

@@ -185,7 +185,9 @@ class _Demands:
         if known is None:
             known = self._binding[id(op_def)] = (op_def, _may_bind(op_def))
         # Types that the op leaves open are attributes, so these determine the types of all inputs.
-        if not known[1] and not [v for v in node.attrs.values() if type(v) in _TELLING and _is_bound(v)]:
+        if not known[1] and not [
+            v for v in node.attrs.values() if type(v) in _CHECKED_TYPES and _is_bound(v)
+        ]:
             return (), ()
         named = node.trait(Names)
         names = () if named is None else named.names
@@ -204,7 +206,7 @@ class _Demands:
 
 
 #: Types of attributes that may determine the type of an input.
-_TELLING: Final = frozenset({DType, tuple})
+_CHECKED_TYPES: Final = frozenset({DType, tuple})
 
 
 def _may_bind(op_def: OpDef) -> bool:

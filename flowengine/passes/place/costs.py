@@ -25,7 +25,7 @@ from flowengine.passes.place.device_profiles import Offer
 #: The latest steps count: enough for a median that the first, slow step does not affect.
 SAMPLES_MAX: Final = 5
 #: Times below the resolution of a clock say nothing about speed.
-_TELLING_MICROSECONDS: Final = 1.0
+_MEANINGFUL_MICROSECONDS: Final = 1.0
 #: The version in written files, and the readable one.
 FORMAT: Final = "flowengine-costs"
 VERSION: Final = 1
@@ -91,7 +91,7 @@ class CostModel:
                 continue
             for device in cost.samples:
                 time = cost.on(device)
-                if time is not None and time >= _TELLING_MICROSECONDS and known[1] > 0:
+                if time is not None and time >= _MEANINGFUL_MICROSECONDS and known[1] > 0:
                     measured.append((known[0], device, known[1], time))
         return calibrate(offers, measured)
 
@@ -109,7 +109,7 @@ class CostModel:
         for name, cost in self.nodes.items():
             for device in cost.samples:
                 index = positions.get(device)
-                if index is not None and name in ops and (cost.on(device) or 0.0) >= _TELLING_MICROSECONDS:
+                if index is not None and name in ops and (cost.on(device) or 0.0) >= _MEANINGFUL_MICROSECONDS:
                     ran[index].add(ops[name])
                     counts[index] += 1
         if not any(counts):

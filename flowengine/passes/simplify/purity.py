@@ -21,7 +21,7 @@ _CONTROL: Final = CONTROL_FLOW_OPS | {LOOP_COND, CONTROL_TRIGGER}
 _HANDLES: Final = frozenset({dtypes.resource, dtypes.variant})
 
 #: Types of attributes that may say that a node is not pure.
-_TELLING: Final = frozenset({DType, tuple, FuncAttr})
+_CHECKED_TYPES: Final = frozenset({DType, tuple, FuncAttr})
 
 
 class Purity:
@@ -47,7 +47,7 @@ class Purity:
             return False
         # Types that the op leaves open are attributes, so these determine the types of all inputs and
         # outputs.
-        return not [v for v in node.attrs.values() if type(v) in _TELLING and _forbids(v)]
+        return not [v for v in node.attrs.values() if type(v) in _CHECKED_TYPES and _forbids(v)]
 
     def _allows(self, op_def: OpDef) -> bool:
         if op_def.is_stateful or op_def.name in _CONTROL or any(kind in op_def.traits for kind in _NEVER):

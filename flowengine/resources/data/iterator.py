@@ -196,10 +196,10 @@ class IteratorResource:
         if made is None or not made.types:
             return _AskedElement(types, shapes, looks=True)
         check_types(made.types, types, shapes, made.shapes)
-        tell = len(made.shapes) == len(shapes) and all(
+        are_known = len(made.shapes) == len(shapes) and all(
             own.merge_with(wanted) == own for own, wanted in zip(made.shapes, shapes, strict=True)
         )
-        return _AskedElement(types, shapes, looks=not tell)
+        return _AskedElement(types, shapes, looks=not are_known)
 
     def _begun(self) -> _DemandIterator:
         if self._front is None:

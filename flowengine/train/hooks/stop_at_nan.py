@@ -89,7 +89,7 @@ class StopAtNaN(Hook):
             finite = np.isfinite(value)
             if not np.all(finite):
                 raise InvalidArgumentError(
-                    f"{_told(state, path)} {_fault(np.asarray(value), np.asarray(finite))} after step "
+                    f"{_described(state, path)} {_fault(np.asarray(value), np.asarray(finite))} after step "
                     f"{state.step}: lower the rate, or clip gradients"
                 )
 
@@ -106,7 +106,7 @@ def _kind(fetched: FetchedValue) -> str:
     return "a node without a value" if fetched.dtype is None else fetched.dtype.name
 
 
-def _told(state: LoopState, path: str) -> str:
+def _described(state: LoopState, path: str) -> str:
     """A value as a message names it."""
     fetched = None if state.fetched is None else state.fetched.find(path)
     name = path if fetched is None else fetched.shown

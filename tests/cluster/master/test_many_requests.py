@@ -34,7 +34,7 @@ async def test_plans_that_nobody_asks_for_go(monkeypatch: pytest.MonkeyPatch) ->
                 assert server.master.statistics()["requests"] <= 3
         assert server.master.statistics()["sent_register_graph"] == 1 + 3 * 5
         # What goes at the master goes at its worker, with the next thing that is told.
-        await server.master.notices.tell(server.name)
+        await server.master.notices.notify(server.name)
         assert len(server.worker.graphs) == 3
 
 

@@ -57,7 +57,7 @@ def conversation(chance: random.Random) -> list[bytes]:
         elif kind == 3:
             sender.tensors.pull(key)
         elif kind == 4:
-            sender.tensors.end_step(number, ValueError("x"), tell=True)
+            sender.tensors.end_step(number, ValueError("x"), notify=True)
         else:
             sender.calls.cancel(sender.calls.request("method", None, Payload()))
         frames.append(output(sender))

@@ -10,19 +10,19 @@ from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
 from flowengine.core.shapes import TensorShape
 
-#: The words that stand for made-up values.
-MADE_UP: Final = ("zeros", "ones", "random")
-#: Every run makes the same random values.
+#: The words for synthetic values.
+SYNTHETIC: Final = ("zeros", "ones", "random")
+#: The seed of the random values, which are the same in each run.
 _SEED: Final = 0
 
 
-def made_up_value(word: str, dtype: DType | None, shape: TensorShape) -> Any:
+def synthetic_value(word: str, dtype: DType | None, shape: TensorShape) -> Any:
     """Return an array of a tensor's dtype and shape, with 1 for each size that is unknown.
 
     Random floats are from 0 to 1, random integers and truth values 0 or 1. Raises ValueError for a shape of
     unknown rank.
 
-    >>> made_up_value("ones", dtypes.int32, TensorShape([None, 2])).tolist()
+    >>> synthetic_value("ones", dtypes.int32, TensorShape([None, 2])).tolist()
     [[1, 1]]
     """
     if shape.dims is None:
@@ -36,4 +36,4 @@ def made_up_value(word: str, dtype: DType | None, shape: TensorShape) -> Any:
     return (generator.integers(0, 2, sizes) if whole else generator.random(sizes)).astype(kind)
 
 
-__all__ = ["MADE_UP", "made_up_value"]
+__all__ = ["SYNTHETIC", "synthetic_value"]
