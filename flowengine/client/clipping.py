@@ -43,7 +43,7 @@ _NAN: Final = float("nan")
 def clip_by_norm(
     value: Gradient, clip_norm: Any, axes: Sequence[int] | None = None, name: str = "clip_by_norm"
 ) -> Gradient:
-    """Scaled down so that the L2 norm is at most `clip_norm`: of the whole, or along `axes` only.
+    """Scale down so that the L2 norm is at most `clip_norm`: of the whole, or along `axes` only.
 
     Of floats of any shape, or `IndexedSlices`, whose rows count; the same is returned. Raises
     InvalidArgumentError for what stands for no tensor.

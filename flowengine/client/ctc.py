@@ -56,7 +56,7 @@ def loss(
     time_major: bool = True,
     name: str | None = None,
 ) -> Tensor:
-    """The negative log probability of the labels, over all their alignments: (N,) of the type of logits.
+    """Compute the negative log probability of the labels over all alignments: (N,) of the type of logits.
 
     labels                              sparse (`.indices`, `.values`, `.dense_shape`), int32
     logits                              (T, N, C), or (N, T, C) where time_major is False

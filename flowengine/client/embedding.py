@@ -175,7 +175,7 @@ def lookup_sparse(
     max_norm: float | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Rows that the ids of a row name, combined into one.
+    """Look up the rows that each row of sparse ids names, and combine them into one.
 
     params           as for `lookup`
     sparse_ids       a sparse tensor (`.indices`, `.values`, `.dense_shape`) of shape (N, M) of ids, in order;
@@ -267,7 +267,7 @@ def safe_lookup_sparse(
     max_norm: float | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """As `lookup_sparse` of ids of any rank, where rows may be empty and ids or weights invalid.
+    """Do as `lookup_sparse`, for ids of any rank, with empty rows and invalid ids or weights allowed.
 
     sparse_ids    of shape (N_1, ..., N_k, M); ids below 0 are left out, and (unless combiner is "sum") those
                   whose weight is not above 0

@@ -92,7 +92,7 @@ def absolute_difference(
     weights: Any = 1.0,
     **options: Unpack[LossOptions],
 ) -> Tensor:
-    """`|predictions - labels|`; both (D_1, ..., D_r).
+    """Compute `|predictions - labels|`; both (D_1, ..., D_r).
 
     Both of numbers; predictions of floats, whose type the loss has. Scalar unless the reduction is "none".
     Raises InvalidArgumentError where shapes or weights do not fit.
@@ -111,7 +111,7 @@ def mean_squared_error(
     weights: Any = 1.0,
     **options: Unpack[LossOptions],
 ) -> Tensor:
-    """`(predictions - labels)**2`; both (D_1, ..., D_r).
+    """Compute `(predictions - labels)**2`; both (D_1, ..., D_r).
 
     Both of numbers; predictions of floats, whose type the loss has. Scalar unless the reduction is "none".
     Raises InvalidArgumentError where shapes or weights do not fit.
@@ -156,7 +156,7 @@ def log(
     epsilon: float = 1e-7,
     **options: Unpack[LossOptions],
 ) -> Tensor:
-    """Cross entropy of probabilities, `-y*log(p + epsilon) - (1-y)*log(1-p + epsilon)`.
+    """Compute the cross entropy of probabilities, `-y*log(p + epsilon) - (1-y)*log(1-p + epsilon)`.
 
     labels, predictions   (D_1, ..., D_r), from 0 to 1
 
@@ -179,7 +179,7 @@ def hinge(
     weights: Any = 1.0,
     **options: Unpack[LossOptions],
 ) -> Tensor:
-    """`max(0, 1 - y*logits)` with y = 2*labels - 1; labels are 0 or 1, both (D_1, ..., D_r).
+    """Compute `max(0, 1 - y*logits)` with y = 2*labels - 1; labels are 0 or 1, both (D_1, ..., D_r).
 
     Both of numbers; predictions of floats, whose type the loss has. Scalar unless the reduction is "none".
     Raises InvalidArgumentError where shapes or weights do not fit.
@@ -261,7 +261,7 @@ def sigmoid_cross_entropy(
     label_smoothing: float = 0.0,
     **options: Unpack[LossOptions],
 ) -> Tensor:
-    """Cross entropy of independent classes; both (N, C), labels from 0 to 1.
+    """Compute the cross entropy of independent classes; both (N, C), labels from 0 to 1.
 
     label_smoothing   s moves labels towards a half: y*(1-s) + s/2
 
@@ -285,7 +285,7 @@ def softmax_cross_entropy(
     label_smoothing: float = 0.0,
     **options: Unpack[LossOptions],
 ) -> Tensor:
-    """Cross entropy of classes that exclude each other; losses have the shape without the last axis.
+    """Compute the cross entropy of exclusive classes; losses have the shape without the last axis.
 
     onehot_labels, logits   (D_1, ..., D_r, C); labels are probabilities and get no gradient
     label_smoothing         s moves labels towards equal ones: y*(1-s) + s/C
@@ -322,7 +322,7 @@ def sparse_softmax_cross_entropy(
     weights: Any = 1.0,
     **options: Unpack[LossOptions],
 ) -> Tensor:
-    """Cross entropy of classes that are told by their numbers; losses have the shape of the labels.
+    """Compute the cross entropy of classes given by number; losses have the shape of the labels.
 
     labels    (D_1, ..., D_r) int32/int64, or with a last axis of 1, in 0 ... C-1
     logits    (D_1, ..., D_r, C)
@@ -361,7 +361,7 @@ def collected(graph: Graph, collection: str = LOSSES) -> list[Tensor]:
 
 
 def total(graph: Graph, *, regularization: bool = True, name: str = "total_loss") -> Tensor:
-    """The sum of the collection "losses" and, unless told otherwise, of what regularisers of variables cost.
+    """Sum the collection "losses" and, by default, the penalties of regularizers.
 
     Scalar. Raises InvalidArgumentError where there is none.
     """

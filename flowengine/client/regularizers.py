@@ -29,7 +29,7 @@ Regularizer: TypeAlias = Callable[[Tensor], Tensor]
 
 
 def l1(scale: float) -> Regularizer:
-    """scale * the sum of the elements' absolute values.
+    """Return a regularizer: scale * the sum of absolute values.
 
     Of a tensor of floats of any shape: () of its type. Raises InvalidArgumentError where scale is not a
     number of at least 0.
@@ -48,7 +48,7 @@ def l1(scale: float) -> Regularizer:
 
 
 def l2(scale: float) -> Regularizer:
-    """scale / 2 * the sum of the elements' squares.
+    """Return a regularizer: scale / 2 * the sum of squares.
 
     Of a tensor of floats of any shape: () of its type. Raises InvalidArgumentError where scale is not a
     number of at least 0.

@@ -256,7 +256,7 @@ def softmax_loss(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Softmax cross entropy over the true classes and some that are drawn; for training only.
+    """Compute the softmax cross entropy over the true and some drawn classes; for training only.
 
     weights          (C, D), or parts of it
     biases           (C,)
@@ -302,7 +302,7 @@ def nce_loss(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Noise-contrastive estimation: true classes from drawn ones by logistic regression; for training only.
+    """Compute the noise-contrastive loss: logistic regression of true from drawn classes; for training.
 
     Arguments as `softmax_loss`; returns (N,), the sum over the classes looked at.
 

@@ -145,7 +145,7 @@ def polynomial_decay(
     cycle: bool = False,
     name: str = "PolynomialDecay",
 ) -> Tensor:
-    """From the rate to `end_learning_rate` in `decay_steps`, along (1 - step / decay_steps) ** power.
+    """Decay the rate to `end_learning_rate` in `decay_steps`, along (1 - step / decay_steps) ** power.
 
     cycle   the way becomes longer by `decay_steps` whenever its end is reached; else the end stays
 
@@ -167,7 +167,7 @@ def polynomial_decay(
 def piecewise_constant(
     step: Any, boundaries: Sequence[float], values: Sequence[float], name: str = "PiecewiseConstant"
 ) -> Tensor:
-    """values[0] up to and with boundaries[0], values[i] after boundaries[i - 1].
+    """Return values[0] up to and including boundaries[0], values[i] after boundaries[i - 1].
 
     Raises InvalidArgumentError unless there is one value more than boundaries, which grow.
 
@@ -213,7 +213,7 @@ def cosine_decay_restarts(
     alpha: Any = 0.0,
     name: str = "SGDRDecay",
 ) -> Tensor:
-    """Cosine decays one after the other. Loshchilov, Hutter 2017.
+    """Compute a rate by cosine decays with restarts. Loshchilov, Hutter 2017.
 
     t_mul, m_mul   by how much each is longer than the one before, and how much its rate is of that one's
 
@@ -273,7 +273,7 @@ def noisy_linear_cosine_decay(
     seed: int | None = None,
     name: str = "NoisyLinearCosineDecay",
 ) -> Tensor:
-    """As `linear_cosine_decay`, with noise of variance initial_variance / (1 + step) ** variance_decay.
+    """Do as `linear_cosine_decay`, with noise of variance initial_variance / (1 + step) ** variance_decay.
 
     Scalar of the type of `rate`, float32 for a number; `step` is a scalar. Raises InvalidArgumentError where
     they are of two graphs, or none is of any.

@@ -222,7 +222,7 @@ def slice_input_producer(
     shared_name: str = "",
     name: str = "input_producer",
 ) -> list[Tensor]:
-    """One row of each tensor at a time, the same row of all; they must have as many rows.
+    """Return one row of each tensor at a time, the same row of all; they have equally many rows.
 
     Raises InvalidArgumentError for an empty list.
     """

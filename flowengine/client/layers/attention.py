@@ -30,7 +30,7 @@ def attention(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`softmax(query @ keys^T * scale) @ values` (Vaswani et al. 2017, section 3.2.1).
+    """Compute `softmax(query @ keys^T * scale) @ values` (Vaswani et al. 2017, section 3.2.1).
 
     query         (..., T, D); keys (..., S, D); values (..., S, V), of one type of floats
     mask          bool, (..., T, S) or what can be broadcast to it: False keeps a position from a key

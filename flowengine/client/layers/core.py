@@ -31,7 +31,7 @@ from flowengine.graphs.variables.scopes import Reuse
 
 
 def dense(inputs: Any, units: int, activation: Activation = None, **options: Unpack[LayerOptions]) -> Tensor:
-    """`activation(inputs @ kernel + bias)`, along the last axis.
+    """Compute `activation(inputs @ kernel + bias)` along the last axis.
 
     inputs       (D_1, ..., D_r, I) of floats, r at least 1, I known
     activation   a function of a tensor or its name, such as "relu"; see `Activation`
@@ -82,7 +82,7 @@ def dropout(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """While training, elements set to 0 with probability `rate`, the others scaled by 1/(1-rate).
+    """Set elements to 0 with probability `rate` while training, and scale the others by 1/(1-rate).
 
     inputs        (D_1, ..., D_r) of floats
     rate          a number below 1, or a scalar Tensor of the type of inputs

@@ -62,7 +62,7 @@ def separable_conv1d(
     padding: str = "valid",
     **options: Unpack[SeparableOptions],
 ) -> Tensor:
-    """Sequences convolved by channel, then across channels: (N, S', filters).
+    """Convolve sequences by channel, then across channels: (N, S', filters).
 
     inputs    (N, S, I) of floats, I known; with data_format="channels_first" I comes second
 
@@ -85,7 +85,7 @@ def separable_conv2d(
     padding: str = "valid",
     **options: Unpack[SeparableOptions],
 ) -> Tensor:
-    """Images convolved by channel, then across channels: (N, S_1', S_2', filters).
+    """Convolve images by channel, then across channels: (N, S_1', S_2', filters).
 
     inputs    (N, H, W, I) of floats, I known; with data_format="channels_first" I comes second
 
@@ -107,7 +107,7 @@ def depthwise_conv2d(
     padding: str = "valid",
     **options: Unpack[DepthwiseOptions],
 ) -> Tensor:
-    """Images convolved by channel: (N, S_1', S_2', I * depth_multiplier).
+    """Convolve images by channel: (N, S_1', S_2', I * depth_multiplier).
 
     inputs    (N, H, W, I) of floats, I known; with data_format="channels_first" I comes second
 

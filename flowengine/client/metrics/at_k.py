@@ -34,7 +34,7 @@ def precision_at_k(
     *,
     name: str | None = None,
 ) -> Metric:
-    """Which share of the k classes predicted first are right; of one class alone if it is given.
+    """Compute the share of right ones among the k classes predicted first; of one class if given.
 
     Shapes and types as the module says; the value is a scalar of float64. Raises InvalidArgumentError where
     they do not fit.
@@ -54,7 +54,7 @@ def recall_at_k(
     *,
     name: str | None = None,
 ) -> Metric:
-    """Which share of the right classes are among the k predicted first; of one class alone if it is given.
+    """Compute the share of the right classes that are among the k predicted first; of one class if given.
 
     Shapes and types as the module says; the value is a scalar of float64. Raises InvalidArgumentError where
     they do not fit.
@@ -68,7 +68,7 @@ def recall_at_k(
 def precision_at_top_k(
     labels: Any, predicted: Any, class_id: int | None = None, weights: Any = None, *, name: str | None = None
 ) -> Metric:
-    """`precision_at_k` of classes that are predicted as such.
+    """Compute `precision_at_k` from predicted classes instead of scores.
 
     Shapes and types as the module says; the value is a scalar of float64. Raises InvalidArgumentError where
     they do not fit.
@@ -87,7 +87,7 @@ def precision_at_top_k(
 def recall_at_top_k(
     labels: Any, predicted: Any, class_id: int | None = None, weights: Any = None, *, name: str | None = None
 ) -> Metric:
-    """`recall_at_k` of classes that are predicted as such.
+    """Compute `recall_at_k` from predicted classes instead of scores.
 
     Shapes and types as the module says; the value is a scalar of float64. Raises InvalidArgumentError where
     they do not fit.

@@ -24,7 +24,7 @@ def confusion_matrix(
     dtype: Any = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """How often a class (row) was taken for a class (column): (num_classes, num_classes) of dtype.
+    """Count how often a class (row) was predicted as a class (column): (num_classes, num_classes) of dtype.
 
     labels, predictions   of one shape, in 0 ... num_classes-1; InvalidArgumentError in the run elsewhere
     weights               of their shape, or None for 1 each
@@ -49,7 +49,7 @@ def confusion_matrix(
 def mean_iou(
     labels: Any, predictions: Any, num_classes: int, weights: Any = None, *, name: str | None = None
 ) -> Metric:
-    """Mean intersection over union: tp / (tp + fp + fn) of each class that there was, their mean.
+    """Compute the mean intersection over union: tp / (tp + fp + fn), over the classes seen.
 
     labels, predictions   (D_1, ..., D_r) in 0 ... num_classes-1
 

@@ -36,7 +36,7 @@ _EPSILON = 1e-7
 
 
 def true_positives(labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None) -> Metric:
-    """How many yeses were predicted as such, as float32; by weight if there are weights.
+    """Count the positives that were predicted as positive, in float32; weighted if there are weights.
 
     labels, predictions (D_1, ..., D_r) of bools or numbers; the value is a scalar of float32. Raises
     InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
@@ -45,7 +45,7 @@ def true_positives(labels: Any, predictions: Any, weights: Any = None, *, name: 
 
 
 def false_positives(labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None) -> Metric:
-    """How many noes were predicted as yes.
+    """Count the negatives that were predicted as positive.
 
     labels, predictions (D_1, ..., D_r) of bools or numbers; the value is a scalar of float32. Raises
     InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
@@ -54,7 +54,7 @@ def false_positives(labels: Any, predictions: Any, weights: Any = None, *, name:
 
 
 def true_negatives(labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None) -> Metric:
-    """How many noes were predicted as such.
+    """Count the negatives that were predicted as negative.
 
     labels, predictions (D_1, ..., D_r) of bools or numbers; the value is a scalar of float32. Raises
     InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
@@ -63,7 +63,7 @@ def true_negatives(labels: Any, predictions: Any, weights: Any = None, *, name: 
 
 
 def false_negatives(labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None) -> Metric:
-    """How many yeses were predicted as no.
+    """Count the positives that were predicted as negative.
 
     labels, predictions (D_1, ..., D_r) of bools or numbers; the value is a scalar of float32. Raises
     InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
@@ -72,7 +72,7 @@ def false_negatives(labels: Any, predictions: Any, weights: Any = None, *, name:
 
 
 def precision(labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None) -> Metric:
-    """Which share of the predicted yeses are some: true / (true + false positives); 0 of none.
+    """Compute the precision: true positives / (true + false positives); 0 if there are none.
 
     labels, predictions (D_1, ..., D_r) of bools or numbers; the value is a scalar of float32, 0 before
     anything was counted. Raises InvalidArgumentError where shapes or weights do not fit, where the graph
@@ -82,7 +82,7 @@ def precision(labels: Any, predictions: Any, weights: Any = None, *, name: str |
 
 
 def recall(labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None) -> Metric:
-    """Which share of the yeses are found: true positives / (those + false negatives); 0 of none.
+    """Compute the recall: true positives / (true positives + false negatives); 0 if there are none.
 
     labels, predictions (D_1, ..., D_r) of bools or numbers; the value is a scalar of float32, 0 before
     anything was counted. Raises InvalidArgumentError where shapes or weights do not fit, where the graph
@@ -188,7 +188,7 @@ def true_positives_at_thresholds(
     *,
     name: str | None = None,
 ) -> Metric:
-    """`true_positives` at each of T thresholds, (T,).
+    """Compute `true_positives` at each of T thresholds, (T,).
 
     labels, predictions (D_1, ..., D_r), predictions of floats; the value is (T,) of float32. Raises
     InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
@@ -204,7 +204,7 @@ def false_positives_at_thresholds(
     *,
     name: str | None = None,
 ) -> Metric:
-    """`false_positives` at each of T thresholds, (T,).
+    """Compute `false_positives` at each of T thresholds, (T,).
 
     labels, predictions (D_1, ..., D_r), predictions of floats; the value is (T,) of float32. Raises
     InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
@@ -220,7 +220,7 @@ def true_negatives_at_thresholds(
     *,
     name: str | None = None,
 ) -> Metric:
-    """`true_negatives` at each of T thresholds, (T,).
+    """Compute `true_negatives` at each of T thresholds, (T,).
 
     labels, predictions (D_1, ..., D_r), predictions of floats; the value is (T,) of float32. Raises
     InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
@@ -236,7 +236,7 @@ def false_negatives_at_thresholds(
     *,
     name: str | None = None,
 ) -> Metric:
-    """`false_negatives` at each of T thresholds, (T,).
+    """Compute `false_negatives` at each of T thresholds, (T,).
 
     labels, predictions (D_1, ..., D_r), predictions of floats; the value is (T,) of float32. Raises
     InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
@@ -252,7 +252,7 @@ def precision_at_thresholds(
     *,
     name: str | None = None,
 ) -> Metric:
-    """`precision` at each of T thresholds, (T,).
+    """Compute `precision` at each of T thresholds, (T,).
 
     labels, predictions (D_1, ..., D_r), predictions of floats; the value is (T,) of float32. Raises
     InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
@@ -268,7 +268,7 @@ def recall_at_thresholds(
     *,
     name: str | None = None,
 ) -> Metric:
-    """`recall` at each of T thresholds, (T,).
+    """Compute `recall` at each of T thresholds, (T,).
 
     labels, predictions (D_1, ..., D_r), predictions of floats; the value is (T,) of float32. Raises
     InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.

@@ -54,7 +54,7 @@ def mean_tensor(values: Any, weights: Any = None, *, name: str | None = None) ->
 
 
 def accuracy(labels: Any, predictions: Any, weights: Any = None, *, name: str | None = None) -> Metric:
-    """How often predictions equal labels; both (D_1, ..., D_r), labels taken in the type of predictions.
+    """Compute how often predictions equal labels; both (D_1, ..., D_r), cast to the type of predictions.
 
     Of numbers; the value is a scalar of float32, float64 where that is computed in, 0 before any batch.
     Raises InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
@@ -68,7 +68,7 @@ def accuracy(labels: Any, predictions: Any, weights: Any = None, *, name: str | 
 def percentage_below(
     values: Any, threshold: float, weights: Any = None, *, name: str | None = None
 ) -> Metric:
-    """Which share of the values (D_1, ..., D_r) is less than the threshold.
+    """Compute the share of the values (D_1, ..., D_r) below the threshold.
 
     Of numbers; the value is a scalar of float32, float64 where that is computed in, 0 before any batch.
     Raises InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
@@ -144,7 +144,7 @@ def mean_relative_error(
 def mean_cosine_distance(
     labels: Any, predictions: Any, axis: int, weights: Any = None, *, name: str | None = None
 ) -> Metric:
-    """1 less the mean of `sum(labels * predictions)` along an axis, for vectors of length 1.
+    """Compute 1 - the mean of `sum(labels * predictions)` along an axis, for vectors of length 1.
 
     labels, predictions   (D_1, ..., D_r)
     weights               scalar or with dimensions of 1 or D_i, that of the axis 1

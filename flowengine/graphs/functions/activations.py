@@ -181,7 +181,7 @@ def dropout(
 
 
 def crelu(features: TensorLike, axis: int = -1, name: str | None = None) -> Tensor:
-    """relu(x) and relu(-x) one behind the other along an axis (Shang et al. 2016)."""
+    """Concatenate relu(x) and relu(-x) along an axis (Shang et al. 2016)."""
     x = tensor_of(features)
     with x.graph.name_scope(name or "CRelu"):
         return one("Relu", one("ConcatV2", [x, -x], axis))

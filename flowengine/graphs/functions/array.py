@@ -114,7 +114,7 @@ def range(
     *,
     graph: Graph | None = None,
 ) -> Tensor:
-    """start, start + delta, ... before limit: (n,). One argument is the limit, and the start is 0."""
+    """Return start, start + delta, ... before limit: (n,). One argument is the limit, from 0."""
     first, last = (0, start) if limit is None else (start, limit)
     owner = graph_of(first, last, delta, graph=graph)
     if dtype is not None:
@@ -136,7 +136,7 @@ def shape(input: TensorLike, name: str | None = None, out_type: Any = dtypes.int
 
 
 def size(input: TensorLike, name: str | None = None, out_type: Any = dtypes.int32) -> Tensor:
-    """How many elements a tensor has, one integer: a constant where the graph tells."""
+    """Return the number of elements, one integer: a constant if the graph knows it."""
     x = tensor_of(input)
     known = x.shape.num_elements()
     if known is not None:
@@ -145,7 +145,7 @@ def size(input: TensorLike, name: str | None = None, out_type: Any = dtypes.int3
 
 
 def rank(input: TensorLike, name: str | None = None) -> Tensor:
-    """How many axes a tensor has, one int32: a constant where the graph tells."""
+    """Return the number of axes, one int32: a constant if the graph knows it."""
     x = tensor_of(input)
     known = x.shape.rank
     return one("Rank", x, name=name) if known is None else x.graph.constant(known, name=name or "Rank")
@@ -167,12 +167,12 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
 
 
 def expand_dims(input: TensorLike, axis: TensorLike, name: str | None = None) -> Tensor:
-    """With an axis of length 1 more, before this place; -1 puts it at the end."""
+    """Insert an axis of length 1 before this place; -1 puts it at the end."""
     return one("ExpandDims", input, axis, name=name)
 
 
 def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
-    """Without axes of length 1: those given, or all."""
+    """Remove axes of length 1: those given, or all."""
     dims = [] if axis is None else ([axis] if isinstance(axis, int) else list(axis))
     return one("Squeeze", input, squeeze_dims=dims, name=name)
 
@@ -208,7 +208,7 @@ def stack(
 
 
 def unstack(value: TensorLike, num: int | None = None, axis: int = 0, name: str = "unstack") -> list[Tensor]:
-    """The parts along an axis, as many as there are. Raises ValueError where `num` is needed to tell."""
+    """Return the parts along an axis. Raises ValueError if their number is unknown and `num` not given."""
     x = tensor_of(value)
     count = num if num is not None else dimension(x, axis)
     if count is None:
@@ -243,12 +243,12 @@ def split(
 
 
 def tile(input: TensorLike, multiples: TensorLike, name: str | None = None) -> Tensor:
-    """Repeated along each axis as often as `multiples`, (rank,), says."""
+    """Repeat along each axis as often as `multiples`, (rank,), says."""
     return one("Tile", input, multiples, name=name)
 
 
 def broadcast_to(input: TensorLike, shape: Any, name: str | None = None) -> Tensor:
-    """Repeated to a shape by the rules of broadcasting."""
+    """Repeat to a shape by the rules of broadcasting."""
     return one("BroadcastTo", input, _dims(shape), name=name)
 
 
@@ -259,7 +259,7 @@ def pad(
     name: str | None = None,
     constant_values: TensorLike = 0,
 ) -> Tensor:
-    """With elements added before and after each axis.
+    """Pad each axis with elements before and after.
 
     paddings   (rank, 2): how many before and after
     mode       "CONSTANT" adds `constant_values`, "REFLECT" mirrors without the edge, "SYMMETRIC" with it
@@ -327,21 +327,21 @@ def reverse_sequence(
 
 
 def roll(input: TensorLike, shift: TensorLike, axis: TensorLike, name: str | None = None) -> Tensor:
-    """The elements moved on by so many places along axes; what leaves at the end comes in at the start."""
+    """Shift elements along axes; those that leave at the end come in at the start."""
     return one("Roll", input, shift, axis, name=name)
 
 
 def space_to_depth(
     input: TensorLike, block_size: int, data_format: str = "NHWC", name: str | None = None
 ) -> Tensor:
-    """Blocks of pixels as channels: (N, H, W, C) -> (N, H / b, W / b, C b b)."""
+    """Turn blocks of pixels into channels: (N, H, W, C) -> (N, H / b, W / b, C b b)."""
     return one("SpaceToDepth", input, block_size=block_size, data_format=data_format, name=name)
 
 
 def depth_to_space(
     input: TensorLike, block_size: int, data_format: str = "NHWC", name: str | None = None
 ) -> Tensor:
-    """Channels as blocks of pixels: (N, H, W, C b b) -> (N, H b, W b, C)."""
+    """Turn channels into blocks of pixels: (N, H, W, C b b) -> (N, H b, W b, C)."""
     return one("DepthToSpace", input, block_size=block_size, data_format=data_format, name=name)
 
 

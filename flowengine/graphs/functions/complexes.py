@@ -28,7 +28,7 @@ def conj(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tensor:
-    """real + i imag: complex64 of float32, complex128 of float64. Shapes broadcast."""
+    """Return real + i imag: complex64 of float32, complex128 of float64. Shapes broadcast."""
     parts = alike(real, imag)
     wide = dtypes.complex128 if parts[0].dtype.base is dtypes.float64 else dtypes.complex64
     return one("Complex", *parts, Tout=wide, name=name)

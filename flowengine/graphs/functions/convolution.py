@@ -50,7 +50,7 @@ def conv1d(
     name: str | None = None,
     dilations: int = 1,
 ) -> Tensor:
-    """Convolution along one axis: (N, W, C) with filters (W_f, C, K) -> (N, W_out, K). Floating point."""
+    """Convolve along one axis: (N, W, C) with filters (W_f, C, K) -> (N, W_out, K). Floating point."""
     x = tensor_of(value, filters)
     graph = x.graph
     first = data_format == "NCW"
@@ -80,7 +80,7 @@ def conv2d(
     dilations: Any = 1,
     name: str | None = None,
 ) -> Tensor:
-    """Convolution of images: (N, H, W, C) with a filter (H_f, W_f, C, K) -> (N, H_out, W_out, K).
+    """Convolve images: (N, H, W, C) with a filter (H_f, W_f, C, K) -> (N, H_out, W_out, K).
 
     C may be a multiple of the filter's: then the filters work on groups of channels. Floating point.
     """
@@ -107,7 +107,7 @@ def conv3d(
     dilations: Any = 1,
     name: str | None = None,
 ) -> Tensor:
-    """Convolution of volumes: (N, D, H, W, C) with (D_f, H_f, W_f, C, K) -> (N, D_out, H_out, W_out, K)."""
+    """Convolve volumes: (N, D, H, W, C) with (D_f, H_f, W_f, C, K) -> (N, D_out, H_out, W_out, K)."""
     return one(
         "Conv3D",
         input,
@@ -261,7 +261,7 @@ def avg_pool3d(
 def max_pool_with_argmax(
     input: TensorLike, ksize: Any, strides: Any, padding: str, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """(output, argmax): as max_pool of NHWC, and where in its image each element was (int64)."""
+    """Return (output, argmax): as max_pool of NHWC, and each element's position in its image (int64)."""
     window, step = _windows(ksize, "NHWC"), _windows(strides, "NHWC")
     output, places = call("MaxPoolWithArgmax", input, ksize=window, strides=step, padding=padding, name=name)
     return output, places

@@ -86,7 +86,7 @@ def gather_nd(params: TensorLike, indices: TensorLike, name: str | None = None) 
 def scatter_nd(
     indices: TensorLike, updates: TensorLike, shape: TensorLike, name: str | None = None
 ) -> Tensor:
-    """Zeros of a shape with updates added at places: indices (..., k), updates (..., rest of the shape)."""
+    """Add updates into zeros of a shape: indices (..., k), updates (..., rest of the shape)."""
     return one("ScatterNd", indices, updates, shape, name=name)
 
 
@@ -113,7 +113,7 @@ def one_hot(
     dtype: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """on_value at the place that an index says, off_value elsewhere: (i...) -> (i..., depth) for axis -1.
+    """Return on_value at the place of each index, off_value elsewhere: (i...) -> (i..., depth) for axis -1.
 
     Of type `dtype`, else that of the values, else float32. An index out of range gives off_value only.
     """
@@ -168,7 +168,7 @@ def sequence_mask(
 
 
 def unique(x: TensorLike, out_idx: Any = dtypes.int32, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """(y, idx): the distinct elements of a vector as they come, and for each element its place in y."""
+    """Return (y, idx): the distinct elements of a vector in order, and each element's place in y."""
     y, idx = call("Unique", x, out_idx=as_dtype(out_idx), name=name)
     return y, idx
 
@@ -176,7 +176,7 @@ def unique(x: TensorLike, out_idx: Any = dtypes.int32, name: str | None = None) 
 def unique_with_counts(
     x: TensorLike, out_idx: Any = dtypes.int32, name: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(y, idx, count): as unique, and how often each is there."""
+    """Return (y, idx, count): as unique, and how often each occurs."""
     y, idx, count = call("UniqueWithCounts", x, out_idx=as_dtype(out_idx), name=name)
     return y, idx, count
 
@@ -184,7 +184,7 @@ def unique_with_counts(
 def setdiff1d(
     x: TensorLike, y: TensorLike, index_dtype: Any = dtypes.int32, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """(out, idx): the elements of a vector x that are not in y, and their places in x."""
+    """Return (out, idx): the elements of a vector x that are not in y, and their places in x."""
     out, idx = call("ListDiff", x, y, out_idx=as_dtype(index_dtype), name=name)
     return out, idx
 
@@ -199,12 +199,12 @@ def dynamic_partition(
 def dynamic_stitch(
     indices: Sequence[TensorLike], data: Sequence[TensorLike], name: str | None = None
 ) -> Tensor:
-    """One tensor of the rows of several, each where its index says; the last of equal index wins."""
+    """Join rows of several tensors by their indices; the last row of equal index wins."""
     return one("DynamicStitch", list(indices), list(data), name=name)
 
 
 def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
-    """y with y[x[i]] = i, of a permutation of 0 to n - 1: (n,) int32 or int64."""
+    """Return y with y[x[i]] = i, for a permutation x of 0 to n - 1: (n,) int32 or int64."""
     return one("InvertPermutation", x, name=name)
 
 

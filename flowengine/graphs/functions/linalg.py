@@ -250,7 +250,7 @@ def matrix_determinant(input: TensorLike, name: str | None = None) -> Tensor:
 def matrix_solve(
     matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
-    """x with matrix x = rhs: (..., n, n) and (..., n, k) -> (..., n, k)."""
+    """Solve matrix x = rhs: (..., n, n) and (..., n, k) -> (..., n, k)."""
     return one("MatrixSolve", matrix, rhs, adjoint=adjoint, name=name)
 
 
@@ -261,7 +261,7 @@ def matrix_triangular_solve(
     adjoint: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """As matrix_solve, of a matrix of which only the lower or the upper triangle counts."""
+    """Do as matrix_solve, but use only the lower or the upper triangle of the matrix."""
     return one("MatrixTriangularSolve", matrix, rhs, lower=lower, adjoint=adjoint, name=name)
 
 
@@ -274,7 +274,7 @@ def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def cholesky_solve(chol: TensorLike, rhs: TensorLike, name: str | None = None) -> Tensor:
-    """x with A x = rhs, of the Cholesky factor of A: (..., n, n) and (..., n, k) -> (..., n, k)."""
+    """Solve A x = rhs, given the Cholesky factor of A: (..., n, n) and (..., n, k) -> (..., n, k)."""
     graph = graph_of(chol, rhs)
     with graph.name_scope(name or "cholesky_solve"):
         factor = convert(graph, chol)
@@ -283,7 +283,7 @@ def cholesky_solve(chol: TensorLike, rhs: TensorLike, name: str | None = None) -
 
 
 def qr(input: TensorLike, full_matrices: bool = False, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """(q, r) with q r = input, q orthogonal and r upper triangular. Floating point or complex."""
+    """Return (q, r) with q r = input, q orthogonal and r upper triangular. Floating point or complex."""
     q, r = call("Qr", input, full_matrices=full_matrices, name=name)
     return q, r
 
@@ -291,13 +291,13 @@ def qr(input: TensorLike, full_matrices: bool = False, name: str | None = None) 
 def svd(
     tensor: TensorLike, full_matrices: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(s, u, v) with u diag(s) v^H = tensor; s (..., min(n, m)) falling, of the tensor's type."""
+    """Return (s, u, v) with u diag(s) v^H = tensor; s (..., min(n, m)) falling, of the tensor's type."""
     s, u, v = call("Svd", tensor, full_matrices=full_matrices, name=name)
     return s, u, v
 
 
 def self_adjoint_eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """(e, v): eigenvalues (..., n), rising, and eigenvectors (..., n, n) as columns, of lower triangles."""
+    """Return (e, v): eigenvalues (..., n), rising, and eigenvectors (..., n, n) as columns."""
     e, v = call("SelfAdjointEigV2", tensor, compute_v=True, name=name)
     return e, v
 
@@ -310,12 +310,12 @@ def lin_space(
     *,
     graph: Graph | None = None,
 ) -> Tensor:
-    """num numbers from start to stop, both included, at equal distances: (num,) floating point."""
+    """Return num numbers from start to stop, both included, evenly spaced: (num,) floating point."""
     return one("LinSpace", start, stop, num, graph=graph, name=name)
 
 
 def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
-    """The cross product of vectors of length 3 along the last axis: (..., 3) and (..., 3) -> (..., 3)."""
+    """Compute the cross product of vectors of length 3, the last axis: (..., 3) and (..., 3) -> (..., 3)."""
     return one("Cross", a, b, name=name)
 
 

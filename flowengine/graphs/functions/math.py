@@ -333,7 +333,7 @@ def add_n(inputs: Sequence[TensorLike], name: str | None = None) -> Tensor:
 
 
 def divide(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """x / y as Python 3 divides: whole numbers give float64, those of up to 16 bits float32.
+    """Divide x by y as Python 3 does: integers give float64, those of up to 16 bits float32.
 
     Shapes broadcast.
     """

@@ -230,7 +230,7 @@ def sigmoid_cross_entropy_with_logits(
 def weighted_cross_entropy_with_logits(
     labels: TensorLike, logits: TensorLike, pos_weight: TensorLike | None, name: str | None = None
 ) -> Tensor:
-    """As sigmoid_cross_entropy_with_logits, what is labelled 1 counted pos_weight times. Floating point."""
+    """Do as sigmoid_cross_entropy_with_logits, with pos_weight as the weight of label 1. Floating point."""
     x, z = alike(logits, labels)
     with x.graph.name_scope(name or "logistic_loss") as scope:
         # max(x, 0) - x z + log(1 + exp(-|x|)): of x of either sign without overflow.
@@ -260,7 +260,7 @@ def log_poisson_loss(
 
 
 def zero_fraction(value: TensorLike, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
-    """Which share of all elements is 0: one number of type `dtype`."""
+    """Compute the share of zeros among all elements: one number of type `dtype`."""
     x = tensor_of(value)
     with x.graph.name_scope(name or "zero_fraction"):
         is_zero = one("Equal", x, x.graph.constant(0, x.dtype.base))

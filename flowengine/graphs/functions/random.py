@@ -44,7 +44,7 @@ def random_uniform(
     *,
     graph: Graph | None = None,
 ) -> Tensor:
-    """Numbers of [minval, maxval), all equally likely: floating point (maxval 1 by default), int32 or int64.
+    """Draw uniformly from [minval, maxval): floating point (maxval 1 by default), int32 or int64.
 
     Raises ValueError (as InvalidArgumentError) for integers without maxval.
     """
@@ -103,7 +103,7 @@ def random_gamma(
     *,
     graph: Graph | None = None,
 ) -> Tensor:
-    """Numbers of gamma distributions, `shape` of each: shape + the shape of alpha and beta (the rate, 1)."""
+    """Draw from gamma distributions, `shape` of each: shape + the shape of alpha and beta (the rate, 1)."""
     owner, kind = graph_of(shape, alpha, beta, graph=graph), as_dtype(dtype)
     with owner.name_scope(name or "random_gamma"):
         ops, dims = owner.ops, _dims(owner, shape)

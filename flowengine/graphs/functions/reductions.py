@@ -121,7 +121,7 @@ def reduce_euclidean_norm(
 def reduce_logsumexp(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """log(sum(exp(x))), without overflow for large x. Floating point."""
+    """Compute log(sum(exp(x))) without overflow for large x. Floating point."""
     x = tensor_of(input_tensor)
     graph = x.graph
     with graph.name_scope(name or "ReduceLogSumExp"):
@@ -163,7 +163,7 @@ def count_nonzero(
     dtype: Any = dtypes.int64,
     name: str | None = None,
 ) -> Tensor:
-    """How many elements are not 0, not false, not an empty string: of type `dtype`."""
+    """Count the elements that are not 0, not false, not an empty string, in type `dtype`."""
     x = tensor_of(input_tensor)
     with x.graph.name_scope(name or "count_nonzero"):
         zero = b"" if x.dtype.base is dtypes.string else np.zeros((), x.dtype.base.as_numpy_dtype)
@@ -250,7 +250,7 @@ def bincount(
     dtype: Any = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """How often each number from 0 on is in arr, or the sum of its weights: (largest + 1,).
+    """Count how often each number from 0 on is in arr, or return the sum of its weights: (largest + 1,).
 
     arr        int32, not negative
     weights    of arr's shape; the result is of their type, else of `dtype`

@@ -49,22 +49,22 @@ def string_join(inputs: Sequence[TensorLike], separator: str = "", name: str | N
 
 
 def string_length(input: TensorLike, name: str | None = None, unit: str = "BYTE") -> Tensor:
-    """How long each string is, int32: in bytes, or with unit "UTF8_CHAR" in characters."""
+    """Return the length of each string, int32: in bytes, or with unit "UTF8_CHAR" in characters."""
     return one("StringLength", input, unit=unit, name=name)
 
 
 def string_lower(input: TensorLike, encoding: str = "", name: str | None = None) -> Tensor:
-    """In small letters; of encoding "utf-8" all alphabets, else ASCII."""
+    """Convert to lower case; of encoding "utf-8" all alphabets, else ASCII."""
     return one("StringLower", input, encoding=encoding, name=name)
 
 
 def string_upper(input: TensorLike, encoding: str = "", name: str | None = None) -> Tensor:
-    """In capital letters; of encoding "utf-8" all alphabets, else ASCII."""
+    """Convert to upper case; of encoding "utf-8" all alphabets, else ASCII."""
     return one("StringUpper", input, encoding=encoding, name=name)
 
 
 def string_strip(input: TensorLike, name: str | None = None) -> Tensor:
-    """Without white space at both ends."""
+    """Remove white space at both ends."""
     return one("StringStrip", input, name=name)
 
 
