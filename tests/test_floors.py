@@ -43,6 +43,7 @@ ALLOWED = {
         "flowengine.saved_model.saving",
         "flowengine.session",
         "flowengine.testing.",
+        "flowengine.tools.",
         "flowengine.train.",
         "flowengine.transport.calls.caller",
         "flowengine.transport.calls.serving",

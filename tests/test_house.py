@@ -19,6 +19,7 @@ FACADES: Final = {
     },
     "Saver": {"flowengine/blocking.py", "flowengine/train/saver.py"},
     "QueueRunners": {"flowengine/blocking.py", "flowengine/train/queue_runners.py"},
+    "Writer": {"flowengine/tools/summaries/blocking.py", "flowengine/tools/summaries/writer.py"},
 }
 #: Files written by `make generate`, and tables.
 GENERATED: Final = frozenset({"kernels/index.py", "flowengine/ops/index.py", "flowengine/gradients/index.py"})

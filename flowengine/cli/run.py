@@ -31,10 +31,11 @@ from flowengine.cli.pictures.drawing import checked_pictures
 from flowengine.cli.pictures.view import DetectionView
 from flowengine.cli.placement import config_of
 from flowengine.cli.running.job import Invocation, RunReport
+from flowengine.cli.running.logdir import RunLog
 from flowengine.cli.running.options import HELP, SECTIONS, run_options
 from flowengine.cli.running.steps import percentiles, run_job
 from flowengine.cli.running.tracing import step_trace
-from flowengine.cli.running.training import MetaFacts, RunCheckpoints, facts_of
+from flowengine.cli.running.training import MetaFacts, RunCheckpoints, facts_of, prepared
 from flowengine.cli.shell.commands import SectionedCommand
 from flowengine.cli.tables.planning import TableFeed, table_feed, table_in
 from flowengine.cli.tables.request import TableOptions, check_rows_output
@@ -67,6 +68,7 @@ def command(
     keep_going: bool,
     force: bool,
     timeout: float | None,
+    logdir: str | None,
     signature: str | None,
     function: str | None,
     tags: tuple[str, ...],
@@ -107,8 +109,7 @@ def command(
     if checkpoint is not None:
         facts = facts_of(source.meta, loaded)
         targets = targets or _trained_by(facts)
-        training = RunCheckpoints(checkpoint, save_every or 0, resume or recover, facts, recovers=recover)
-        training.prepare()
+        training = prepared(checkpoint, save_every or 0, resume or recover, facts, recovers=recover)
     if not (asks_by_name or targets or call.facts):
         refuse_to_run_nothing(loaded, feeds, inits, output)
         click.echo(how_to_go_on(source, graph), nl=False)
@@ -144,6 +145,7 @@ def command(
         at=target_at(at or ""),
         keeps=output is not None,
         trace=step_trace(ctx, at=at, force=force),
+        log=None if logdir is None else RunLog(logdir, loaded),
     )
     if table is not None:
         with _remedied(job, source, graph):
@@ -238,6 +240,7 @@ def _not_over_tables(ctx: click.Context) -> list[str]:
         "steps",
         "every",
         "repeat",
+        "logdir",
         "labels_file",
         "top",
         "stats",

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from flowengine.train.hooks.hook import LoopState as LoopState
     from flowengine.train.hooks.hook import ProgressReports as ProgressReports
     from flowengine.train.hooks.stop_at_nan import StopAtNaN as StopAtNaN
+    from flowengine.train.hooks.summaries import Summaries as Summaries
     from flowengine.train.inputs import batch, batch_join, shuffle_batch, shuffle_batch_join
     from flowengine.train.periodic import PeriodicSaves, save_every
     from flowengine.train.producers import (
@@ -91,6 +92,7 @@ _PUBLIC: Final[dict[str, str]] = {
     "Saver": "flowengine.train.saver",
     "Snapshot": "flowengine.train.snapshot",
     "StopAtNaN": "flowengine.train.hooks.stop_at_nan",
+    "Summaries": "flowengine.train.hooks.summaries",
     "TrainingHistory": "flowengine.train.fitting.history",
     "add_queue_runner": "flowengine.train.queue_runners",
     "batch": "flowengine.train.inputs",
@@ -135,6 +137,7 @@ __all__ = [
     "Saver",
     "Snapshot",
     "StopAtNaN",
+    "Summaries",
     "TrainingHistory",
     "add_queue_runner",
     "batch",

@@ -136,6 +136,12 @@ PAGES: Final = {
         "[Datasets](../data.md)",
         ("flowengine.data",),
     ),
+    "summary": Page(
+        "Event files",
+        "`fe.summary`: files for TensorBoard.",
+        "[TensorBoard](../tensorboard.md)",
+        ("flowengine.summary",),
+    ),
     "saved_model": Page(
         "SavedModels",
         "`fe.saved_model`: models with signatures.",

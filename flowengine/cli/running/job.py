@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from flowengine.cli.models.restoring import Restoration
+from flowengine.cli.running.logdir import RunLog
 from flowengine.cli.running.tracing import StepTrace
 from flowengine.cli.running.training import RunCheckpoints
 
@@ -44,6 +45,8 @@ class Invocation:
     keeps: bool = False
     #: Whether the last step is traced, and where that goes.
     trace: StepTrace | None = None
+    #: Writes the values of steps for TensorBoard; None if nobody asks for it.
+    log: RunLog | None = None
 
 
 @dataclass(slots=True)

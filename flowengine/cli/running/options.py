@@ -78,7 +78,7 @@ SECTIONS: Final = {
     ),
     "Images": ("drawing", "image_size", "image_scale", "image_offset"),
     "Tables": ("batch_size", "keep_inputs", "keep_going"),
-    "Looking": ("trace", "profile"),
+    "Looking": ("trace", "profile", "logdir"),
     "Steps": ("targets", "inits", "finals", "steps", "every", "repeat", "timeout", "force"),
     "Training runs": ("meta", "checkpoint", "save_every", "resume", "recover"),
     "Exported models": ("function", "tags"),
@@ -205,6 +205,13 @@ _OPTIONS: Final = (
         type=click.FloatRange(min=0, min_open=True),
         metavar="S",
         help="Time limit for a step, in seconds.",
+    ),
+    click.option(
+        "--logdir",
+        type=click.Path(),
+        metavar="FOLDER",
+        help="Write the graph, and what steps fetch, for TensorBoard: numbers, histograms, summaries.",
+        shell_complete=complete_folder,
     ),
     click.option(
         "--signature",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from flowengine.cli.progress import ProgressReport
 from flowengine.cli.running.job import Invocation, RunReport
+from flowengine.cli.running.logdir import Note, log_behind_latest, note_nothing
 from flowengine.core.config import RunOptions
 
 if TYPE_CHECKING:
@@ -33,9 +34,13 @@ async def run_recovering(
 
         return run_all
 
+    note: Note = note_nothing
+
     @asynccontextmanager
     async def around(session: Session) -> AsyncIterator[None]:
+        nonlocal note
         async with AsyncExitStack() as stack:
+            note = await stack.enter_async_context(log_behind_latest(job.log, training.directory))
             if facts.runners:
                 await stack.enter_async_context(QueueRunners(session, facts.content))
             yield
@@ -50,6 +55,7 @@ async def run_recovering(
             report.values = dict(zip(job.names or job.fetches, values, strict=True))
             report.steps += 1
             progress.advance(report.values)
+            note(report.values, number + 1)
 
         result = await run_with_recovery(
             job.graph,

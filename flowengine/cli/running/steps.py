@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from flowengine.cli.interrupt import Interrupt
 from flowengine.cli.progress import ProgressReport
 from flowengine.cli.running.job import Invocation, RunReport
+from flowengine.cli.running.logdir import log_of
 from flowengine.cli.running.recovery import run_recovering
 
 if TYPE_CHECKING:
@@ -98,18 +99,22 @@ async def _train(
     after_step: Callable[[], Awaitable[Any]] | None = None,
 ) -> None:
     started = time.perf_counter()
-    with ProgressReport(job.steps, every=job.every) as progress:
-        try:
-            for number in range(job.steps):
-                is_last = number == job.steps - 1 and not job.repeat
-                values = await _step(session, job, options, is_last=is_last)
-                report.values = dict(zip(job.names or job.fetches, values, strict=True))
-                progress.advance(report.values)
-                if after_step is not None:
-                    await after_step()
-        finally:
-            report.steps = progress.done
-            report.seconds = time.perf_counter() - started
+    restored = None if job.training is None else job.training.restored_step
+    before = restored or 0
+    async with log_of(job.log, restored) as note:
+        with ProgressReport(job.steps, every=job.every) as progress:
+            try:
+                for number in range(job.steps):
+                    is_last = number == job.steps - 1 and not job.repeat
+                    values = await _step(session, job, options, is_last=is_last)
+                    report.values = dict(zip(job.names or job.fetches, values, strict=True))
+                    progress.advance(report.values)
+                    note(report.values, before + number + 1)
+                    if after_step is not None:
+                        await after_step()
+            finally:
+                report.steps = progress.done
+                report.seconds = time.perf_counter() - started
 
 
 async def _step(session: Session, job: Invocation, options: RunOptions, *, is_last: bool) -> Any:

@@ -92,6 +92,11 @@ class RunCheckpoints:
         except OSError as error:
             raise CommandError(f"--checkpoint {self.directory}: {error.strerror}", STEP_ERROR) from error
 
+    @property
+    def restored_step(self) -> int | None:
+        """How many steps the checkpoint has that the run goes on from; None if it begins."""
+        return None if self.resumed is None else step_of(self.resumed)
+
     @asynccontextmanager
     async def around(
         self, session: Session, inits: Sequence[str], initialize: Callable[[Sequence[str]], Awaitable[None]]
@@ -117,7 +122,7 @@ class RunCheckpoints:
                 raise CommandError(f"cannot resume from {self.resumed}: {text}", UNREADABLE_GRAPH) from error
         await initialize(self.facts.local if self.resumed is None else self.facts.unrestored(session.graph))
         counter = self.facts.global_step
-        first = 0 if counter is not None or self.resumed is None else step_of(self.resumed)
+        first = 0 if counter is not None else self.restored_step or 0
         path = os.path.join(self.directory, STEM)
         every = self.save_every or None
         never = None if every else float("inf")
@@ -130,6 +135,15 @@ class RunCheckpoints:
             else:
                 yield saves.after_step
         self.saved = saves.latest
+
+
+def prepared(
+    directory: str, save_every: int, resume: bool, facts: MetaFacts, *, recovers: bool
+) -> RunCheckpoints:
+    """Return the checkpoints of a run whose directory can be used; CommandError where it cannot."""
+    made = RunCheckpoints(directory, save_every, resume, facts, recovers=recovers)
+    made.prepare()
+    return made
 
 
 def step_of(prefix: str) -> int:

@@ -97,7 +97,6 @@ OF_MODULES: Final[dict[str, str]] = {
     "linalg": "functions such as fe.matmul and fe.cholesky are in fe itself",
     "strings": "functions such as fe.string_join and fe.regex_replace are in fe itself",
     "image": "graph.ops.ResizeBilinear, graph.ops.DecodePng and others",
-    "summary": "graph.ops.ScalarSummary, graph.ops.HistogramSummary and others",
     "io": "graph.ops.ReadFile, fe.data.Dataset.tf_records and others",
     "gfile": "Python's own open and pathlib",
     "lookup": "graph.ops.HashTableV2 and others",

@@ -9,6 +9,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from types import MappingProxyType
 from typing import Any, Final
 
 #: Public modules in which a name is looked for, in the order of the answer. "" is `flowengine` itself.
@@ -26,6 +28,7 @@ _MODULES: Final = (
     "train",
     "data",
     "saved_model",
+    "summary",
     "embedding",
     "ctc",
     "sampled",
@@ -54,11 +57,18 @@ class MissingAttributeError(AttributeError):
         return AttributeError, (str(self),)
 
 
-def public_module(module: str, names: Iterable[str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` for a public module: only its public names are listed."""
+def public_module(
+    module: str, names: Iterable[str], lazy: Mapping[str, str] = MappingProxyType({})
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` for a public module: only its public names are listed.
+
+    lazy   {name: the module that it is imported from when it is first used}
+    """
     shown = sorted(names)
 
     def missing(name: str) -> Any:
+        if name in lazy:
+            return getattr(import_module(lazy[name]), name)
         raise missing_name(module, name, shown)
 
     return missing, lambda: list(shown)

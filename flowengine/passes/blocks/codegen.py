@@ -47,7 +47,7 @@ def compiling_region(program: Program, kernels: KernelRegistry) -> Pieces[Compil
     If `program.scalars` says that all operands of a node are of rank 0, it gets constants and inputs as NumPy
     scalars: an operation on two of them takes 0.04 us, with a rank-0 array among them 0.4.
     """
-    writer = _Writer(program, kernels)
+    writer = _ProgramWriter(program, kernels)
     yield from writer.writing()
     yield
     return CompiledRegion(
@@ -63,7 +63,7 @@ def as_scalar(value: Any) -> Any:
     return value[()] if isinstance(value, np.ndarray) and not value.ndim else value
 
 
-class _Writer(CallSourceWriter, LoopSourceWriter):
+class _ProgramWriter(CallSourceWriter, LoopSourceWriter):
     def __init__(self, program: Program, kernels: KernelRegistry) -> None:
         self.program = program
         self.kernels = kernels
