@@ -155,7 +155,7 @@ class ExponentialMovingAverage:
             return average.assign_op(ops.RealDiv(biased_now, factor))
 
     def _debiasing(self, graph: Graph, average: GraphVariable) -> tuple[GraphVariable, GraphVariable]:
-        """The average as it is without correction, and its count of updates."""
+        """Return the uncorrected average, and its count of updates."""
         key = (graph, average.name)
         if key not in self._biased:
             with graph.scopes.outside(), graph.name_scope(None), graph.colocate_with(average.handle):

@@ -174,7 +174,7 @@ def _values(value: Gradient) -> Tensor:
 
 
 def _dense(value: Any) -> Tensor:
-    """A gradient, or an object that stands for a tensor, as one tensor."""
+    """Convert a gradient, or another object of a tensor, to one tensor."""
     found: Tensor = value.__flowengine_tensor__(value.graph, None, None)
     return found
 

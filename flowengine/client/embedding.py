@@ -94,7 +94,7 @@ def _rows_of(graph: Graph, table: Any, ids: Tensor) -> Tensor:
 
 
 def _row_shape(graph: Graph, parts: Sequence[Any]) -> Any:
-    """The shape of a row, as a list where the graph tells it, else an int32 tensor."""
+    """Return the shape of a row: a list if the graph knows it, else an int32 tensor."""
     for part in parts:
         shape = part.shape
         if shape.dims is not None and None not in shape.dims[1:]:

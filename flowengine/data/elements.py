@@ -1,4 +1,4 @@
-"""The elements of a dataset, one after the other, with the tasks that work ahead of whoever takes them."""
+"""The iterator over the elements of a dataset, with the tasks that compute elements ahead."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Ledger:
         self._owners: dict[int, tuple[int, str, weakref.ref[Any]]] = {}
 
     def hold(self, owner: Any, size: int, holder: str) -> None:
-        """Count the memory that `owner` owns, in the name of `holder`; once, however often it is told.
+        """Count the memory of `owner` once, under the name of `holder`.
 
         Raises nothing: what is there is there. `check` says whether it is too much.
         """
@@ -85,7 +85,7 @@ class Ledger:
         return id(owner) in self._owners
 
     def change(self, size: int) -> None:
-        """Count so many bytes more, or fewer, whose holder sees to it that they go again."""
+        """Add a number of bytes, or subtract them; the holder subtracts them when it frees the memory."""
         self.live += size
         if self.live > self.peak:
             self.peak = self.live

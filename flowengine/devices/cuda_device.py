@@ -189,7 +189,7 @@ class CudaDevice:
         return self._calls.entered()
 
     def copy_in(self, value: Value) -> Value:
-        """A value of host memory on the card; what is no array of numbers passes as it is.
+        """Copy a value from host memory to the GPU; return anything but an array of numbers unchanged.
 
         What is lent by DLPack is borrowed: work waits for what its lender has under way, and the lender keeps
         it until all work is done that may have used it. InvalidArgumentError if it is on another card.

@@ -67,11 +67,11 @@ class CudaTimes:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether somebody wants to have noted what is launched on this thread."""
+        """Whether the launches of this thread are recorded."""
         return getattr(self._wanted, "sink", None) is not None
 
     def begin(self, stream: int, what: str, on: Any) -> TimedLaunch | None:
-        """Work begins on a stream of CuPy's, whose card is the current one; None where nobody notes it."""
+        """Record that work begins on a stream of CuPy on the current GPU; None if nothing is recorded."""
         wanted = getattr(self._wanted, "sink", None)
         if wanted is None:
             return None

@@ -64,7 +64,7 @@ class Device(Protocol):
         """
 
     def copy_in(self, value: Value) -> Value:
-        """A value of host memory in this device's memory; what is no array passes as it is."""
+        """Copy a value from host memory to this device; return anything but an array unchanged."""
 
     def copy_out(self, value: Value) -> Value:
         """A value of this device's memory as a NumPy array or scalar, when what computes it is done."""
@@ -100,7 +100,7 @@ class LentCopy(IncomingValue, Protocol):
 
 @runtime_checkable
 class StreamDevice(Device, Protocol):
-    """A device that is given its work and does it later, on streams of its own.
+    """A device that executes its work asynchronously, on its own streams.
 
     What brings values to the host is awaited by these, so that no event loop stands still. `wait` is called
     on another thread, while the loop's own launches more.
@@ -135,7 +135,7 @@ class EnteredDevice(StreamDevice, Protocol):
 
 @runtime_checkable
 class TimedDevice(StreamDevice, Protocol):
-    """A device that can tell when it did what it was given."""
+    """A device that records when it executed its work."""
 
     def note(self, launches: list[LaunchRecord] | None, node: str) -> None:
         """Have what is launched next, on this thread, noted as work of a node when it is done; None: not."""
@@ -172,7 +172,7 @@ class MortalDevice(Device, Protocol):
 
 @runtime_checkable
 class ProvidedDevice(Device, Protocol):
-    """A device with a provider of its own, which takes over parts of graphs; see `kernels/provider.py`.
+    """A device with its own kernel provider, which takes over parts of graphs; see `kernels/provider.py`.
 
     provider   a room of kernels, or the complete name of any package, whose module `claims` has `PROVIDER`
     """
@@ -208,15 +208,15 @@ class DeviceRegistry:
         return tuple(self._types)
 
     def look_for(self, kinds: Iterable[str]) -> list[str]:
-        """Those of the types that were unknown until now, and that somebody else offers."""
+        """Return the device types that were unknown until now and that a plugin offers."""
         return [kind for kind in dict.fromkeys(kinds) if kind not in self._types and self._is_offered(kind)]
 
     def why_not(self, kind: str) -> str:
-        """Why there is no device of a type that is unknown here, where that is known; else empty."""
+        """Return why there is no device of an unknown type, or empty if the reason is not known."""
         return "" if self._parent is None else self._parent.why_not(kind)
 
     def _is_offered(self, kind: str) -> bool:
-        """Whether somebody else offers a type that is unknown here, and it is registered now."""
+        """Whether a plugin offers an unknown type; registers the type if so."""
         parent = self._parent
         if parent is None or (kind not in parent._types and not parent._is_offered(kind)):
             return False

@@ -21,7 +21,7 @@ CUDA: Final = frozenset({2, 13})
 
 
 class _AwayError(InvalidArgumentError, AttributeError):
-    """Of who looks at a value that is not there; who only asks whether there is such a thing is told no."""
+    """The error of reading a value that is on another device."""
 
 
 class LentValue:

@@ -49,7 +49,7 @@ class PinnedSource(Protocol):
 
 
 class _PinnedBlock:
-    """Memory that is given back when nobody has anything of it."""
+    """A block of memory that is freed when no array uses it."""
 
     __slots__ = ("__weakref__", "address", "size")
 
@@ -125,7 +125,7 @@ class PinnedRing:
         yield self._added(block, start, size)
 
     def array(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Array | None:
-        """An array of anything, whose part is in use as long as somebody has it; None without room now.
+        """Return an array whose part of the ring is in use while the array exists; None if the ring is full.
 
         Raises FailedPreconditionError once the ring is closed.
         """
@@ -173,14 +173,14 @@ class PinnedRing:
         self._lent.popleft()
 
     def close(self) -> None:
-        """Wait for what uses the ring. Its memory is given back, once nobody has an array there."""
+        """Wait for the users of the ring. Its memory is freed once no array there exists."""
         while self._lent:
             self._retire()
         self._block = None
 
 
 class PinnedMemory:
-    """Pinned arrays of any size. For one thread at a time, whoever drops arrays aside."""
+    """Pinned arrays of any size. One thread at a time may use it; any thread may drop arrays."""
 
     def __init__(self, source: PinnedSource, size: int = RING_BYTES) -> None:
         """`size` is the ring's, which is pinned when the first array is made."""
@@ -191,7 +191,7 @@ class PinnedMemory:
         self._blocks: list[tuple[_PinnedBlock, PinnedPart]] = []
 
     def array(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-        """An array of anything, whose memory is in use as long as somebody has it or a view of it.
+        """Return an array whose memory is in use while the array or a view of it exists.
 
         Raises ResourceExhaustedError where the host has no more memory to pin.
         """
@@ -208,7 +208,7 @@ class PinnedMemory:
         return np.asarray(_HeldPart(block, part, dtype, tuple(shape)))
 
     def _own_block(self, size: int) -> tuple[_PinnedBlock, PinnedPart]:
-        """A block that nobody uses, of the next power of two."""
+        """Return an unused block, of the next power of two."""
         wanted = 1 << max(size - 1, _ALIGNMENT).bit_length()
         for block, part in self._blocks:
             if block.size == wanted and not part.is_held:

@@ -34,7 +34,7 @@ class DeviceRates:
 
 
 def card_rates(*, memory_kilohertz: int, bus_bits: int, capability: int) -> DeviceRates:
-    """The rates of a card by its properties; of those that tell nothing, those of a small one.
+    """Return the rates of a GPU by its properties, or those of a small one if they are unknown.
 
     capability   the major number of what it can compute
     """

@@ -1,4 +1,4 @@
-"""The devices of a session, and those that come when its graph names a type that somebody else offers.
+"""The devices of a session, and those that are added when its graph names a plugin's device type.
 
 A graph grows; each look takes in what it names since the last one.
 """

@@ -1,4 +1,4 @@
-"""The strings of a step: scalars of type string, each counted until nobody but the count refers to it.
+"""The strings of a step: scalars of type string, each counted while something else refers to it.
 
 A Python string cannot say when its last reference goes. So the count keeps a reference itself, and now and
 then looks at how many others there are: where there is none, it lets go. Arrays of strings need none of this.
@@ -31,7 +31,7 @@ class CountedValues:
         self._looks_at = _FEW
 
     def hold(self, text: bytes) -> None:
-        """Count a string that a kernel has made; once, however often it is told."""
+        """Count a string that a kernel has made, once."""
         if len(text) < _FOLLOWED_BYTES or id(text) in self._held:
             return
         if len(self._held) <= _FEW or len(self._held) >= self._looks_at:
@@ -41,7 +41,7 @@ class CountedValues:
         self._change(text_bytes(text))
 
     def sweep(self) -> None:
-        """Let go of those that nobody else refers to."""
+        """Drop the strings that nothing else refers to."""
         gone = [key for key, entry in tuple(self._held.items()) if getrefcount(entry[0]) <= _ALONE]
         for key in gone:
             entry = self._held.pop(key, None)  # another thread may have looked, too

@@ -182,7 +182,7 @@ def _at_caller(error: InvalidArgumentError) -> InvalidArgumentError:
 
 
 def _brought(bring: Callable[[Tensor], Tensor], value: Any) -> Any:
-    """An input with its tensors replaced by what stands for them where the node is built."""
+    """Return an input with its tensors brought into the branch or loop in which the node is built."""
     if type(value) is Tensor:
         return bring(value)
     return [_brought(bring, each) for each in value] if isinstance(value, list | tuple) else value

@@ -37,7 +37,7 @@ class Convertible(Protocol):
     """An object that can convert itself to a tensor."""
 
     def __flowengine_tensor__(self, graph: Graph, dtype: DType | None, name: str | None) -> Tensor:
-        """The tensor of `graph` that this object stands for; see the module."""
+        """Return this object as a tensor of `graph`; see the module."""
 
 
 #: A Tensor, a `Convertible`, a Python or NumPy value, or nested lists of them.
@@ -45,7 +45,7 @@ TensorLike: TypeAlias = Any
 
 
 def convert(graph: Graph, value: TensorLike, dtype: Any = None, name: str | None = None) -> Tensor:
-    """A Tensor of `graph` that stands for `value`.
+    """Convert a value to a Tensor of `graph`.
 
     dtype   what it must be; a Python or NumPy value becomes that if nothing is lost
     name    of the node that is made, if one is
@@ -65,7 +65,7 @@ def convert(graph: Graph, value: TensorLike, dtype: Any = None, name: str | None
 
 
 def symbolic(graph: Graph, value: Any, dtype: DType | None = None, name: str | None = None) -> Tensor | None:
-    """The tensor that a value stands for, a list that holds one packed; None for Python's and NumPy's."""
+    """Return the tensor of a value, or of a list that contains one; None for values of Python and NumPy."""
     kind = type(value)
     if kind is Tensor:
         found: Tensor = value
@@ -80,7 +80,7 @@ def symbolic(graph: Graph, value: Any, dtype: DType | None = None, name: str | N
 def standing_for(
     graph: Graph | None, value: Any, dtype: DType | None = None, name: str | None = None
 ) -> Tensor | None:
-    """The tensor that one object stands for, if it does: by its method, or as one of a subclass of Tensor."""
+    """Return the tensor of an object: by its method, or if it is a subclass of Tensor; else None."""
     method = getattr(type(value), HOOK, None)
     if method is not None:
         tensor = method(value, graph, dtype, name)
@@ -94,7 +94,7 @@ def plain(tensor: Tensor) -> Tensor:
 
 
 def stands_for_tensor(value: Any) -> bool:
-    """Whether a value is a tensor of a graph, stands for one, or is a list that holds one."""
+    """Whether a value is a tensor of a graph, converts to one, or is a list that contains one."""
     kind = type(value)
     if kind is Tensor:
         return True
@@ -106,7 +106,7 @@ def stands_for_tensor(value: Any) -> bool:
 
 
 def is_symbolic(value: Any) -> bool:
-    """Whether one object, no list, is a tensor of a graph or stands for one."""
+    """Whether an object, not a list, is a tensor of a graph or converts to one."""
     return isinstance(value, Tensor) or hasattr(type(value), HOOK)
 
 
@@ -166,7 +166,7 @@ def _holds_tensor(values: Any) -> bool:
 
 
 def symbolic_inputs(graph: Graph, definition: OpDef, inputs: Sequence[Any]) -> list[Any]:
-    """The inputs with a Tensor in the place of each object that stands for one, also within lists."""
+    """Return the inputs with each object that converts to a Tensor converted, also within lists."""
     found: list[Any] = []
     for arg, value in zip(definition.inputs, inputs, strict=True):
         if isinstance(value, list | tuple):

@@ -114,7 +114,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
         return pickled(self, None if self._registry is standard_registry() else self._registry)
 
     def __copy__(self) -> Graph:
-        """An independent graph with the same nodes, which do not change, and collections of its own."""
+        """Return an independent graph with the same nodes and its own collections."""
         other = Graph(self, registry=self._registry, producer=self.producer, min_consumer=self.min_consumer)
         other.library, other.source, other.seed = self.library, self.source, self.seed
         if self.collections.keys:

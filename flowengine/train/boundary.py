@@ -55,7 +55,7 @@ async def at_boundary(session: Session, take: Callable[[], T]) -> T:
 
 
 def changes_variables(graph: NodeGraph) -> bool:
-    """Whether a step of this graph may change a variable; true where it cannot be told."""
+    """Whether a step of this graph may change a variable; True if that is unknown."""
     known = _changes.get(graph)
     if known is None:
         known = _changes[graph] = any(_changes_variable(node) for node in graph)

@@ -62,7 +62,7 @@ class CheckpointFolders:
         self._tidied: set[str] = set()
 
     def commit(self, prefix: str, metric: float | None, meta_graph: bytes | None, *, sync: bool) -> None:
-        """A checkpoint is complete: tell of it, then remove those that need not stay."""
+        """Record a complete checkpoint in the state file, then remove those that need not stay."""
         folder = os.path.dirname(prefix)
         retention = self._retention_of(folder)
         if meta_graph is not None:

@@ -238,7 +238,7 @@ def like(example: Example, tensors: Sequence[Tensor]) -> Any:
 def element_shapes(
     sources: Sequence[Sequence[Tensor]], given: Sequence[Any] | None, many: bool
 ) -> list[TensorShape]:
-    """The shape of each component: as told, or what all sources have in common.
+    """Return the shape of each component: as given, or common to all sources.
 
     Raises InvalidArgumentError where a rank is not known.
     """

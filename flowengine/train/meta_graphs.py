@@ -88,7 +88,7 @@ class GraphDescription:
     def maker(
         self, graph: Graph, nodes: SaverNodes | None, saveables: Sequence[Saveable]
     ) -> Callable[[], bytes]:
-        """Return a function that makes the MetaGraphDef of a graph as it is, on a thread.
+        """Return a function that makes the MetaGraphDef of the present graph, on a thread.
 
         nodes       that the graph has for saving; without them, those that save `saveables` are added to what
                     is written, and the graph stays as it is

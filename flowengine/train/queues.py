@@ -128,7 +128,7 @@ class GraphQueue:
         return made
 
     def enqueue_many(self, components: Sequence[Any], name: str | None = None) -> Operation:
-        """Add the rows of the components, each of shape [rows, ...], as so many elements."""
+        """Add each row of the components, each of shape [rows, ...], as an element."""
         label = self._name(name, "EnqueueMany")
         made: Operation = self.graph.ops.QueueEnqueueManyV2(self.handle, list(components), name=label)
         return made

@@ -1,4 +1,4 @@
-"""Which checkpoints stay when new ones come: the newest, the best, and one every so many hours."""
+"""The choice of checkpoints to keep: the newest, the best, and one in each interval of hours."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Direction = Literal["lowest", "highest"]
 
 @dataclass(frozen=True, slots=True)
 class KeptCheckpoint:
-    """A checkpoint that is there. `saved_at`: seconds since the epoch; `metric`: what it scored, if told."""
+    """An existing checkpoint. `saved_at`: seconds since the epoch; `metric`: its score, if known."""
 
     prefix: str
     saved_at: float

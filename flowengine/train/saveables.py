@@ -64,7 +64,7 @@ class Saveable:
 
 
 def of_variable(node: Node, name: str | bytes | None = None, spec: str = "") -> Saveable:
-    """The variable that a node stands for; InvalidArgumentError for a node that is no variable."""
+    """Return the variable of a node; InvalidArgumentError for a node that is not a variable."""
     if not node.has(GivesVariable):
         raise InvalidArgumentError(f"'{node.name}' is a {node.op}: only variables can be saved")
     shared = node.attrs.get("shared_name", b"")
@@ -126,7 +126,7 @@ def _parts(graph: NodeGraph, given: Any, name: str | bytes | None) -> list[Savea
 
 
 def variable_named(graph: NodeGraph, given: Any) -> Saveable:
-    """The one variable that a name, Tensor or Operation stands for; raises as `of_list` does."""
+    """Return the one variable of a name, Tensor or Operation; raises as `of_list` does."""
     return of_variable(_node_of(graph, given))
 
 

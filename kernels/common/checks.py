@@ -1,4 +1,4 @@
-"""Checks of values that no shape tells: an index out of range, a divisor of zero.
+"""Checks of values that shapes do not show: an index out of range, a divisor of zero.
 
     refuse(((indices < 0) | (indices >= bound)).any(), lambda: outside(indices, bound))
 

@@ -25,7 +25,7 @@ def one_number(size: int, place: int, number: int, dtype: Any) -> Array:
 
 
 def fixed_vector(numbers: Sequence[int], dtype: Any) -> Array:
-    """A vector that nobody may write into, so that it can be given to all who ask."""
+    """Return a read-only vector, which all callers may share."""
     made = np.array(numbers, dtype)
     made.flags.writeable = False
     return made

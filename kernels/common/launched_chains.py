@@ -76,7 +76,7 @@ class LaunchedChain:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of the nodes that it stands for."""
+        """The names of the nodes that it replaces."""
         return frozenset(step.node.name for step in self.steps)
 
 
@@ -169,7 +169,7 @@ class _LaunchGroups:
         return members[::-1]
 
     def fused(self, members: Sequence[Node], device: Device) -> Node:
-        """The node that stands for a group, under the name of its last."""
+        """Return the node that replaces a group, under the name of its last node."""
         inputs = outside(members)
         places = {port: i for i, port in enumerate(inputs)}
         steps = []

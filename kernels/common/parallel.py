@@ -1,4 +1,4 @@
-"""One kernel on several cores: independent pieces of its work, taken by whoever is free.
+"""One kernel on several cores: free threads take independent pieces of its work.
 
 NumPy lets go of the interpreter while it computes, so that pieces of some ten microseconds run side by
 side. The calling thread works on the pieces itself; helpers, one for each further core, join it where they

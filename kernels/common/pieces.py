@@ -69,7 +69,7 @@ Call: TypeAlias = tuple[Any, tuple[Source, ...]]
 
 
 class Review(Protocol):
-    """A look at numbers that tells whether what was made is right.
+    """A check of numbers that shows whether a result is right.
 
     sources   whose numbers: arguments, and ~n for the n-th result
     """
@@ -102,7 +102,7 @@ class Piece:
 
 
 class Turn(Protocol):
-    """How long somebody may compute before others get the thread.
+    """The time that a kernel may compute before others get the thread.
 
     ends   the time, of `time.perf_counter`, from which on `is_over` is worth asking
     """
@@ -145,12 +145,12 @@ def is_plain(array: Any) -> bool:
 
 
 def has_pieces(function: Any) -> bool:
-    """Whether a bound kernel, or the program of a fused node, may tell what its calls come to."""
+    """Whether a bound kernel, or the program of a fused node, may return its calls as pieces."""
     return getattr(function, "piece", None) is not None
 
 
 def piece_of(function: Any, arguments: Sequence[Any]) -> Piece | None:
-    """Return the piece that a bound kernel would run; None if it does not tell, or does more than that."""
+    """Return the piece that a bound kernel would run; None if it has none, or does more than that."""
     tell = getattr(function, "piece", None)
     found: Piece | None = None if tell is None else tell(*arguments)
     return found

@@ -37,7 +37,7 @@ def register_ufunc(
     attr: str = "T",
     inline: str | None = None,
 ) -> None:
-    """Make a function of arrays alone, without attributes, the kernel of an op as it is.
+    """Register a function of arrays, without attributes, as the kernel of an op.
 
     `inline` says the same of NumPy scalars: see `Kernel`.
     """

@@ -103,7 +103,7 @@ def _transposed(
 
 
 def _output_shape(image: Tensor, form: WindowForm, filters: int) -> Any:
-    """The shape of the result, as numbers where the graph tells it."""
+    """Return the shape of the result, as numbers if the graph knows it."""
     ops, dims = image.graph.ops, image.shape.as_list()
     extra = [
         max(size - step, 0) if form.padding == "VALID" else 0

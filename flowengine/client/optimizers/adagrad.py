@@ -96,7 +96,7 @@ class ProximalAdaGrad(_SquaresOptimizer):
 
 
 class AdaGradDA(_SquaresOptimizer):
-    """AdaGrad by dual averaging, for sparse linear models: rows that nobody used are regularised when used.
+    """AdaGrad by dual averaging, for sparse linear models: unused rows are regularized at their next use.
 
     global_step   the variable that counts the steps, the same that `apply_gradients` is given
     l1, l2        strengths of the regularisation

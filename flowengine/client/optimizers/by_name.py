@@ -34,7 +34,7 @@ _OPTIMIZERS: Final[dict[str, type[Optimizer]]] = {
 
 @builds
 def get(optimizer: str | Optimizer, **options: Any) -> Optimizer:
-    """Return an optimizer by name, whatever its case, made with these options; an Optimizer as it is.
+    """Return an optimizer by its name in any case, made with these options; return an Optimizer unchanged.
 
     Options are those of its class: a learning rate, for example, is a number or a scalar Tensor. Raises
     InvalidArgumentError, which is a ValueError for an unknown name, with those that there are, and a

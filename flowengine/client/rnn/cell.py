@@ -97,7 +97,7 @@ class RNNCell(ABC):
             return map_structure(lambda size: zeros_of(graph, batch_size, size, kind), self.state_size)
 
     def _weight(self, name: str, shape: Sequence[int], dtype: DType, initializer: Any = None) -> Tensor:
-        """A variable of the cell: read where no loop is, so that a loop around takes the value as it is."""
+        """Return a variable of the cell, read outside of loops, so that a loop uses one value."""
         assert self._graph is not None
         assert self._scope is not None
         variable = self._variables.get(name)

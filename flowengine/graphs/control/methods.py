@@ -1,4 +1,4 @@
-"""The methods of `Graph` that build conditionals, loops and arrays, each by a module of its own."""
+"""The methods of `Graph` that build conditionals, loops and arrays, each in another module."""
 
 from __future__ import annotations
 

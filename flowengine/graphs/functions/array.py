@@ -123,7 +123,7 @@ def range(
 
 
 def shape(input: TensorLike, name: str | None = None, out_type: Any = dtypes.int32) -> Tensor:
-    """Return the shape of a tensor as a tensor, (rank,): a constant where the graph tells all of it."""
+    """Return the shape of a tensor as a tensor, (rank,): a constant if the graph knows all of it."""
     x = tensor_of(input)
     known = x.shape.as_tuple()
     if known is not None:
@@ -152,7 +152,7 @@ def rank(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def identity(input: TensorLike, name: str | None = None) -> Tensor:
-    """Return the same value, under a node of its own."""
+    """Return the same value, by a new node."""
     return one("Identity", input, name=name)
 
 
@@ -162,7 +162,7 @@ def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
-    """Return the same elements, in row-major order, in another shape; one -1 stands for what is left."""
+    """Return the same elements, in row-major order, in another shape; one size may be -1, for the rest."""
     return one("Reshape", tensor, _dims(shape), name=name)
 
 

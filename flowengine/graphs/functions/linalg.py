@@ -230,7 +230,7 @@ def matrix_set_diag(input: TensorLike, diagonal: TensorLike, name: str | None = 
 def matrix_band_part(
     input: TensorLike, num_lower: TensorLike, num_upper: TensorLike, name: str | None = None
 ) -> Tensor:
-    """Return matrices with zeros outside of a band of so many diagonals below and above; -1 keeps all."""
+    """Set matrices to zero outside of a band of diagonals below and above the main one; -1 keeps all."""
     return one("MatrixBandPart", input, num_lower, num_upper, name=name)
 
 

@@ -25,7 +25,7 @@ def one(op: str, *inputs: Any, name: str | None = None, graph: Graph | None = No
 
 
 def tensor_of(value: TensorLike, *others: Any, dtype: DType | None = None) -> Tensor:
-    """A value as a tensor of its own graph, or of that of the others."""
+    """Convert a value to a tensor of its graph, or else of that of the others."""
     return convert(graph_of(value, *others), value, dtype)
 
 
@@ -49,5 +49,5 @@ def axes_of(x: Tensor, axis: Any) -> Any:
 
 
 def dimension(x: Tensor, axis: int) -> int | None:
-    """How long an axis is, as far as the graph tells."""
+    """Return the size of an axis, or None if the graph does not know it."""
     return None if x.shape.rank is None else x.shape[axis]

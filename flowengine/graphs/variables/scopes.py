@@ -209,7 +209,7 @@ class VariableScopes:
 
 
 def _chained(inner: Callable[..., Any] | None, outer: Callable[..., Any] | None) -> Callable[..., Any] | None:
-    """Two getters as one: the inner scope's is asked first, and asks the outer's in its turn."""
+    """Chain two getters: the inner scope's is called first, and calls the outer's."""
     if inner is None or outer is None:
         return inner or outer
 

@@ -121,7 +121,7 @@ class GraphVariable(TensorOperators, ABC):
     def __flowengine_tensor__(
         self, graph: Graph, dtype: DType | None = None, name: str | None = None
     ) -> Tensor:
-        """Its value as a tensor, or what stands for it where a reference or handle is asked for."""
+        """Return its value as a tensor, or its handle if a reference or resource is requested."""
         if dtype is not None and (dtype.is_ref or dtype is resource):
             return self.handle
         return self.value()
@@ -147,7 +147,7 @@ class GraphVariable(TensorOperators, ABC):
 
     @abstractmethod
     def _read_now(self) -> Tensor:
-        """A tensor of the value, read by a node of its own."""
+        """Return a tensor of the value, read by a new node."""
 
     @abstractmethod
     def rows(self, indices: Any, *, name: str | None = None) -> Tensor:
@@ -165,7 +165,7 @@ class GraphVariable(TensorOperators, ABC):
 
     @abstractmethod
     def _asked_for_value(self) -> Tensor:
-        """A node of its own that tells whether the variable has a value."""
+        """Add a node that computes whether the variable has a value."""
 
     def initialized_value(self) -> Tensor:
         """Return its value if it has one, else the initial value, from which another variable may start."""
@@ -289,7 +289,7 @@ class GraphVariable(TensorOperators, ABC):
 
 
 class HandleVariable(GraphVariable):
-    """A variable that a resource handle stands for."""
+    """A variable that is known by a resource handle."""
 
     is_resource = True
 
@@ -361,7 +361,7 @@ class HandleVariable(GraphVariable):
 
 
 class ReferenceVariable(GraphVariable):
-    """A variable that a reference stands for, as TensorFlow made them first."""
+    """A variable that is known by a reference, as the first TensorFlow made them."""
 
     is_resource = False
 
