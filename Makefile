@@ -46,6 +46,8 @@ OTHERS = $(shell for each in 3.11 3.12 3.13 3.14; do test "$$each" = "$(VERSION)
 ARGS ?=
 # How many processes the whole suite runs in.
 WORKERS ?= 2
+# Threads of NumPy's products that find no free core spin: beside another process, figure 1 takes ten times as long.
+BESIDE_EACH_OTHER := OPENBLAS_NUM_THREADS=1
 # Simulated clusters of make nightly, damaged inputs of make fuzz: how many, or from:to.
 SEEDS ?= 1000
 # Places of make test-everywhere, all if none is named; WHOLE=1 runs the whole suite in three of them.
@@ -98,7 +100,7 @@ demo-cluster: $(DEMO)/ready
 
 # The whole suite in two processes, a file in one of them, the slow ones first; a part, which ARGS names, in this one.
 test: $(TEST)/ready
-	$(TEST)/bin/python -m pytest $(or $(ARGS),-n $(WORKERS) --dist loadfile --no-loadscope-reorder)
+	$(if $(ARGS),,$(BESIDE_EACH_OTHER)) $(TEST)/bin/python -m pytest $(or $(ARGS),-n $(WORKERS) --dist loadfile --no-loadscope-reorder)
 
 # From a read-only checkout, as an ordinary user, without a home, ...: .ci/everywhere has the list.
 test-everywhere:
@@ -106,7 +108,7 @@ test-everywhere:
 
 # What computes with oneDNN's kernels where they are there, with NumPy alone: see docs/testing.md.
 test-numpy: $(TEST)/ready
-	FLOWENGINE_KERNEL_PROVIDER=numpy $(TEST)/bin/python -m pytest -q -m provided tests/oprecords/test_records.py \
+	$(BESIDE_EACH_OTHER) FLOWENGINE_KERNEL_PROVIDER=numpy $(TEST)/bin/python -m pytest -q -m provided tests/oprecords/test_records.py \
 		tests/kernels tests/conformance/test_corpus.py tests/conformance/test_recorded.py \
 		tests/client/test_layers.py tests/gradients/test_layers.py
 
