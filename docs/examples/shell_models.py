@@ -23,7 +23,8 @@ def detector() -> fe.Graph:
     ops = graph.ops
     image = graph.placeholder("uint8", [1, None, None, 3], name="image")
     size = ops.Cast(ops.Shape(image)[1:3], DstT="float32")
-    boxes, scores = [], []
+    boxes: list[fe.Tensor] = []
+    scores: list[fe.Tensor] = []
     for colour in COLOURS.values():
         mask = coloured(graph, image, colour)
         pixels = ops.Cast(ops.Where(mask), DstT="float32")
