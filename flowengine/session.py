@@ -30,7 +30,8 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes.place.costs import CostModel
 from flowengine.resources.container import ResourceManager
-from flowengine.runtime.partitions import PartitionedPlan, PartitionRunner
+from flowengine.runtime.partitioned_plan import PartitionedPlan
+from flowengine.runtime.partitions import PartitionRunner
 from flowengine.runtime.planning.admission import StepAdmission
 from flowengine.runtime.planning.explaining import explained, explained_placement
 from flowengine.runtime.planning.fetches import as_values, unpack
@@ -288,15 +289,12 @@ class Session(SessionVariables, SessionView):
             feeds = [spec.convert(value) for spec, value in zip(prepared.feeds, values, strict=True)]
         tiers = prepared.plan
         if isinstance(tiers, TieredPlan):
-            if self._compiles:
-                plan = tiers.choose(feeds)
-                started = perf_counter()
-                results = await self._runner.run(plan, feeds, timeout, run_metadata, waited, options=options)
-                if plan is tiers.interpreted and tiers.ran(feeds, perf_counter() - started):
-                    await self._runner.compile_in_turns(tiers)
-            else:
-                plan = tiers.interpreted
-                results = await self._runner.run(plan, feeds, timeout, run_metadata, waited, options=options)
+            learns = self._compiles and not (options is not None and options.guard)
+            plan = tiers.choose(feeds) if learns else tiers.interpreted
+            started = perf_counter()
+            results = await self._runner.run(plan, feeds, timeout, run_metadata, waited, options=options)
+            if learns and plan is tiers.interpreted and tiers.ran(feeds, perf_counter() - started):
+                await self._runner.compile_in_turns(tiers)
         elif isinstance(tiers, PartitionedPlan):
             results, hot = await self.partitions.run(tiers, feeds, timeout, run_metadata, options, waited)
             for part in hot:

@@ -382,6 +382,9 @@ class RunOptions:
     trace             "blocks" or "nodes": fills `RunMetadata.events`; "nodes" times the members of blocks,
                       too. Not at a target, and not in a sandbox
     trace_events      the number of events that a trace keeps; later ones are only counted
+    guard             True: InvalidArgumentError from the first node that makes NaN or an infinity of finite
+                      inputs; {pattern of node names: (least, largest value)} for bounds, too
+    guard_file        a .npz file for the inputs and outputs of the node that the guard finds
 
     Raises InvalidArgumentError for a timeout that is no number, or not positive, another word as a trace, and
     a number of events below one.
@@ -396,14 +399,21 @@ class RunOptions:
     keep_on_device: bool = False
     trace: Literal["blocks", "nodes"] | None = None
     trace_events: int = 1_000_000
+    guard: bool | Mapping[str, tuple[float, float]] = False
+    guard_file: str | None = None
 
     def __post_init__(self) -> None:
         if self.trace not in (None, "blocks", "nodes"):
             raise InvalidArgumentError(f'trace is {self.trace!r}: it must be "blocks", "nodes" or None')
-        if type(self.trace_events) is not int or self.trace_events < 1:
+        if not (is_number(self.trace_events) and self.trace_events >= 1):
             raise InvalidArgumentError(
                 f"trace_events is {self.trace_events!r}: it must be a positive number of events"
             )
+        if self.guard and self.trace:
+            raise InvalidArgumentError("trace and guard: one step has one of them")
+        for pattern, bounds in () if isinstance(self.guard, bool) else self.guard.items():
+            if len([*bounds]) != 2 or not all(map(is_number, bounds)) or bounds[0] > bounds[1]:
+                raise InvalidArgumentError(f"guard: {pattern!r} needs (least, largest value), not {bounds!r}")
         timeout = self.timeout_seconds
         if timeout is not None and not (is_number(timeout) and timeout > 0):
             raise InvalidArgumentError(
@@ -419,10 +429,10 @@ def remote_timeout_of(options: RunOptions) -> float | None:
             "keep_on_device: the step runs in another process, whose arrays cannot be handed out here: fetch "
             "without it"
         )
-    if options.trace is not None:
+    if options.trace is not None or options.guard:
         raise InvalidArgumentError(
-            "trace: the step runs in another process, whose times do not come back yet: trace a step of a "
-            "session of this process"
+            "trace and guard: the step runs in another process, which does neither: use a session of this "
+            "process"
         )
     return timeout
 

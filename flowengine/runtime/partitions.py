@@ -7,7 +7,7 @@ cancels the other partitions. Errors that they raise because of that are not rep
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
 
@@ -16,26 +16,18 @@ import trio
 from flowengine.core.config import RunOptions
 from flowengine.core.errors import CancelledError, DeadlineExceededError, OpError, UnavailableError
 from flowengine.core.rendezvous import Rendezvous
-from flowengine.core.work_pieces import Pieces
 from flowengine.devices.allocation import Ledger
-from flowengine.devices.device import Device, DeviceSet, is_lost
+from flowengine.devices.device import Device, is_lost
 from flowengine.ir.graph import Node
 from flowengine.kernels.context import KernelContext
-from flowengine.kernels.providers import left_out
-from flowengine.kernels.registry import KernelRegistry
-from flowengine.passes import explain
-from flowengine.passes.context import PassContext
-from flowengine.passes.cut.partition import PartitionedGraph, Transfer
-from flowengine.passes.pipeline import in_memories
 from flowengine.resources.container import ResourceManager, StepContainer
 from flowengine.runtime.executor import Executor
 from flowengine.runtime.failures import first_of
 from flowengine.runtime.memory import MemoryMeter
-from flowengine.runtime.planning.binding import Functions
-from flowengine.runtime.planning.hardware import kernels_on
-from flowengine.runtime.planning.measuring import Measure
+from flowengine.runtime.observed_steps import executor_for
+from flowengine.runtime.partitioned_plan import PartitionedPlan
 from flowengine.runtime.planning.plan import Plan
-from flowengine.runtime.planning.tiers import TieredPlan, tiered
+from flowengine.runtime.planning.tiers import TieredPlan
 from flowengine.runtime.receives import Group, Receives
 from flowengine.runtime.run_metadata import RunMetadata, recorder_of
 from flowengine.runtime.step import StepRunner
@@ -43,8 +35,6 @@ from flowengine.runtime.streams.counted_rendezvous import CountedRendezvous
 from flowengine.runtime.streams.device_loss import loss_of
 from flowengine.runtime.streams.device_resources import DeviceResources
 from flowengine.runtime.streams.device_transfers import DeviceTransfers
-from flowengine.runtime.tracing.executor import traced
-from flowengine.runtime.tracing.recorder import Recorder
 
 #: Makes the rendezvous of one step.
 MakeRendezvous: TypeAlias = Callable[[], Rendezvous]
@@ -60,93 +50,6 @@ class JointStep(NamedTuple):
     number: int
     rendezvous: Rendezvous
     group: Group
-
-
-class Part:
-    """One partition's plans.
-
-    feeds, fetches    positions among the request's
-    """
-
-    __slots__ = ("device", "feeds", "fetches", "tiers")
-
-    def __init__(
-        self, device: Device, tiers: TieredPlan, feeds: Sequence[int], fetches: Sequence[int]
-    ) -> None:
-        self.device = device
-        self.tiers = tiers
-        self.feeds = tuple(feeds)
-        self.fetches = tuple(fetches)
-
-
-class PartitionedPlan:
-    """A request's plan, cut by device.
-
-    parts       one for each device that has anything to do
-    transfers   {edge name, target device: the transfer}
-    """
-
-    def __init__(self, transfers: Sequence[Transfer], fetches: int, parts: list[Part]) -> None:
-        """See `partitioned`."""
-        self.transfers: Mapping[tuple[str, str], Transfer] = {(t.edge, t.target): t for t in transfers}
-        self.fetches = fetches
-        self.parts = parts
-
-    def explain(self, *, dot: bool = False, source: bool = False, form: bool = False) -> str:
-        """Describe the nodes that each partition runs, and the transfers between them."""
-        texts = []
-        for part in self.parts:
-            plan = part.tiers.interpreted
-            if source:
-                part.tiers.compile()
-                text = "\n\n".join(part.tiers.sources()) or "nothing to compile"
-            elif form:
-                text = part.tiers.form()
-            elif dot:
-                text = explain.to_dot(plan.graph)
-            else:
-                text = "\n".join([explain.listing(plan.graph), *left_out(part.device)])
-            texts.append(f"{'//' if dot else '#'} {part.device.name}\n{text}")
-        if not (dot or source or form):
-            lines = [f"  {t.edge} from {t.source} to {t.target}" for t in self.transfers.values()]
-            texts.append("\n".join([f"transfers: {len(lines)}", *lines]))
-        return "\n\n".join(texts)
-
-
-def partitioned(
-    cut: PartitionedGraph,
-    context: PassContext,
-    devices: DeviceSet,
-    kernels: KernelRegistry,
-    functions: Functions | None,
-    measure: Measure | None = None,
-    *,
-    debugs_devices: bool = False,
-) -> Pieces[PartitionedPlan]:
-    """Make the plan of a cut graph, in pieces.
-
-    measure         returns kernels that record their times, from kernels and the name of a device
-    debugs_devices  whether to wait for each kernel of a device with streams
-    """
-    parts: list[Part] = []
-    for each in cut.partitions:
-        device = devices[each.device]
-        own = kernels_on(kernels, device, debugs=debugs_devices)
-        if measure is not None:
-            own = measure(own, device.name)
-        request = replace(
-            context,
-            feeds=tuple(context.feeds[index] for index in each.feeds),
-            fetches=tuple(context.fetches[index] for index in each.fetches),
-            targets=each.targets,
-            kernels=own,
-        )
-        graph = each.graph
-        if not device.shares_host_memory:
-            graph = in_memories(graph, request, kernels, own, device.holds)
-        tiers = yield from tiered(graph, request, own, functions)
-        parts.append(Part(device, tiers, each.feeds, each.fetches))
-    return PartitionedPlan(cut.transfers, len(context.fetches), parts)
 
 
 class PartitionRunner:
@@ -184,7 +87,9 @@ class PartitionRunner:
         stay = options is not None and options.keep_on_device
         await self._runner.checkpoint()
         recorder = recorder_of(options, run_metadata, waited, self._runner.device.name)
-        step = _PlanStep(self, plan, feeds, self._compiles, run_metadata, joint, recorder)
+        make = partial(executor_for, options, recorder)
+        compiles = self._compiles and not (options is not None and options.guard)
+        step = _PlanStep(self, plan, feeds, compiles, run_metadata, joint, make)
         self._runner.running.update(step.executors)
         self._steps.add(step)
         try:
@@ -273,7 +178,7 @@ class _PlanStep:
         compiles: bool,
         metadata: RunMetadata | None,
         joint: JointStep | None,
-        recorder: Recorder | None,
+        make: Callable[[str], Callable[..., Executor]],
     ) -> None:
         self._plan = plan
         self._error: OpError | None = None
@@ -315,8 +220,9 @@ class _PlanStep:
             if self._ledger is not None:
                 meter = context.memory = runner.new_meter(self._ledger, device, chosen.graph.producer)
                 self._meters.append(meter)
-            make = Executor if recorder is None else traced(recorder, device.name)
-            executor = make(chosen, context.resources, context=context, meter=meter, exchange=exchange)
+            executor = make(device.name)(
+                chosen, context.resources, context=context, meter=meter, exchange=exchange
+            )
             executor.uses_threads = runner.uses_threads
             exchange.serve(executor)
             self.executors.append(executor)
@@ -447,4 +353,4 @@ class _PlanStep:
             )
 
 
-__all__ = ["JointStep", "Part", "PartitionRunner", "PartitionedPlan", "partitioned"]
+__all__ = ["JointStep", "PartitionRunner"]

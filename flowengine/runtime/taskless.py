@@ -20,7 +20,7 @@ from flowengine.kernels.context import KernelContext
 from flowengine.resources.container import StepContainer
 from flowengine.runtime.executor import Executor
 from flowengine.runtime.frames import IterationState
-from flowengine.runtime.partitions import PartitionedPlan
+from flowengine.runtime.partitioned_plan import PartitionedPlan
 from flowengine.runtime.planning.items import Item
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.planning.tiers import TieredPlan

@@ -94,6 +94,21 @@ def test_what_cannot_be_traced_or_written_is_refused(capsys: Output, linear: str
     assert "colour" in err
 
 
+def test_the_guard_names_the_node(capsys: Output, save: Callable[[fe.Graph], str]) -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [2], name="x")
+    graph.ops.Neg(graph.ops.Log(x, name="log"), name="y")
+    path = save(graph)
+    code, out, err = called(capsys, "run", path, "-x", "x=[1, 0]", "-y", "y", "--guard")
+    assert (code, out) == (1, "")
+    assert "guard: output 0 has 0 NaN and 1 infinities" in err
+    assert "log" in err
+    assert called(capsys, "run", path, "-x", "x=[1, 2]", "-y", "y", "--guard")[0] == 0
+    code, _, err = called(capsys, "run", path, "-x", "x=[1, 2]", "-y", "y", "--guard", "--profile")
+    assert code == 2
+    assert "--guard goes without" in err
+
+
 def test_a_file_that_is_no_trace(capsys: Output, tmp_path: Path) -> None:
     for text in ("{}", "no json", "[1]"):
         (tmp_path / "odd.json").write_text(text)

@@ -45,6 +45,8 @@ class Invocation:
     keeps: bool = False
     #: Whether the last step is traced, and where that goes.
     trace: StepTrace | None = None
+    #: Whether the steps stop at the first value that is not finite.
+    guard: bool = False
     #: Writes the values of steps for TensorBoard; None if nobody asks for it.
     log: RunLog | None = None
 

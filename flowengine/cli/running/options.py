@@ -78,7 +78,7 @@ SECTIONS: Final = {
     ),
     "Images": ("drawing", "image_size", "image_scale", "image_offset"),
     "Tables": ("batch_size", "keep_inputs", "keep_going"),
-    "Looking": ("trace", "profile", "logdir"),
+    "Looking": ("trace", "profile", "guard", "logdir"),
     "Steps": ("targets", "inits", "finals", "steps", "every", "repeat", "timeout", "force"),
     "Training runs": ("meta", "checkpoint", "save_every", "resume", "recover"),
     "Exported models": ("function", "tags"),
@@ -179,6 +179,13 @@ _OPTIONS: Final = (
         callback=keep_option,
         metavar="[BY]",
         help="Print the time of the last step by op, node, scope or line.",
+    ),
+    click.option(
+        "--guard",
+        is_flag=True,
+        expose_value=False,
+        callback=keep_option,
+        help="Stop at the first node that makes NaN or an infinity of finite inputs, and name it.",
     ),
     click.option(
         "-o",

@@ -60,8 +60,8 @@ class StepTrace:
                 print(line, file=sys.stderr, flush=True)
 
 
-def keep_option(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    """Keep the value of an option for `step_trace`."""
+def keep_option(ctx: click.Context, parameter: click.Parameter, value: str | bool | None) -> None:
+    """Keep the value of an option for `step_trace` and `is_guarded`."""
     assert parameter.name is not None
     ctx.meta[_KEPT + parameter.name] = value
 
@@ -85,8 +85,17 @@ def step_trace(ctx: click.Context, *, at: str | None, force: bool) -> StepTrace 
     return StepTrace(file, by)
 
 
+def is_guarded(ctx: click.Context, *, at: str | None) -> bool:
+    """Return whether `--guard` was given. CommandError where steps cannot be guarded."""
+    guard: bool = ctx.meta[_KEPT + "guard"]
+    trace, profile = ctx.meta[_KEPT + "trace"], ctx.meta[_KEPT + "profile"]
+    if guard and (at or trace is not None or profile is not None):
+        raise CommandError("--guard goes without --at, --trace and --profile", USAGE)
+    return guard
+
+
 def _say(line: str) -> None:
     print(printable(line), file=sys.stderr, flush=True)
 
 
-__all__ = ["StepTrace", "keep_option", "step_trace"]
+__all__ = ["StepTrace", "is_guarded", "keep_option", "step_trace"]

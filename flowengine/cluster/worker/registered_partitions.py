@@ -22,7 +22,7 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.ops.load import registry as op_registry
 from flowengine.passes.context import PassContext
 from flowengine.passes.cut.partition import PartitionedGraph
-from flowengine.runtime.partitions import PartitionedPlan, partitioned
+from flowengine.runtime.partitioned_plan import PartitionedPlan, partitioned
 from flowengine.runtime.planning.function_calls import StepCaller
 from flowengine.runtime.planning.functions import FunctionTable
 from flowengine.runtime.planning.planning_jobs import in_turns

@@ -6,7 +6,7 @@ from flowengine.ir.graph import NodeGraph
 from flowengine.passes import explain
 from flowengine.passes.context import PassContext
 from flowengine.passes.pipeline import prepare
-from flowengine.runtime.partitions import PartitionedPlan
+from flowengine.runtime.partitioned_plan import PartitionedPlan
 from flowengine.runtime.planning.placing import Placer, SessionPlacer
 from flowengine.runtime.planning.plan import kernel_summary
 from flowengine.runtime.planning.tiers import TieredPlan

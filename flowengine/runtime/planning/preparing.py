@@ -24,7 +24,7 @@ from flowengine.passes.context import PassContext
 from flowengine.passes.cut.shared_names import SharedNames
 from flowengine.passes.pipeline import cut, preparing
 from flowengine.resources.function_calls import FunctionCaller
-from flowengine.runtime.partitions import PartitionedPlan, partitioned
+from flowengine.runtime.partitioned_plan import PartitionedPlan, partitioned
 from flowengine.runtime.planning.fetches import leaf_values
 from flowengine.runtime.planning.functions import FunctionTable
 from flowengine.runtime.planning.hardware import kernels_on

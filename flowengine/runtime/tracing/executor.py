@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import partial
 from heapq import heappop
 from itertools import repeat
 from time import perf_counter, thread_time
@@ -417,13 +416,8 @@ class TracedExecutor(Executor):
         return "; ".join(dict.fromkeys(reasons)) or "a wake-up"
 
 
-def traced(recorder: Recorder, device_name: str) -> Callable[..., TracedExecutor]:
-    """Return the maker of executors whose steps a recorder follows."""
-    return partial(TracedExecutor, recorder=recorder, device_name=device_name)
-
-
 def _cause(error: Exception) -> dict[str, Any]:
     return {"error": str(error).partition("\n")[0]}
 
 
-__all__ = ["TracedExecutor", "traced"]
+__all__ = ["TracedExecutor"]
