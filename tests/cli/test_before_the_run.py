@@ -13,6 +13,7 @@ import pytest
 import flowengine as fe
 from flowengine.cli import failure
 from flowengine.cli.main import main
+from flowengine.cli.tasks.worker import start_logging
 
 Output = pytest.CaptureFixture[str]
 
@@ -103,3 +104,16 @@ def test_a_large_graph_fits_a_screen(save: Callable[[fe.Graph], str], capsys: Ou
     assert "  and 290 more: --all" in shown
     assert main(["inspect", path, "--all"]) == 0
     assert len(capsys.readouterr().out.splitlines()) > 900
+
+
+def test_a_second_worker_of_a_process_logs_each_line_once(capsys: Output) -> None:
+    root = logging.getLogger("flowengine")
+    handlers, level = root.handlers[:], root.level
+    try:
+        for _ in range(3):
+            start_logging("info", as_json=False)
+        logging.getLogger("flowengine.worker").info("one line")
+        assert capsys.readouterr().err.count("one line") == 1
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)

@@ -119,7 +119,9 @@ def test_all_columns_feed_one_input(mixed: str, tmp_path: Path, capsys: Output) 
     assert rows(capsys.readouterr().out)[1:] == [["2.0", "3.0"], ["4.0", "5.0"]]
     path = table(tmp_path / "b.csv", "a,b,c", "1,2,3")
     assert main(["run", mixed, "--feed", f"x={path}", "-y", "y"]) == failure.BAD_FEED
-    assert "the table's 3 columns (a, b, c) do not cover rows for a float32 [?,2]" in capsys.readouterr().err
+    assert (
+        "the table's 3 columns (a, b, c) do not make up rows for a float32 [?,2]" in capsys.readouterr().err
+    )
     assert main(["run", mixed, "--feed", path, "-y", "y"]) == failure.BAD_FEED
     assert (
         "no column is called as an input (columns: a, b, c; inputs: x, words, n)" in capsys.readouterr().err

@@ -24,6 +24,7 @@ COPIED: Final = (
     "pyproject.toml",
     "tests/conftest.py",
     "tests/devices",
+    "tests/effort.py",
     "tests/generate",
     "tests/kernels/cuda",
     "tests/oprecords",

@@ -213,9 +213,7 @@ def test_what_fits_nowhere_names_the_largest() -> None:
     g.ops.VariableV2(shape=[1000], dtype="float32", name="small")
     g.ops.VariableV2(shape=[5000], dtype="float32", name="large")
     devices = [Offer(offer.name, memory_limit_bytes=9000) for offer in cpu_offers(2)]
-    with pytest.raises(
-        ResourceExhaustedError, match=r"'large' and what is with it keep 20,000 bytes, 'small'"
-    ):
+    with pytest.raises(ResourceExhaustedError, match=r"'large' and its group keep 20,000 bytes, 'small'"):
         placed(g, devices)
     assert placed(g, offers("/cpu:0", "/cpu:1")).device_of
 

@@ -140,5 +140,7 @@ def start_logging(level: str, *, as_json: bool) -> None:
         _JsonLines() if as_json else logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     )
     root = logging.getLogger("flowengine")
+    # A process that starts a second worker logs each line once.
+    root.handlers[:] = [each for each in root.handlers if not isinstance(each, StderrHandler)]
     root.addHandler(handler)
     root.setLevel(level.upper())

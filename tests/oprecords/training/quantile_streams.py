@@ -53,7 +53,7 @@ RECORDS: Final = [
             bad("InvalidArgumentError", "", [[[1.0]]], [1.0], _ERROR),
             bad("InvalidArgumentError", "", [[1.0]], [1.0], [_ERROR]),
             bad("InvalidArgumentError", "epsilon", [[1.0]], [1.0], 0.0),
-            bad("InvalidArgumentError", "under 1", [[1.0]], [1.0], 1.5),
+            bad("InvalidArgumentError", "between 0 and 1", [[1.0]], [1.0], 1.5),
         ],
         partial=True,
     ),

@@ -115,7 +115,7 @@ async def test_a_name_and_a_prefix_say_where(tmp_path: Path) -> None:
         ({"compression": "ZLIB"}, "compression must be either '', 'GZIP' or 'SNAPPY'"),
         ({"mode": "never"}, "mode must be one of 'auto', 'read', 'write', 'passthrough'"),
         ({"pending_snapshot_expiry_seconds": 0}, "must be at least 1 second"),
-        ({"reader_path_prefix": "/x"}, "Give both, or none"),
+        ({"reader_path_prefix": "/x"}, "Give both, or neither"),
         ({"snapshot_name": "../up"}, "must be the name of a folder"),
     ],
 )

@@ -160,7 +160,7 @@ async def test_where_it_stands_is_kept(tmp_path: Path) -> None:
 
 
 async def test_prefixes(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="Give both, or none"):
+    with pytest.raises(InvalidArgumentError, match="Give both, or neither"):
         async with fe.Session(graph_of("x", reader_prefix=str(tmp_path))) as session:
             await session.run([], targets=["make"])
     both: dict[str, Any] = {"reader_prefix": str(tmp_path), "writer_prefix": str(tmp_path)}

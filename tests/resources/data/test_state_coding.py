@@ -16,11 +16,11 @@ from flowengine.resources.data.state_coding import decode_state
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        (np.zeros((2, 3), np.float32), r"a value of float32\[2,3\] does not say where"),
+        (np.zeros((2, 3), np.float32), r"a value of float32\[2,3\] is not the state of an iterator"),
         (np.array([b"x", b"y"], object), r"a value of string\[2\]"),
         (
             VariantData("tensorflow::Iterator", b"", (), VariantTensorDataProto()),
-            "a value of variant 'tensorflow::Iterator' does not say .*TensorFlow's own states cannot be read",
+            "a value of variant 'tensorflow::Iterator' is not .*that TensorFlow saved cannot be read",
         ),
     ],
 )
