@@ -34,7 +34,7 @@ from flowengine.cli.running.job import Invocation, RunReport
 from flowengine.cli.running.logdir import RunLog
 from flowengine.cli.running.options import HELP, SECTIONS, run_options
 from flowengine.cli.running.steps import percentiles, run_job
-from flowengine.cli.running.tracing import is_guarded, step_trace
+from flowengine.cli.running.tracing import step_trace
 from flowengine.cli.running.training import MetaFacts, RunCheckpoints, facts_of, prepared
 from flowengine.cli.shell.commands import SectionedCommand
 from flowengine.cli.tables.planning import TableFeed, table_feed, table_in
@@ -145,7 +145,6 @@ def command(
         at=target_at(at or ""),
         keeps=output is not None,
         trace=step_trace(ctx, at=at, force=force),
-        guard=is_guarded(ctx, at=at),
         log=None if logdir is None else RunLog(logdir, loaded),
     )
     if table is not None:

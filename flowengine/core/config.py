@@ -405,7 +405,7 @@ class RunOptions:
     def __post_init__(self) -> None:
         if self.trace not in (None, "blocks", "nodes"):
             raise InvalidArgumentError(f'trace is {self.trace!r}: it must be "blocks", "nodes" or None')
-        if not (is_number(self.trace_events) and self.trace_events >= 1):
+        if not (is_number(self.trace_events) and self.trace_events >= 1 and not self.trace_events % 1):
             raise InvalidArgumentError(
                 f"trace_events is {self.trace_events!r}: it must be a positive number of events"
             )

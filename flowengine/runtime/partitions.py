@@ -24,7 +24,6 @@ from flowengine.resources.container import ResourceManager, StepContainer
 from flowengine.runtime.executor import Executor
 from flowengine.runtime.failures import first_of
 from flowengine.runtime.memory import MemoryMeter
-from flowengine.runtime.observed_steps import executor_for
 from flowengine.runtime.partitioned_plan import PartitionedPlan
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.planning.tiers import TieredPlan
@@ -35,6 +34,7 @@ from flowengine.runtime.streams.counted_rendezvous import CountedRendezvous
 from flowengine.runtime.streams.device_loss import loss_of
 from flowengine.runtime.streams.device_resources import DeviceResources
 from flowengine.runtime.streams.device_transfers import DeviceTransfers
+from flowengine.runtime.tracing.observed_steps import executor_for
 
 #: Makes the rendezvous of one step.
 MakeRendezvous: TypeAlias = Callable[[], Rendezvous]

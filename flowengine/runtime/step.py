@@ -22,11 +22,11 @@ from flowengine.kernels.registry import KernelRegistry
 from flowengine.resources.container import ResourceManager, StepContainer
 from flowengine.runtime.executor import Executor
 from flowengine.runtime.memory import MemoryMeter
-from flowengine.runtime.observed_steps import executor_for
 from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.planning.planning_jobs import finish_in_turns
 from flowengine.runtime.planning.tiers import INLINE_NODES, TieredPlan
 from flowengine.runtime.run_metadata import RunMetadata, recorder_of
+from flowengine.runtime.tracing.observed_steps import executor_for
 from flowengine.runtime.tracing.recorder import Recorder
 from flowengine.runtime.turn_queue import Ticket
 from flowengine.runtime.turns import Turns, current_turns
@@ -146,9 +146,7 @@ class StepRunner:
         new_context = self.new_context
         if sequences is not None:
             new_context = partial(new_context, sequences=sequences)
-        new_executor: Callable[..., Executor] = Executor
-        if options is not None or recorder is not None:
-            new_executor = executor_for(options, recorder, self._device_name)
+        new_executor = executor_for(options, recorder, self._device_name) if options or recorder else Executor
         executor = new_executor(
             plan,
             self.resources,

@@ -88,7 +88,7 @@ def test_what_cannot_be_traced_or_written_is_refused(capsys: Output, linear: str
     assert (tmp_path / "there.json").read_text() == "mine"
     code, _, err = called(capsys, *run, "--profile", "--at", "flow://127.0.0.1:1")
     assert code == 2
-    assert "whose times do not come back" in err
+    assert "which does none of them" in err
     code, _, err = called(capsys, *run, "--profile", "colour")
     assert code == 2
     assert "colour" in err

@@ -43,10 +43,8 @@ class Invocation:
     starters: list[str] = field(default_factory=list)
     #: Whether the values go into a file: then an interrupted run makes its final fetches all the same.
     keeps: bool = False
-    #: Whether the last step is traced, and where that goes.
+    #: Whether the last step is traced, and where that goes, or whether the steps are guarded.
     trace: StepTrace | None = None
-    #: Whether the steps stop at the first value that is not finite.
-    guard: bool = False
     #: Writes the values of steps for TensorBoard; None if nobody asks for it.
     log: RunLog | None = None
 

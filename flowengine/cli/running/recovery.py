@@ -25,7 +25,7 @@ async def run_recovering(
     training = job.training
     assert training is not None
     facts = training.facts
-    options = RunOptions(timeout_seconds=job.timeout_seconds, guard=job.guard)
+    options = RunOptions(timeout_seconds=job.timeout_seconds, guard=job.trace is not None and job.trace.guard)
 
     def running(nodes: Sequence[str]) -> Callable[[Session], Awaitable[None]]:
         async def run_all(session: Session) -> None:

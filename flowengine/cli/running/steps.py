@@ -49,7 +49,7 @@ async def _run_steps(job: Invocation, report: RunReport, interrupt: Interrupt) -
     from flowengine.core.config import RunOptions
     from flowengine.session import Session
 
-    options = RunOptions(timeout_seconds=job.timeout_seconds, guard=job.guard)
+    options = RunOptions(timeout_seconds=job.timeout_seconds, guard=job.trace is not None and job.trace.guard)
 
     async def finish(session: Session) -> None:
         await _repeat(session, job, report, options)

@@ -22,19 +22,21 @@ _KEPT: Final = "flowengine.cli.running.tracing."
 
 @dataclass(slots=True)
 class StepTrace:
-    """The request of `--trace` and `--profile`, and the last step's metadata.
+    """The request of `--trace`, `--profile` and `--guard`, and the last step's metadata.
 
     file      gets the timeline, as JSON; None for no file
     by        "op", "node", "scope" or "line", for a table; None for no table
+    guard     whether the steps stop at the first value that is not finite, instead
     """
 
     file: str | None
     by: ProfileBy | None
+    guard: bool
     metadata: RunMetadata | None = field(default=None, init=False)
 
     def around(self, options: RunOptions, *, is_last: bool) -> tuple[RunOptions, RunMetadata | None]:
         """Return the options and the metadata of a step: the last one is traced."""
-        if not is_last:
+        if not is_last or self.guard:
             return options, None
         from flowengine.runtime.run_metadata import RunMetadata
 
@@ -61,41 +63,34 @@ class StepTrace:
 
 
 def keep_option(ctx: click.Context, parameter: click.Parameter, value: str | bool | None) -> None:
-    """Keep the value of an option for `step_trace` and `is_guarded`."""
+    """Keep the value of an option for `step_trace`."""
     assert parameter.name is not None
     ctx.meta[_KEPT + parameter.name] = value
 
 
 def step_trace(ctx: click.Context, *, at: str | None, force: bool) -> StepTrace | None:
-    """Return the request of `--trace` and `--profile`; None without them.
+    """Return the request of `--trace`, `--profile` and `--guard`; None without them.
 
     CommandError where a step cannot be traced, or the file cannot be written.
     """
-    file, by = ctx.meta[_KEPT + "trace"], ctx.meta[_KEPT + "profile"]
-    if file is None and by is None:
+    file, by, guard = (ctx.meta[_KEPT + name] for name in ("trace", "profile", "guard"))
+    if file is None and by is None and not guard:
         return None
     if at:
         raise CommandError(
-            "--trace and --profile: the steps run at another task, whose times do not come back: run without "
-            "--at",
+            "--trace, --profile and --guard: the steps run at another task, which does none of them: run "
+            "without --at",
             USAGE,
         )
+    if guard and (file is not None or by is not None):
+        raise CommandError("--guard goes without --trace and --profile", USAGE)
     if file is not None:
         check_new_file(file, force=force, option="--trace")
-    return StepTrace(file, by)
-
-
-def is_guarded(ctx: click.Context, *, at: str | None) -> bool:
-    """Return whether `--guard` was given. CommandError where steps cannot be guarded."""
-    guard: bool = ctx.meta[_KEPT + "guard"]
-    trace, profile = ctx.meta[_KEPT + "trace"], ctx.meta[_KEPT + "profile"]
-    if guard and (at or trace is not None or profile is not None):
-        raise CommandError("--guard goes without --at, --trace and --profile", USAGE)
-    return guard
+    return StepTrace(file, by, guard)
 
 
 def _say(line: str) -> None:
     print(printable(line), file=sys.stderr, flush=True)
 
 
-__all__ = ["StepTrace", "is_guarded", "keep_option", "step_trace"]
+__all__ = ["StepTrace", "keep_option", "step_trace"]

@@ -17,7 +17,7 @@ Bounds = Mapping[str, tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ValueFault:
     """One output that is wrong: its slot, and the reason in words."""
 
     slot: int
@@ -42,7 +42,7 @@ def is_finite(value: Any) -> bool:
     return bool(np.isfinite(_as_numpy(array)).all())
 
 
-def fault_of(name: str, outputs: Sequence[Any], bounds: Bounds) -> Fault | None:
+def fault_of(name: str, outputs: Sequence[Any], bounds: Bounds) -> ValueFault | None:
     """Return the first output of a node that is not finite, or is out of the node's bounds."""
     wanted = next((limits for pattern, limits in bounds.items() if fnmatchcase(name, pattern)), None)
     for slot, value in enumerate(outputs):
@@ -54,11 +54,11 @@ def fault_of(name: str, outputs: Sequence[Any], bounds: Bounds) -> Fault | None:
         numbers = _as_numpy(array)
         if _is_of_floats(array) and not np.isfinite(numbers).all():
             nan, infinite = int(np.isnan(numbers).sum()), int(np.isinf(numbers).sum())
-            return Fault(slot, f"{nan} NaN and {infinite} infinities among {numbers.size} elements")
+            return ValueFault(slot, f"{nan} NaN and {infinite} infinities among {numbers.size} elements")
         if wanted is not None and numbers.size:
             least, largest = float(numbers.min()), float(numbers.max())
             if least < wanted[0] or largest > wanted[1]:
-                return Fault(
+                return ValueFault(
                     slot,
                     f"values from {least:g} to {largest:g}, outside [{wanted[0]:g}, {wanted[1]:g}]",
                     True,
@@ -97,4 +97,4 @@ def _as_numpy(array: Any) -> Any:
     return found if found.dtype.kind in "fciub" else found.astype(np.float32)
 
 
-__all__ = ["Bounds", "Fault", "array_of", "digest", "fault_of", "is_finite"]
+__all__ = ["Bounds", "ValueFault", "array_of", "digest", "fault_of", "is_finite"]
