@@ -91,6 +91,8 @@ class PartitionRunner:
         compiles = self._compiles and not (options is not None and options.guard)
         step = _PlanStep(self, plan, feeds, compiles, run_metadata, joint, make)
         self._runner.running.update(step.executors)
+        if recorder is not None:
+            self._runner.recorders.append(recorder)
         self._steps.add(step)
         try:
             if timeout_seconds is None:
@@ -110,6 +112,9 @@ class PartitionRunner:
             self._steps.discard(step)
             step.close()
             self._runner.running.difference_update(step.executors)
+            if recorder is not None:
+                self._runner.recorders.remove(recorder)
+                recorder.close()
             for call in tuple(self._runner.ended):
                 call()
             if run_metadata is not None:

@@ -7,6 +7,7 @@ trace run the other one, which has no mark.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -59,7 +60,7 @@ class CompiledRegion:
         self.takes_context = takes_context
         self._clocked: ClockedRegion | None = None
         self._watched: WatchedRegion | None = None
-        namespace: dict[str, Any] = {"clock": perf_counter}
+        namespace: dict[str, Any] = {"clock": perf_counter, "thread": _thread_name}
         exec(_code("\n".join(line.text for line in lines)), namespace)
         self.call: Callable[..., Any] = namespace.pop("make")(self.constants)
 
@@ -104,6 +105,10 @@ class CompiledRegion:
         return None
 
 
+def _thread_name() -> str:
+    return threading.current_thread().name
+
+
 @lru_cache(maxsize=512)
 def _code(text: str) -> CodeType:
     return compile(text, _FILE, "exec")
@@ -130,10 +135,10 @@ class ClockedRegion(CompiledRegion):
         text = line.text
         if text == _HEADER:
             return [Line("    def region(args, ctx, mark):")]
-        indent = text[: len(text) - len(text.lstrip())]
         if "= yield " in text:
-            # After a pause: the time since the last mark is nobody's.
-            return [line, Line(f"{indent}mark(({PAUSE}, clock()))")]
+            # After a pause, which another thread may end: the time since the last mark is nobody's.
+            return [Line(f"{text}; mark(({PAUSE}, clock(), thread()))", line.node, line.inputs, line.loops)]
+        indent = text[: len(text) - len(text.lstrip())]
         if line.node is None or text.endswith(":"):
             return [line]
         counters = "".join(f", {counter}" for _, counter in line.loops)

@@ -1,9 +1,9 @@
 """The critical path of a traced step: the chain of work and waits that its end waited for.
 
 It is followed backwards from the end: the event that ended last by then, its beginning, the time when its
-last input was there, the event that ended last by that time. Between the last input and the beginning the
-item was ready and queued behind others. Time that no event covers is the engine's own: scheduling, planning,
-other steps.
+last input was there, the event that ended last by that time, on whatever thread. Between the last input and
+the beginning the item waited for what a wait names, or was queued behind others. Time that no event
+covers is the engine's own: scheduling, planning, other steps.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ def critical_path(events: Sequence[TraceEvent]) -> list[PathPart]:
     leaves = [event for event in undivided(events) if event.kind in WORK or event.kind == "node"]
     # A wait of the step covers the items that it waited for, which are named in its reason.
     leaves += [event for event in events if event.kind in WAITS and event.kind != "recv"]
+    waits = [event for event in events if event.kind == "wait"]
     leaves.sort(key=lambda event: event.ended)
     ends = [event.ended for event in leaves]
     now = max((event.ended for event in events), default=0.0)
@@ -64,10 +65,32 @@ def critical_path(events: Sequence[TraceEvent]) -> list[PathPart]:
         now = event.began
         if event.kind not in WAITS and event.queued > _SAME:
             ready = max(0.0, event.ready or 0.0)
-            path.append(PathPart("queued", event.name, ready, now))
+            path += _queued(event, ready, now, waits)
             now = ready
     path.reverse()
     return path
+
+
+def _queued(event: TraceEvent, ready: float, began: float, waits: Sequence[TraceEvent]) -> list[PathPart]:
+    """Return the parts between the last input of an item and its beginning, the latest first.
+
+    What the item, or the whole step, waited for meanwhile has a part of its own.
+    """
+    parts: list[PathPart] = []
+    now = began
+    for wait in sorted(waits, key=lambda each: -each.ended):
+        if wait.detail.get("node", event.name) != event.name:
+            continue  # of another item
+        ended, since = min(now, wait.ended), max(ready, wait.began)
+        if ended - since <= _SAME:
+            continue
+        if now - ended > _SAME:
+            parts.append(PathPart("queued", event.name, ended, now))
+        parts.append(PathPart("wait", wait.name, since, ended))
+        now = since
+    if now - ready > _SAME:
+        parts.append(PathPart("queued", event.name, ready, now))
+    return parts
 
 
 __all__ = ["PathPart", "critical_path"]

@@ -14,6 +14,9 @@ from flowengine.devices.launch_record import LaunchRecord
 #: ((frame, iteration), ...) from the outermost loop in; () outside of loops.
 Tag: TypeAlias = tuple[tuple[str, int], ...]
 
+#: (type, shape, bytes) of an output.
+OutputType: TypeAlias = tuple[str, tuple[int, ...], int]
+
 #: The kinds of events in which the engine works for the step. All others are waits, or contain these.
 WORK: Final = frozenset({"kernel", "block", "body", "call", "send"})
 #: The kinds of events in which the step, or an item of it, waits.
@@ -37,9 +40,10 @@ class TraceEvent:
     ready     seconds from the start of the step until its last input was there
     began, ended   likewise
     members   the names of the nodes that it stands for, if they are several
-    outputs   (type, shape, bytes) of each output, where they are known
+    outputs   (type, shape, bytes) of each output by slot; None for one that is not known
     line      file and line of the program that built the node, where they are known
-    detail    more, by name: `cpu_seconds` and `core_wait_seconds` of a turn, `edge` of a transfer, `error`
+    detail    more, by name: `cpu_seconds` and `core_wait_seconds` of a turn, `edge` of a transfer and the
+              device `to` which it goes, `error`
 
     >>> graph = fe.Graph()
     >>> y = fe.tanh(graph.placeholder("float32", [2], name="x"), name="y")
@@ -62,7 +66,7 @@ class TraceEvent:
     ready: float | None = None
     tag: Tag = ()
     members: tuple[str, ...] = ()
-    outputs: tuple[tuple[str, tuple[int, ...], int], ...] = ()
+    outputs: tuple[OutputType | None, ...] = ()
     line: str = ""
     detail: dict[str, Any] = field(default_factory=dict)
 
@@ -70,6 +74,11 @@ class TraceEvent:
     def seconds(self) -> float:
         """Return the time from its beginning to its end."""
         return self.ended - self.began
+
+    @property
+    def output_bytes(self) -> int:
+        """Return the bytes of its outputs, as far as they are known."""
+        return sum(each[2] for each in self.outputs if each is not None)
 
     @property
     def queued(self) -> float:
@@ -97,4 +106,4 @@ def events_of_devices(launches: Sequence[LaunchRecord]) -> tuple[TraceEvent, ...
     )
 
 
-__all__ = ["WAITS", "WORK", "Tag", "TraceEvent", "events_of_devices"]
+__all__ = ["WAITS", "WORK", "OutputType", "Tag", "TraceEvent", "events_of_devices"]

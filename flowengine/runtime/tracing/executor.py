@@ -13,53 +13,26 @@ from itertools import repeat
 from time import perf_counter, thread_time
 from typing import Any, Final, cast
 
+from flowengine.core.arrays import DEAD
 from flowengine.passes.blocks.compiled_regions import Blame, CompiledRegion
 from flowengine.resources.variable import Variable
-from flowengine.runtime.executor import Executor
 from flowengine.runtime.failures import cause_of
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.lanes import INLINE
-from flowengine.runtime.offload import Offload
 from flowengine.runtime.planning.items import Item, Kind
 from flowengine.runtime.planning.timings import PlanTimes
 from flowengine.runtime.ready_loop import NOT_NOW
 from flowengine.runtime.resumable_blocks import Body, LoopBody
-from flowengine.runtime.tracing.clocked_blocks import ClockedBlocks
-from flowengine.runtime.tracing.recorder import Recorder
-from flowengine.runtime.tracing.thread_jobs import TracedJobs
-from flowengine.runtime.tracing.waits import core_wait_seconds, output_of, outputs_of, subject_of
+from flowengine.runtime.tracing.outside import TracedOutside
+from flowengine.runtime.tracing.waits import core_wait_seconds, failure_of, output_of, outputs_of
 
 #: Items with their consumers in the tables of another iteration.
 _LEAVING: Final = frozenset({Kind.ENTER, Kind.EXIT, Kind.NEXT_ITERATION})
 _KINDS: Final = {Kind.REGION: "block", Kind.SEND: "send"}
 
 
-class TracedExecutor(Executor):
+class TracedExecutor(TracedOutside):
     """One run of a plan that a recorder follows."""
-
-    #: The reason why the item that runs now has not ended with its call; None if it has.
-    _left: str | None = None
-    _thread = ""
-    #: Whether ready items run now: otherwise what completes comes from outside.
-    _is_running = False
-
-    def __init__(self, *arguments: Any, recorder: Recorder, device_name: str, **keywords: Any) -> None:
-        super().__init__(*arguments, **keywords)
-        self.recorder = recorder
-        #: How a plain kernel is called, by its kind.
-        self._run = (self._run_unary, self._run_binary, self._run_general)
-        #: {key of a ready item: the time when its last input came}
-        self._since: dict[tuple[int, int], float] = {}
-        self.device_name = device_name
-        self._blocks = ClockedBlocks(recorder, device_name)
-        #: {key of an item: (the time since when it waits, the reason)}
-        self._parked: dict[tuple[int, int], tuple[float, str]] = {}
-        #: {key of a call, or a Recv: when it began}
-        self._begun: dict[tuple[int, int], float] = {}
-        #: {key of an item in a task: what it waits for}
-        self._tasks: dict[tuple[int, int], str] = {}
-        if recorder.has_nodes:
-            self._blocks.compile(self.plan)
 
     # -- the loop -----------------------------------------------------------------------------------
 
@@ -84,18 +57,19 @@ class TracedExecutor(Executor):
         ready, add = state.ready, self.recorder.adder(count)
         device, thread = self.device_name, self._thread
         for _ in repeat(None, count):
-            order, serial, item, iteration = ready[0]
+            _, serial, item, iteration = ready[0]
             if item.kind > Kind.GENERAL or iteration.dead is not None or self._parked or item.has_rare_edges:
                 self._run_one(item, iteration)
             else:
                 # Nearly every item: as `_run_one`, in a quarter of its time.
                 heappop(ready)
                 self._left = None
+                self._current = item
                 began = perf_counter()
                 try:
                     value = self._run[item.kind](item, iteration)
                 except Exception as error:
-                    self._record(item, iteration, began, _cause(error))
+                    self._record(item, iteration, began, failure_of(error))
                     raise
                 ended = perf_counter()
                 if value is not NOT_NOW:
@@ -104,7 +78,7 @@ class TracedExecutor(Executor):
                     except AttributeError:
                         outputs = ()
                     tag = iteration.tag() if serial else ()
-                    was_ready = since.pop((order, serial), None)
+                    was_ready = since.pop((item.order, serial), None)
                     add(("kernel", item.node, device, thread, tag, was_ready, began, ended, outputs, None))
                     state.finish_single(item, iteration, value)
                     value = None
@@ -121,8 +95,9 @@ class TracedExecutor(Executor):
     def _run_one(self, item: Item, iteration: IterationState) -> None:
         """Run the first ready item, of any kind."""
         run = super()._run_batch
-        dead = iteration.dead
-        if dead is not None and item.local in dead and not item.runs_dead:
+        others = len(self.state.ready) - 1
+        self._current = item
+        if _is_dead(item, iteration):
             run(1)
         else:
             if self._parked:
@@ -132,10 +107,11 @@ class TracedExecutor(Executor):
             try:
                 run(1)
             except Exception as error:
-                self._record(item, iteration, began, _cause(error))
+                self._record(item, iteration, began, failure_of(error))
                 raise
             self._record_if_run(item, iteration, began)
-        self._note_ready(perf_counter())
+        if len(self.state.ready) > others:
+            self._note_ready(perf_counter())
 
     def _record_if_run(self, item: Item, iteration: IterationState, began: float) -> None:
         left = self._left
@@ -156,7 +132,7 @@ class TracedExecutor(Executor):
         outputs: Any = ()
         if item.kind not in _LEAVING:
             entries = iteration.entries
-            outputs = [output_of(entries[edges[0][1]]) for edges in item.edges if edges]
+            outputs = [output_of(entries[edges[0][1]]) if edges else None for edges in item.edges]
         self.recorder.add(
             (
                 kind or _KINDS.get(item.kind, "kernel"),
@@ -172,21 +148,10 @@ class TracedExecutor(Executor):
             )
         )
 
-    # -- when items became ready ----------------------------------------------------------------------
-
-    def _start(self, feeds: Any) -> None:
-        super()._start(feeds)
-        self._note_ready(perf_counter())
-
-    def _note_ready(self, now: float) -> None:
-        """Note that the items that are ready now, and were not before, are so since this moment."""
-        since = self._since
-        for order, serial, _, _ in self.state.ready:
-            since.setdefault((order, serial), now)
-
     def begin_with(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
         self._thread = threading.current_thread().name
         self._left = None
+        self._current = item
         began = perf_counter()
         goes_on = super().begin_with(item, iteration, args)
         self._record_if_run(item, iteration, began)
@@ -238,9 +203,6 @@ class TracedExecutor(Executor):
         if found is not None:
             self.recorder.wait(found[1], self.device_name, found[0], perf_counter(), item.node)
 
-    def _ready_since(self, item: Item, iteration: IterationState) -> float | None:
-        return self._since.pop((item.order, iteration.serial), None)
-
     def complete(self, item: Item, iteration: IterationState, outputs: Any) -> None:
         if item.kind == Kind.CALL:
             self._call_ended(item, iteration)
@@ -280,17 +242,45 @@ class TracedExecutor(Executor):
     # -- blocks ---------------------------------------------------------------------------------------
 
     def call_region(self, item: Item, iteration: IterationState, args: list[Any], times: PlanTimes) -> Any:
+        began = perf_counter()
         if not self.recorder.has_nodes:
-            return super().call_region(item, iteration, args, times)
-        call = self._blocks.caller(item, iteration)
-        context = self.context if item.region.takes_context else None
-        started = perf_counter()
-        try:
-            outputs = call(args, context)
-        except Exception as error:
-            raise self.region_failure(error, item, iteration) from cause_of(error)
-        times.region_took(item.times, perf_counter() - started)
+            outputs = super().call_region(item, iteration, args, times)
+        else:
+            context = self.context if item.region.takes_context else None
+            try:
+                outputs = self._blocks.caller(item, iteration)(args, context)
+            except Exception as error:
+                raise self.region_failure(error, item, iteration) from cause_of(error)
+            times.region_took(item.times, perf_counter() - began)
+        self._record_within(item, iteration, began, outputs)
         return outputs
+
+    def call(self, item: Item, iteration: IterationState, args: list[Any]) -> Any:
+        began = perf_counter()
+        outputs = super().call(item, iteration, args)
+        self._record_within(item, iteration, began, outputs)
+        return outputs
+
+    def _record_within(self, item: Item, iteration: IterationState, began: float, outputs: Any) -> None:
+        """Record an item that runs within another: the one item of a function's body."""
+        if item is not self._current:
+            made = outputs_of(outputs)
+            kind = _KINDS.get(item.kind, "kernel")
+            tag = iteration.tag() if iteration.serial else ()
+            self.recorder.add(
+                (
+                    kind,
+                    item.node,
+                    self.device_name,
+                    self._thread,
+                    tag,
+                    None,
+                    began,
+                    perf_counter(),
+                    made,
+                    None,
+                )
+            )
 
     def blame(self, error: Exception, item: Item) -> Blame | None:
         if self.recorder.has_nodes:
@@ -303,121 +293,13 @@ class TracedExecutor(Executor):
             body = LoopBody(item, self.context, self.plan.times, self, call)
         super().begin_body(item, iteration, body, args)
 
-    # -- threads, tasks, other partitions ---------------------------------------------------------------
 
-    def _own_offload(self) -> Offload:
-        if self.offload is None:
-            offload = super()._own_offload()
-            offload.jobs = TracedJobs(self.recorder, self.device_name, self._blocks, self._ready_since)
-        assert self.offload is not None
-        return self.offload
-
-    def begin_async(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
-        self._left = "async"
-        self._tasks[item.order, iteration.serial] = subject_of(item, args)
-        super().begin_async(item, iteration, args)
-
-    async def _run_async(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
-        began = perf_counter()
-        subject = subject_of(item, args)
-        try:
-            await super()._run_async(item, iteration, args)
-        finally:
-            self._tasks.pop((item.order, iteration.serial), None)
-            self.recorder.add(
-                (
-                    "async",
-                    item.node,
-                    self.device_name,
-                    "",
-                    iteration.tag() if iteration.serial else (),
-                    self._ready_since(item, iteration),
-                    began,
-                    perf_counter(),
-                    (),
-                    {"waits_for": subject},
-                )
-            )
-
-    def send(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
-        began = perf_counter()
-        super().send(item, iteration, value, is_dead)
-        if self.offloaded_run is None:
-            self._left = "sent"
-        self.recorder.add(
-            (
-                "send",
-                item.node,
-                self.device_name,
-                self._thread,
-                iteration.tag() if iteration.serial else (),
-                self._ready_since(item, iteration),
-                began,
-                perf_counter(),
-                outputs_of(None if is_dead else value),
-                {"edge": item.route[2] or item.name, "is_dead": is_dead},
-            )
-        )
-
-    def receive(self, item: Item, iteration: IterationState) -> None:
-        self._left = "recv"
-        self._begun[item.order, iteration.serial] = perf_counter()
-        super().receive(item, iteration)
-
-    def received(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
-        now = perf_counter()
-        began = self._begun.pop((item.order, iteration.serial), now)
-        self.recorder.add(
-            (
-                "recv",
-                item.node,
-                self.device_name,
-                "",
-                iteration.tag() if iteration.serial else (),
-                self._ready_since(item, iteration),
-                began,
-                now,
-                outputs_of(None if is_dead else value),
-                {"edge": item.route[2] or item.name, "is_dead": is_dead},
-            )
-        )
-        super().received(item, iteration, value, is_dead)
-
-    def _take_in(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
-        super()._take_in(item, iteration, value, is_dead)
-        self._note_ready(perf_counter())
-
-    # -- waiting ------------------------------------------------------------------------------------
-
-    async def _yield(self) -> None:
-        began = perf_counter()
-        try:
-            await super()._yield()
-        finally:
-            self.recorder.wait("turn of other work", self.device_name, began, perf_counter())
-
-    async def _wait_for_progress(self) -> None:
-        reason, began = self._waits_for(), perf_counter()
-        try:
-            await super()._wait_for_progress()
-        finally:
-            self.recorder.wait(reason, self.device_name, began, perf_counter())
-
-    def _waits_for(self) -> str:
-        """Name everything that may wake the step."""
-        if self.is_away:
-            return "offloaded run on a thread"
-        reasons = [*self._tasks.values(), *(reason for _, reason in self._parked.values())]
-        if self.offload is not None and isinstance(self.offload.jobs, TracedJobs):
-            reasons += self.offload.jobs.reasons()
-        if self.exchange is not None:
-            edges = (item.route[2] for item, _ in self.exchange.waiting.values())
-            reasons += [f"Recv of {edge}" for edge in edges]
-        return "; ".join(dict.fromkeys(reasons)) or "a wake-up"
-
-
-def _cause(error: Exception) -> dict[str, Any]:
-    return {"error": str(error).partition("\n")[0]}
+def _is_dead(item: Item, iteration: IterationState) -> bool:
+    """Return whether an item will not run: an input is dead, or all inputs of a Merge."""
+    if item.kind == Kind.MERGE and iteration.entries[item.start] is DEAD:
+        return True
+    dead = iteration.dead
+    return dead is not None and item.local in dead and not item.runs_dead
 
 
 __all__ = ["TracedExecutor"]

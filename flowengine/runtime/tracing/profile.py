@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
@@ -95,7 +96,7 @@ def profile_of(events: Sequence[TraceEvent], by: ProfileBy) -> Profile:
         entry = found.setdefault(name, [0.0, 0, 0])
         entry[0] += event.seconds
         entry[1] += 1
-        entry[2] += sum(size for _, _, size in event.outputs)
+        entry[2] += event.output_bytes
     total = sum(seconds for seconds, _, _ in found.values()) or 1.0
     entries = [
         ProfileEntry(name, seconds, seconds / total, int(calls), int(size))
@@ -106,12 +107,22 @@ def profile_of(events: Sequence[TraceEvent], by: ProfileBy) -> Profile:
 
 def undivided(events: Sequence[TraceEvent]) -> Iterator[TraceEvent]:
     """Yield the events whose times add up to the step's work: none is part of another."""
-    divided = {event.detail["block"] for event in events if event.kind == "node"}
+    members: dict[tuple[str, str], list[float]] = {}
     for event in events:
-        if event.kind == "node" or (
-            event.kind in WORK and event.kind != "call" and event.name not in divided
-        ):
+        if event.kind == "node":
+            members.setdefault((event.detail["block"], event.thread), []).append(event.began)
+    for event in events:
+        if event.kind == "node":
             yield event
+        elif event.kind in WORK and event.kind != "call":
+            within = members.get((event.name, event.thread))
+            if within is None or not _has_between(within, event.began, event.ended):
+                yield event
+
+
+def _has_between(times: Sequence[float], began: float, ended: float) -> bool:
+    index = bisect_left(times, began)
+    return index < len(times) and times[index] <= ended
 
 
 __all__ = ["Profile", "ProfileBy", "ProfileEntry", "profile_of", "undivided"]

@@ -16,7 +16,7 @@ from flowengine.devices.launch_record import LaunchRecord
 from flowengine.ir.graph import Node
 from flowengine.kernels.provider import program_of
 from flowengine.passes.blocks.compiled_regions import PAUSE, ClockedRegion
-from flowengine.runtime.tracing.events import Tag, TraceEvent, events_of_devices
+from flowengine.runtime.tracing.events import OutputType, Tag, TraceEvent, events_of_devices
 
 #: (kind, node or name, device, thread, tag, ready or None, began, ended, outputs, detail)
 Raw: TypeAlias = tuple[
@@ -84,6 +84,8 @@ class Recorder:
     def marks_of(self, block: Node, region: ClockedRegion, device: str, thread: str, tag: Tag) -> Mark:
         """Begin a call of a block; return the function that takes the times of its members."""
         marks: list[tuple[Any, ...]] = []
+        if self._is_over:
+            return marks.append
         self._marks.append((block, region, device, thread, tag, perf_counter(), marks))
         has_room = len(self._raw) + self._marked + len(region.marked) <= self._events_max
         if has_room and not region.is_generator:
@@ -94,7 +96,7 @@ class Recorder:
             if len(self._raw) + self._marked < self._events_max:
                 self._marked += 1
                 marks.append(found)
-            else:
+            elif not self._is_over:
                 self.dropped += 1
 
         return mark
@@ -137,7 +139,7 @@ class Recorder:
             ready=None if ready is None else ready - start,
             tag=tag,
             members=_members(node),
-            outputs=tuple(_output(each) for each in outputs if each is not None),
+            outputs=_outputs(outputs),
             line="" if isinstance(node, str) else node.creation_site,
             detail={} if detail is None else dict(detail),
         )
@@ -146,7 +148,9 @@ class Recorder:
         start = self.began
         for block, region, device, thread, tag, before, marks in self._marks:
             for number, now, *iterations in marks:
-                if number != PAUSE:
+                if number == PAUSE:
+                    (thread,) = iterations
+                else:
                     node, frames = region.marked[number]
                     yield TraceEvent(
                         kind="node",
@@ -186,8 +190,15 @@ def _members(node: Node | str) -> tuple[str, ...]:
     return () if body is None else tuple(sorted(body.names))
 
 
-def _output(value: Any) -> tuple[str, tuple[int, ...], int]:
-    dtype, shape, size = value
+def _outputs(values: Sequence[Any]) -> tuple[OutputType | None, ...]:
+    """Return the types of the outputs by slot, without unknown ones at the end."""
+    found = [None if each is None else _output(*each) for each in values]
+    while found and found[-1] is None:
+        found.pop()
+    return tuple(found)
+
+
+def _output(dtype: Any, shape: Any, size: Any) -> OutputType:
     return ("string" if dtype == np.dtype(object) else str(dtype), tuple(shape), int(size))
 
 

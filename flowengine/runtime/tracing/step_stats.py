@@ -16,7 +16,7 @@ from flowengine.runtime.tracing.events import TraceEvent
 from flowengine.runtime.tracing.profile import undivided
 
 #: Kinds beside work that have a node of the graph.
-_OTHERS: Final = frozenset({"async", "recv", "copy", "launch"})
+_OTHERS: Final = frozenset({"async", "call", "copy", "launch", "recv"})
 
 
 def step_stats(events: Sequence[TraceEvent], epoch: float) -> RunMetadata:
@@ -58,7 +58,12 @@ def _nodes(event: TraceEvent, thread: int, epoch: float) -> Iterator[NodeExecSta
             all_end_rel_micros=max(1, round(1e6 * seconds)),
             all_end_rel_nanos=_nanos(seconds),
         )
-        for slot, (dtype, shape, size) in enumerate(event.outputs or (("", (), 0),)):
+        # The outputs of nodes that run as one are those of the node that the others are named after.
+        outputs = event.outputs if name == event.name else ()
+        for slot, each in enumerate(outputs or (("", (), 0),)):
+            if each is None:
+                continue
+            dtype, shape, size = each
             described = node.output.add(slot=slot).tensor_description
             number = _number(dtype)
             if number is not None:

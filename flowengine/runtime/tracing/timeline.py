@@ -76,8 +76,9 @@ def _slice(event: TraceEvent, process: int, track: int) -> dict[str, Any]:
     if event.members:
         details["members"] = ", ".join(event.members)
     if event.outputs:
-        details["outputs"] = ", ".join(f"{dtype}{list(shape)}" for dtype, shape, _ in event.outputs)
-        details["bytes"] = sum(size for _, _, size in event.outputs)
+        known = [each for each in event.outputs if each is not None]
+        details["outputs"] = ", ".join(f"{dtype}{list(shape)}" for dtype, shape, _ in known)
+        details["bytes"] = event.output_bytes
     return {
         "ph": "X",
         "name": event.name,
@@ -85,7 +86,7 @@ def _slice(event: TraceEvent, process: int, track: int) -> dict[str, Any]:
         "pid": process,
         "tid": track,
         "ts": _microseconds(event.began),
-        "dur": _microseconds(event.seconds),
+        "dur": round(_microseconds(event.ended) - _microseconds(event.began), 3),
         "args": details,
     }
 
@@ -96,11 +97,11 @@ def _flows(events: Iterable[TraceEvent], tracks: _Tracks) -> Iterator[dict[str, 
     events = list(events)
     for event in events:
         if event.kind == "send":
-            sent.setdefault((event.detail["edge"], event.tag), []).append(event)
+            sent.setdefault((event.detail["edge"], event.detail["to"], event.tag), []).append(event)
     number = 0
     for event in events:
         if event.kind == "recv":
-            sends = sent.get((event.detail["edge"], event.tag))
+            sends = sent.get((event.detail["edge"], event.device, event.tag))
             if sends:
                 number += 1
                 source = sends.pop(0) if len(sends) > 1 else sends[0]

@@ -55,4 +55,9 @@ def subject_of(item: Item, args: Sequence[Any]) -> str:
     return f"{item.node.op} {item.name!r}"
 
 
-__all__ = ["core_wait_seconds", "output_of", "outputs_of", "subject_of"]
+def failure_of(error: BaseException) -> dict[str, Any]:
+    """Return the detail of an event that ended with an error: its first line."""
+    return {"error": str(error).partition("\n")[0]}
+
+
+__all__ = ["core_wait_seconds", "failure_of", "output_of", "outputs_of", "subject_of"]

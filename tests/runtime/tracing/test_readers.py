@@ -106,23 +106,65 @@ def test_other_files_are_refused(text: str) -> None:
 
 
 def test_arrows_go_from_each_send_to_its_recv() -> None:
-    other = DEVICE[:-1] + "1"
+    """One tensor goes to two devices in each iteration; the Recvs come in another order."""
+    others = [DEVICE[:-1] + "1", DEVICE[:-1] + "2"]
     events = []
-    for number in range(3):
+    for number in (2, 0, 1):
         tag = (("loop", number),)
-        detail = {"edge": "x:0"}
-        events.append(event("send", "s", 0.01 * number, 0.01 * number + 0.001, tag=tag, detail=detail))
-        events.append(
-            event("recv", "r", 0.0, 0.01 * number + 0.005, tag=tag, detail=detail, device=other, thread="")
-        )
+        for place, other in enumerate(others):
+            detail = {"edge": "x:0", "to": other}
+            at = 0.01 * number + 0.001 * place
+            events.append(event("send", "s", at, at + 0.0005, tag=tag, detail=detail))
+            events.append(
+                event("recv", "r", 0.0, at + 0.005, tag=tag, detail=detail, device=other, thread="")
+            )
+    events.sort(key=lambda each: (each.began, -each.ended))
     rows = json.loads(timeline(events))["traceEvents"]
     starts = {row["id"]: row for row in rows if row["ph"] == "s"}
     ends = {row["id"]: row for row in rows if row["ph"] == "f"}
-    assert len(starts) == len(ends) == 3
-    assert sorted(row["ts"] for row in starts.values()) == [0, 10_000, 20_000]
+    assert len(starts) == len(ends) == 6
     for number, row in starts.items():
         assert ends[number]["ts"] - row["ts"] == pytest.approx(5000)
         assert ends[number]["pid"] != row["pid"]
+
+
+def test_what_an_item_waited_for_is_no_queueing() -> None:
+    events = [
+        event("kernel", "a", 0.000, 0.010),
+        event("wait", "variable 'v'", 0.012, 0.020, op="wait", detail={"node": "b"}),
+        event("wait", "lane: 'c'", 0.013, 0.022, op="wait", detail={"node": "c"}),
+        event("wait", "turn of other work", 0.021, 0.024, op="wait"),
+        event("kernel", "b", 0.025, 0.030, ready=0.010),
+    ]
+    path = [(part.kind, part.name, round(part.began, 6)) for part in critical_path(events)]
+    assert path == [
+        ("work", "a", 0.0),
+        ("queued", "b", 0.01),
+        ("wait", "variable 'v'", 0.012),
+        ("queued", "b", 0.02),
+        ("wait", "turn of other work", 0.021),
+        ("queued", "b", 0.024),
+        ("work", "b", 0.025),
+    ]
+
+
+def test_a_call_of_a_block_without_members_counts_itself() -> None:
+    events = [
+        event("block", "b", 0.0, 0.01, op="block"),
+        event("node", "x", 0.0, 0.004, op="Tanh", detail={"block": "b"}),
+        event("block", "b", 0.02, 0.03, op="block"),
+    ]
+    assert [(each.kind, each.began) for each in undivided(events)] == [("node", 0.0), ("block", 0.02)]
+
+
+@given(st.floats(0, 10), st.floats(0, 1e-3), st.floats(0, 1e-3))
+def test_a_rounded_slice_does_not_outlast_its_parent(began: float, more: float, rest: float) -> None:
+    inner = event("kernel", "inner", began + more, began + more + rest)
+    outer = event("turn", "outer", began, inner.ended, op="turn")
+    rows = {row["name"]: row for row in json.loads(timeline([outer, inner]))["traceEvents"]}
+    ends = {name: round(rows[name]["ts"] + rows[name]["dur"], 3) for name in ("inner", "outer")}
+    assert ends["inner"] <= ends["outer"]
+    assert rows["outer"]["ts"] <= rows["inner"]["ts"]
 
 
 def test_members_count_instead_of_their_block() -> None:
@@ -158,13 +200,19 @@ def test_tensorflows_form_has_each_node_with_a_shape() -> None:
         event("kernel", "y", 0.001, 0.003, ready=0.0005, outputs=(("float32", (2, 3), 24),)),
         event("kernel", "claimed", 0.003, 0.005, members=("p", "q")),
         event("kernel", "odd", 0.005, 0.005, outputs=(("no such type", (), 1),)),
+        event("kernel", "switch", 0.006, 0.007, outputs=(None, ("int32", (), 4))),
+        event("kernel", "q2", 0.007, 0.008, members=("p2", "q2"), outputs=(("int32", (5,), 20),)),
+        event("call", "function", 0.008, 0.009, op="PartitionedCall", thread=""),
         event("wait", "q", 0.0, 0.02, op="wait"),
     ]
     found = StepStatsProto.FromString(step_stats(events, 1000.0).SerializeToString())
     (device,) = found.step_stats.dev_stats
     assert device.device == DEVICE
     nodes = {node.node_name: node for node in device.node_stats}
-    assert sorted(nodes) == ["odd", "p", "q", "y"]
+    assert sorted(nodes) == ["function", "odd", "p", "p2", "q", "q2", "switch", "y"]
+    assert [each.slot for each in nodes["switch"].output] == [1]
+    assert [dim.size for dim in nodes["q2"].output[0].tensor_description.shape.dim] == [5]
+    assert not nodes["p2"].output[0].tensor_description.shape.dim
     assert nodes["y"].all_start_micros == 1_000_001_000
     assert nodes["y"].scheduled_micros == 1_000_000_500
     assert nodes["y"].all_end_rel_micros == 2000

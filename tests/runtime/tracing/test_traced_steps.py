@@ -139,6 +139,90 @@ async def test_a_conditional_has_only_the_branch_that_ran() -> None:
                 assert ("yes" in ran, "no" in ran) == (taken, other)
 
 
+async def test_a_merge_of_a_branch_that_was_not_taken_is_not_recorded() -> None:
+    g = fe.Graph()
+    p, q = g.placeholder("bool", [], name="p"), g.placeholder("bool", [], name="q")
+    x = g.placeholder("float32", [2], name="x")
+    inner: list[fe.Tensor] = []
+
+    def within() -> fe.Tensor:
+        inner.append(g.cond(q, lambda: g.ops.Tanh(x), lambda: g.ops.Neg(x), name="inner"))
+        return inner[0]
+
+    y = g.cond(p, within, lambda: g.ops.Square(x), name="outer")
+    async with fe.Session(g, config=fe.Config(compile_hot_plans=False)) as session:
+        _, metadata = await traced(session, y, {"p:0": False, "q:0": True, "x:0": [1.0, 2.0]})
+    ran = names(metadata, "kernel")
+    assert any(name.endswith("Square") for name in ran)
+    assert not [name for name in ran if "inner/" in name and "Switch" not in name]
+
+
+async def test_a_switch_has_its_output_at_the_slot_that_was_taken() -> None:
+    g = fe.Graph()
+    p, x = g.placeholder("bool", [], name="p"), g.placeholder("float32", [2], name="x")
+    no, yes = g.ops.Switch(x, p, name="switch")
+    y, _ = g.ops.Merge([g.ops.Neg(no), g.ops.Tanh(yes)])
+    async with fe.Session(g, config=fe.Config(compile_hot_plans=False)) as session:
+        for taken in (False, True):
+            _, metadata = await traced(session, y, {"p:0": taken, "x:0": [1.0, 2.0]})
+            (switch,) = [event for event in metadata.events if event.name == "switch"]
+            known = [slot for slot, each in enumerate(switch.outputs) if each is not None]
+            assert known == [int(taken)]
+
+
+async def test_marks_of_a_loop_leave_room_for_its_nodes() -> None:
+    """A loop looks at the clock in each iteration; only its pauses may take room in the trace."""
+    g = fe.Graph()
+    (out,) = g.while_loop(
+        lambda i: g.ops.Less(i, g.constant(100)),
+        lambda i: [g.ops.AddV2(i, g.constant(1))],
+        [g.constant(0)],
+    )
+    async with compiled(g) as session:
+        _, metadata = await traced(session, out)
+        nodes = len(names(metadata, "node"))
+        assert nodes >= 300
+        _, metadata = await traced(session, out, trace_events=nodes + 20)
+    assert metadata.dropped_events == 0
+
+
+@pytest.mark.parametrize("level", ["blocks", "nodes"])
+async def test_a_function_of_one_kernel_or_block_has_an_event(level: Level) -> None:
+    g = fe.Graph()
+    x = g.placeholder("float32", [2], name="x")
+
+    @fe.function(g, ["float32"])
+    def body(v: fe.Tensor) -> fe.Tensor:
+        return v.graph.ops.Tanh(v.graph.ops.Neg(v, name="neg"), name="shrink")
+
+    y = body(x)
+    metadata = fe.RunMetadata()
+    async with compiled(g) as session:
+        for _ in range(6):
+            _, metadata = await traced(session, y, {"x:0": [1.0, 2.0]}, level)
+    seen = {member for event in metadata.events for member in (*event.members, event.name)}
+    assert {"neg", "shrink"} <= {name.rpartition("/")[2] for name in seen}
+
+
+async def test_a_failed_kernel_that_waits_says_why(autojump_clock: trio.testing.MockClock) -> None:
+    g = fe.Graph()
+    q = g.ops.FIFOQueueV2(component_types=["float32"], name="q")
+    (taken,) = g.ops.QueueDequeueV2(q, component_types=["float32"], name="take")
+    g.ops.QueueCloseV2(q, name="close")
+    metadata = fe.RunMetadata()
+    async with fe.Session(g) as session, trio.open_nursery() as nursery:
+
+        async def take() -> None:
+            with pytest.raises(errors.OutOfRangeError):
+                await session.run(taken, options=fe.RunOptions(trace="nodes"), run_metadata=metadata)
+
+        nursery.start_soon(take)
+        await trio.testing.wait_all_tasks_blocked()
+        await session.run("close")
+    (waited,) = [event for event in metadata.events if event.kind == "async"]
+    assert "closed" in waited.detail["error"]
+
+
 async def test_a_step_that_fails_keeps_the_part_that_ran() -> None:
     g = fe.Graph()
     x = g.placeholder("float32", None, name="x")

@@ -18,6 +18,7 @@ from flowengine.runtime import lanes
 from flowengine.runtime.planning import signatures
 from flowengine.runtime.tracing import waits
 from flowengine.runtime.tracing.events import TraceEvent
+from tests.runtime.test_against_reference import opened
 
 OPTIONS = fe.RunOptions(trace="nodes")
 
@@ -159,3 +160,29 @@ def test_where_the_machine_does_not_say_how_long_a_thread_waited(
     (tmp_path / "right").write_text("7000 2000000000 3\n")
     monkeypatch.setattr(waits, "_SCHEDULE", str(tmp_path / "right"))
     assert waits.core_wait_seconds() == 2.0
+
+
+async def test_no_node_of_a_compiled_loop_lasts_through_a_pause() -> None:
+    g = fe.Graph()
+    (out,) = g.while_loop(
+        lambda i: g.ops.Less(i, g.constant(6_000)),
+        lambda i: [g.ops.AddV2(i, g.constant(1))],
+        [g.constant(0)],
+    )
+    metadata = fe.RunMetadata()
+    async with opened(g, "compiled") as session, trio.open_nursery() as nursery:
+
+        async def run() -> None:
+            await session.run(out, options=OPTIONS, run_metadata=metadata)
+
+        nursery.start_soon(run)
+        nursery.start_soon(session.run, out)
+        nursery.start_soon(session.run, out)
+    pauses = [event for event in metadata.events if event.name == "turn of other work"]
+    assert pauses
+    for pause in pauses:
+        assert not [
+            event
+            for event in metadata.events
+            if event.kind == "node" and event.began < pause.began and event.ended > pause.ended
+        ]

@@ -1,0 +1,195 @@
+"""The outside work of a traced step: kernels on threads, tasks, transfers, and what the step waits for."""
+
+from __future__ import annotations
+
+import threading
+from time import perf_counter
+from typing import Any
+
+from flowengine.runtime.executor import Executor
+from flowengine.runtime.frames import IterationState
+from flowengine.runtime.offload import Offload
+from flowengine.runtime.planning.items import Item
+from flowengine.runtime.tracing.clocked_blocks import ClockedBlocks
+from flowengine.runtime.tracing.recorder import Recorder
+from flowengine.runtime.tracing.thread_jobs import TracedJobs
+from flowengine.runtime.tracing.waits import failure_of, outputs_of, subject_of
+
+
+class TracedOutside(Executor):
+    """The part of a traced executor that meets others; `TracedExecutor` runs its items."""
+
+    #: The reason why the item that runs now has not ended with its call; None if it has.
+    _left: str | None = None
+    _thread = ""
+    #: The item that runs now.
+    _current: Item | None = None
+    #: Whether ready items run now: otherwise what completes comes from outside.
+    _is_running = False
+
+    def __init__(self, *arguments: Any, recorder: Recorder, device_name: str, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self.recorder = recorder
+        #: How a plain kernel is called, by its kind.
+        self._run = (self._run_unary, self._run_binary, self._run_general)
+        #: {key of a ready item: the time when its last input came}
+        self._since: dict[tuple[int, int], float] = {}
+        self.device_name = device_name
+        self._blocks = ClockedBlocks(recorder, device_name)
+        #: {key of an item: (the time since when it waits, the reason)}
+        self._parked: dict[tuple[int, int], tuple[float, str]] = {}
+        #: {key of a call, or a Recv: when it began}
+        self._begun: dict[tuple[int, int], float] = {}
+        #: {key of an item in a task: what it waits for}
+        self._tasks: dict[tuple[int, int], str] = {}
+        if recorder.has_nodes:
+            self._blocks.compile(self.plan)
+
+    def _record(
+        self,
+        item: Item,
+        iteration: IterationState,
+        began: float,
+        detail: dict[str, Any] | None = None,
+        kind: str = "",
+    ) -> None:
+        """Record an item that has just ended, with its outputs."""
+        raise NotImplementedError
+
+    # -- when items became ready ----------------------------------------------------------------------
+
+    def _start(self, feeds: Any) -> None:
+        super()._start(feeds)
+        self._note_ready(perf_counter())
+
+    def _note_ready(self, now: float) -> None:
+        """Note that the items that are ready now, and were not before, are so since this moment."""
+        since = self._since
+        for _, serial, item, _ in self.state.ready:
+            since.setdefault((item.order, serial), now)
+
+    def _ready_since(self, item: Item, iteration: IterationState) -> float | None:
+        return self._since.pop((item.order, iteration.serial), None)
+
+    # -- threads, tasks, other partitions ---------------------------------------------------------------
+
+    def _own_offload(self) -> Offload:
+        if self.offload is None:
+            offload = super()._own_offload()
+            offload.jobs = TracedJobs(self.recorder, self.device_name, self._blocks, self._ready_since)
+        assert self.offload is not None
+        return self.offload
+
+    def begin_async(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        is_away = self.is_away  # then a thread runs items, and this is called for one of them
+        if not is_away:
+            self._left = "async"
+        self._tasks[item.order, iteration.serial] = subject_of(item, args)
+        before, began = (self.async_items, len(self.needs_nursery)), perf_counter()
+        super().begin_async(item, iteration, args)
+        if is_away and before == (self.async_items, len(self.needs_nursery)):
+            self._record(item, iteration, began)
+
+    async def _run_async(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        began, error = perf_counter(), self.error
+        detail: dict[str, Any] = {"waits_for": subject_of(item, args)}
+        try:
+            await super()._run_async(item, iteration, args)
+        finally:
+            if self.error is not error and self.error is not None:
+                detail |= failure_of(self.error)
+            self._tasks.pop((item.order, iteration.serial), None)
+            self.recorder.add(
+                (
+                    "async",
+                    item.node,
+                    self.device_name,
+                    "",
+                    iteration.tag() if iteration.serial else (),
+                    self._ready_since(item, iteration),
+                    began,
+                    perf_counter(),
+                    (),
+                    detail,
+                )
+            )
+
+    def send(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
+        began = perf_counter()
+        super().send(item, iteration, value, is_dead)
+        if self.offloaded_run is None:
+            self._left = "sent"
+        self.recorder.add(
+            (
+                "send",
+                item.node,
+                self.device_name,
+                threading.current_thread().name,
+                iteration.tag() if iteration.serial else (),
+                self._ready_since(item, iteration),
+                began,
+                perf_counter(),
+                outputs_of(None if is_dead else value),
+                {"edge": item.route[2] or item.name, "to": item.route[3], "is_dead": is_dead},
+            )
+        )
+
+    def receive(self, item: Item, iteration: IterationState) -> None:
+        if not self.is_away:
+            self._left = "recv"
+        self._begun[item.order, iteration.serial] = perf_counter()
+        super().receive(item, iteration)
+
+    def received(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
+        now = perf_counter()
+        began = self._begun.pop((item.order, iteration.serial), now)
+        self.recorder.add(
+            (
+                "recv",
+                item.node,
+                self.device_name,
+                "",
+                iteration.tag() if iteration.serial else (),
+                self._ready_since(item, iteration),
+                began,
+                now,
+                outputs_of(None if is_dead else value),
+                {"edge": item.route[2] or item.name, "to": item.route[3], "is_dead": is_dead},
+            )
+        )
+        super().received(item, iteration, value, is_dead)
+
+    def _take_in(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
+        super()._take_in(item, iteration, value, is_dead)
+        self._note_ready(perf_counter())
+
+    # -- waiting ------------------------------------------------------------------------------------
+
+    async def _yield(self) -> None:
+        began = perf_counter()
+        try:
+            await super()._yield()
+        finally:
+            self.recorder.wait("turn of other work", self.device_name, began, perf_counter())
+
+    async def _wait_for_progress(self) -> None:
+        reason, began = self._waits_for(), perf_counter()
+        try:
+            await super()._wait_for_progress()
+        finally:
+            self.recorder.wait(reason, self.device_name, began, perf_counter())
+
+    def _waits_for(self) -> str:
+        """Name everything that may wake the step."""
+        if self.is_away:
+            return "offloaded run on a thread"
+        reasons = [*self._tasks.values(), *(reason for _, reason in self._parked.values())]
+        if self.offload is not None and isinstance(self.offload.jobs, TracedJobs):
+            reasons += self.offload.jobs.reasons()
+        if self.exchange is not None:
+            edges = (item.route[2] for item, _ in self.exchange.waiting.values())
+            reasons += [f"Recv of {edge}" for edge in edges]
+        return "; ".join(dict.fromkeys(reasons)) or "a wake-up"
+
+
+__all__ = ["TracedOutside"]
