@@ -114,6 +114,11 @@ async def test_a_value_from_another_device() -> None:
     async with fe.Session(g, config=fe.Config(device_count={"CPU": 2})) as session:
         metadata = fe.RunMetadata()
         await session.run("b:0", {"x:0": [1.0, 2.0]}, options=OPTIONS, run_metadata=metadata)
+        assert not session._runner.recorders
+    assert metadata.trace is not None
+    before = len(metadata.events)
+    metadata.trace.wait("too late", "", 0.0, 1.0)
+    assert (len(metadata.events), metadata.dropped_events) == (before, 0)
     (sent,) = [event for event in metadata.events if event.kind == "send"]
     (received,) = [event for event in metadata.events if event.kind == "recv"]
     assert sent.detail["edge"] == received.detail["edge"] == "a:0"
