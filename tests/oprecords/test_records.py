@@ -141,7 +141,7 @@ async def test_shape_function_tells_the_truth(record: OpRecord) -> None:
     shapes: list[list[tuple[int, ...]]] = []
     for form in ("unknown", "ranked", "known", "constant"):
         graph, nodes = _build_all(record, types, form)
-        # What placeholders are known to be changes no value: shapes are those of the first form.
+        # The declared shapes of placeholders change no value: the shapes found for the first form hold.
         if form in ("unknown", "constant") or IS_NIGHTLY:
             shapes = await _shapes(graph, nodes)
         for built, found in zip(nodes, shapes, strict=True):

@@ -47,7 +47,7 @@ class GraphTensorArray:
         self.dtype = dtype
         self.handle = handle
         self.flow = flow
-        #: What is known of the shape of every element, shared by all arrays of the same handle; or empty.
+        #: The known part of the shape of every element, shared by all arrays of the same handle; or empty.
         self._shape = shape
 
     @classmethod

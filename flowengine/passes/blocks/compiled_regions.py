@@ -150,7 +150,7 @@ class WatchedRegion(CompiledRegion):
     """A copy of a region that shows what its members make: `call(args, ctx, watch)`.
 
     `watch` takes the number of a member, the value, and the member's inputs that its own line has not
-    overwritten. What it raises is the member's, for `blame`.
+    overwritten. `blame` attributes an error of `watch` to the member.
 
     marked   the member of each number
     """

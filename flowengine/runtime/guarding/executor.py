@@ -21,7 +21,7 @@ from flowengine.resources.variable import Variable
 from flowengine.runtime.executor import Executor
 from flowengine.runtime.failures import cause_of
 from flowengine.runtime.frames import IterationState
-from flowengine.runtime.guarding.looking import Bounds, array_of, digest, fault_of, is_finite
+from flowengine.runtime.guarding.value_checks import Bounds, array_of, digest, fault_of, is_finite
 from flowengine.runtime.offload import Offload
 from flowengine.runtime.offload_policy import HeavyJobs
 from flowengine.runtime.planning.items import Item
@@ -99,9 +99,17 @@ class GuardedExecutor(Executor):
         #: {key of an item that may wait: its inputs}
         self._inputs: dict[tuple[int, int], Sequence[Any]] = {}
 
-    def _looked(self, item: Item, iteration: IterationState, inputs: Sequence[Any], outputs: Any) -> Any:
+    def _looked(
+        self,
+        item: Item,
+        iteration: IterationState,
+        inputs: Sequence[Any],
+        outputs: Any,
+        were_finite: bool | None = None,
+    ) -> Any:
+        """Return the outputs of an item, which the guard lets pass."""
         try:
-            self.guard.look(item, inputs, outputs)
+            self.guard.look(item, inputs, outputs, were_finite)
         except InvalidArgumentError as error:
             raise self.failure(error, item, iteration, inputs) from None
         return outputs
@@ -122,11 +130,7 @@ class GuardedExecutor(Executor):
         inputs = args[:]
         were_finite = self.guard.before(item, inputs)
         outputs = super().call(item, iteration, args)
-        try:
-            self.guard.look(item, inputs, outputs, were_finite)
-        except InvalidArgumentError as error:
-            raise self.failure(error, item, iteration, inputs) from None
-        return outputs
+        return self._looked(item, iteration, inputs, outputs, were_finite)
 
     # -- blocks of functions ----------------------------------------------------------------------------
 

@@ -74,7 +74,7 @@ def critical_path(events: Sequence[TraceEvent]) -> list[PathPart]:
 def _queued(event: TraceEvent, ready: float, began: float, waits: Sequence[TraceEvent]) -> list[PathPart]:
     """Return the parts between the last input of an item and its beginning, the latest first.
 
-    What the item, or the whole step, waited for meanwhile has a part of its own.
+    Each wait of the item, or of the whole step, becomes a part of its own.
     """
     parts: list[PathPart] = []
     now = began

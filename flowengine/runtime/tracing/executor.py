@@ -1,7 +1,7 @@
 """The executor of a traced step: it runs items as any does, and records each with its times.
 
-It is chosen when a step asks for a trace, so the executor of other steps has no branch for it. Its inner loop
-runs one item at a time by the loop that all steps have.
+It is chosen when a step asks for a trace, so the executor of other steps has no branch for it. It calls plain
+kernels itself, and runs any other item by the loop that all steps have, one at a time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from heapq import heappop
 from itertools import repeat
 from time import perf_counter, thread_time
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from flowengine.core.arrays import DEAD
 from flowengine.passes.blocks.compiled_regions import Blame, CompiledRegion
@@ -23,12 +23,8 @@ from flowengine.runtime.planning.items import Item, Kind
 from flowengine.runtime.planning.timings import PlanTimes
 from flowengine.runtime.ready_loop import NOT_NOW
 from flowengine.runtime.resumable_blocks import Body, LoopBody
-from flowengine.runtime.tracing.outside import TracedOutside
-from flowengine.runtime.tracing.waits import core_wait_seconds, failure_of, output_of, outputs_of
-
-#: Items with their consumers in the tables of another iteration.
-_LEAVING: Final = frozenset({Kind.ENTER, Kind.EXIT, Kind.NEXT_ITERATION})
-_KINDS: Final = {Kind.REGION: "block", Kind.SEND: "send"}
+from flowengine.runtime.tracing.outside import KINDS, TracedOutside
+from flowengine.runtime.tracing.waits import core_wait_seconds, failure_of, outputs_of
 
 
 class TracedExecutor(TracedOutside):
@@ -61,7 +57,7 @@ class TracedExecutor(TracedOutside):
             if item.kind > Kind.GENERAL or iteration.dead is not None or self._parked or item.has_rare_edges:
                 self._run_one(item, iteration)
             else:
-                # Nearly every item: as `_run_one`, in a quarter of its time.
+                # Nearly every item: as `_run_one`, whose 3 us would be more than most kernels take.
                 heappop(ready)
                 self._left = None
                 self._current = item
@@ -119,34 +115,6 @@ class TracedExecutor(TracedOutside):
             self._record(item, iteration, began)
         elif left == "body":
             self._record(item, iteration, began, kind="body")
-
-    def _record(
-        self,
-        item: Item,
-        iteration: IterationState,
-        began: float,
-        detail: dict[str, Any] | None = None,
-        kind: str = "",
-    ) -> None:
-        ended = perf_counter()
-        outputs: Any = ()
-        if item.kind not in _LEAVING:
-            entries = iteration.entries
-            outputs = [output_of(entries[edges[0][1]]) if edges else None for edges in item.edges]
-        self.recorder.add(
-            (
-                kind or _KINDS.get(item.kind, "kernel"),
-                item.node,
-                self.device_name,
-                self._thread,
-                iteration.tag() if iteration.serial else (),
-                self._ready_since(item, iteration),
-                began,
-                ended,
-                outputs,
-                detail,
-            )
-        )
 
     def begin_with(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
         self._thread = threading.current_thread().name
@@ -224,20 +192,7 @@ class TracedExecutor(TracedOutside):
     def _call_ended(self, item: Item, iteration: IterationState) -> None:
         began = self._begun.pop((item.order, iteration.serial), None)
         if began is not None:
-            self.recorder.add(
-                (
-                    "call",
-                    item.node,
-                    self.device_name,
-                    "",
-                    iteration.tag() if iteration.serial else (),
-                    self._ready_since(item, iteration),
-                    began,
-                    perf_counter(),
-                    (),
-                    None,
-                )
-            )
+            self._add("call", item, iteration, began)
 
     # -- blocks ---------------------------------------------------------------------------------------
 
@@ -251,7 +206,6 @@ class TracedExecutor(TracedOutside):
                 outputs = self._blocks.caller(item, iteration)(args, context)
             except Exception as error:
                 raise self.region_failure(error, item, iteration) from cause_of(error)
-            times.region_took(item.times, perf_counter() - began)
         self._record_within(item, iteration, began, outputs)
         return outputs
 
@@ -264,23 +218,8 @@ class TracedExecutor(TracedOutside):
     def _record_within(self, item: Item, iteration: IterationState, began: float, outputs: Any) -> None:
         """Record an item that runs within another: the one item of a function's body."""
         if item is not self._current:
-            made = outputs_of(outputs)
-            kind = _KINDS.get(item.kind, "kernel")
-            tag = iteration.tag() if iteration.serial else ()
-            self.recorder.add(
-                (
-                    kind,
-                    item.node,
-                    self.device_name,
-                    self._thread,
-                    tag,
-                    None,
-                    began,
-                    perf_counter(),
-                    made,
-                    None,
-                )
-            )
+            kind = KINDS.get(item.kind, "kernel")
+            self._add(kind, item, iteration, began, outputs_of(outputs), None, self._thread)
 
     def blame(self, error: Exception, item: Item) -> Blame | None:
         if self.recorder.has_nodes:

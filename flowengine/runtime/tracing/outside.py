@@ -1,19 +1,25 @@
-"""The outside work of a traced step: kernels on threads, tasks, transfers, and what the step waits for."""
+"""The records of a traced step, and its outside work: kernels on threads, tasks, transfers, waits."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
 from flowengine.runtime.executor import Executor
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.offload import Offload
-from flowengine.runtime.planning.items import Item
+from flowengine.runtime.planning.items import Item, Kind
 from flowengine.runtime.tracing.clocked_blocks import ClockedBlocks
 from flowengine.runtime.tracing.recorder import Recorder
 from flowengine.runtime.tracing.thread_jobs import TracedJobs
-from flowengine.runtime.tracing.waits import failure_of, outputs_of, subject_of
+from flowengine.runtime.tracing.waits import failure_of, output_of, outputs_of, subject_of
+
+#: Items with their consumers in the tables of another iteration.
+_LEAVING: Final = frozenset({Kind.ENTER, Kind.EXIT, Kind.NEXT_ITERATION})
+#: {kind of an item: that of its event}; the others are kernels.
+KINDS: Final = {Kind.REGION: "block", Kind.SEND: "send"}
 
 
 class TracedOutside(Executor):
@@ -45,6 +51,26 @@ class TracedOutside(Executor):
         if recorder.has_nodes:
             self._blocks.compile(self.plan)
 
+    def _add(
+        self,
+        kind: str,
+        item: Item,
+        iteration: IterationState,
+        began: float,
+        outputs: Sequence[Any] = (),
+        detail: dict[str, Any] | None = None,
+        thread: str = "",
+        ended: float | None = None,
+    ) -> None:
+        """Record an item, or a part of one, that has ended, by default now; `thread` if one thread did it."""
+        if ended is None:
+            ended = perf_counter()
+        tag = iteration.tag() if iteration.serial else ()
+        since = self._ready_since(item, iteration)
+        self.recorder.add(
+            (kind, item.node, self.device_name, thread, tag, since, began, ended, outputs, detail)
+        )
+
     def _record(
         self,
         item: Item,
@@ -53,8 +79,14 @@ class TracedOutside(Executor):
         detail: dict[str, Any] | None = None,
         kind: str = "",
     ) -> None:
-        """Record an item that has just ended, with its outputs."""
-        raise NotImplementedError
+        """Record an item that has just run, with the outputs that its consumers have by now."""
+        ended = perf_counter()
+        outputs: Sequence[Any] = ()
+        if item.kind not in _LEAVING:
+            entries = iteration.entries
+            outputs = [output_of(entries[edges[0][1]]) if edges else None for edges in item.edges]
+        kind = kind or KINDS.get(item.kind, "kernel")
+        self._add(kind, item, iteration, began, outputs, detail, self._thread, ended)
 
     # -- when items became ready ----------------------------------------------------------------------
 
@@ -99,40 +131,15 @@ class TracedOutside(Executor):
             if self.error is not error and self.error is not None:
                 detail |= failure_of(self.error)
             self._tasks.pop((item.order, iteration.serial), None)
-            self.recorder.add(
-                (
-                    "async",
-                    item.node,
-                    self.device_name,
-                    "",
-                    iteration.tag() if iteration.serial else (),
-                    self._ready_since(item, iteration),
-                    began,
-                    perf_counter(),
-                    (),
-                    detail,
-                )
-            )
+            self._add("async", item, iteration, began, (), detail)
 
     def send(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
         began = perf_counter()
         super().send(item, iteration, value, is_dead)
         if self.offloaded_run is None:
             self._left = "sent"
-        self.recorder.add(
-            (
-                "send",
-                item.node,
-                self.device_name,
-                threading.current_thread().name,
-                iteration.tag() if iteration.serial else (),
-                self._ready_since(item, iteration),
-                began,
-                perf_counter(),
-                outputs_of(None if is_dead else value),
-                {"edge": item.route[2] or item.name, "to": item.route[3], "is_dead": is_dead},
-            )
-        )
+        thread = threading.current_thread().name
+        self._add("send", item, iteration, began, *_sent(item, value, is_dead), thread)
 
     def receive(self, item: Item, iteration: IterationState) -> None:
         if not self.is_away:
@@ -141,22 +148,9 @@ class TracedOutside(Executor):
         super().receive(item, iteration)
 
     def received(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
-        now = perf_counter()
-        began = self._begun.pop((item.order, iteration.serial), now)
-        self.recorder.add(
-            (
-                "recv",
-                item.node,
-                self.device_name,
-                "",
-                iteration.tag() if iteration.serial else (),
-                self._ready_since(item, iteration),
-                began,
-                now,
-                outputs_of(None if is_dead else value),
-                {"edge": item.route[2] or item.name, "to": item.route[3], "is_dead": is_dead},
-            )
-        )
+        began = self._begun.pop((item.order, iteration.serial), None)
+        if began is not None:
+            self._add("recv", item, iteration, began, *_sent(item, value, is_dead))
         super().received(item, iteration, value, is_dead)
 
     def _take_in(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
@@ -192,4 +186,10 @@ class TracedOutside(Executor):
         return "; ".join(dict.fromkeys(reasons)) or "a wake-up"
 
 
-__all__ = ["TracedOutside"]
+def _sent(item: Item, value: Any, is_dead: bool) -> tuple[list[Any], dict[str, Any]]:
+    """Return the outputs and the detail of either end of a transfer."""
+    detail = {"edge": item.route[2] or item.name, "to": item.route[3], "is_dead": is_dead}
+    return outputs_of(None if is_dead else value), detail
+
+
+__all__ = ["KINDS", "TracedOutside"]

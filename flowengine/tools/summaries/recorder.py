@@ -37,8 +37,8 @@ class SummaryRecorder(ABC):
     """A base of writers: it turns values into events, and checks them.
 
     logdir          the folder of the run; it is made if it is not there
-    restored_step   how many steps a model had made when this program restored it; None for a new run. What
-                    other files of the folder say of later steps, TensorBoard then leaves out
+    restored_step   how many steps a model had made when this program restored it; None for a new run.
+                    TensorBoard then drops the values of later steps that other files of the folder hold
     flush_seconds   how long an event may wait until it is written
     suffix          the end of the file's name
 
@@ -95,8 +95,8 @@ class SummaryRecorder(ABC):
     ) -> None:
         """Add the histogram of `numbers`, all elements of an array, in `buckets` of one width.
 
-        NaN and infinities are left out. How many these are is then the scalar `tag/not_finite`, and the
-        first time it is logged. Errors are those of `flowengine.summary.Writer.add_scalar`.
+        It leaves out NaN and infinities, counts them in the scalar `tag/not_finite`, and logs the first time.
+        Raises the errors of `flowengine.summary.Writer.add_scalar`.
         """
         tag = checked_tag(tag)
         tensor, left_out = values.histogram_tensor(tag, numbers, buckets)
@@ -289,7 +289,7 @@ class SummaryRecorder(ABC):
         if self._file is not None:
             raise FailedPreconditionError(f"{self._called} is open already")
         suffix = f".{os.getpid()}.{next(_numbers)}{self._suffix}"
-        # What was written at the restored step was not lost: only the steps behind it are made again.
+        # The program repeats the steps after the restored one, whose own values stay valid.
         first = None if self._restored is None else self._restored + 1
         try:
             path, file = begin_file(self._folder, suffix, first_step=first)

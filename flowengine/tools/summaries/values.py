@@ -142,7 +142,7 @@ def image_tensor(tag: str, images: Any, max_outputs: int) -> Array:
     if array.dtype != np.uint8:
         if array.dtype.kind not in "fV":
             raise InvalidArgumentError(f"the images '{tag}' are uint8 or floats, not {array.dtype}")
-        # What is no number is black; what is beyond the range is as its end.
+        # NaN becomes black; values outside of [0, 1] become its nearer end.
         bounded = np.clip(np.nan_to_num(array.astype(np.float32), nan=0.0), 0.0, 1.0)
         array = np.round(bounded * 255).astype(np.uint8)
     pictures = [encode_png(each, compression=-1) for each in array]

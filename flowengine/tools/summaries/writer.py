@@ -57,7 +57,7 @@ class Writer(SummaryRecorder):
     async def flush(self) -> None:
         """Write all that was added before. Cancelled, it has written all or nothing.
 
-        What it has not written waits on. Errors are those of the block.
+        Events that are not written yet stay in the queue. Raises the errors of the block.
         """
         self._opened()
         await _on_thread(self._flush)

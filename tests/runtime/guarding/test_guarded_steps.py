@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 import trio
 import trio.testing
-from hypothesis import given
+from hypothesis import given, reject
 
 import flowengine as fe
 from flowengine.core import errors
@@ -45,9 +44,13 @@ def test_values_do_not_change(tier: str, case: GraphCase) -> None:
                 found.append(list(values))
             return found
 
-    # Random graphs overflow now and then: then there is nothing to compare.
-    with contextlib.suppress(errors.InvalidArgumentError):
-        check(case, trio.run(main))
+    try:
+        got = trio.run(main)
+    except errors.InvalidArgumentError as error:
+        if "guard: output" not in str(error):
+            raise
+        reject()  # random graphs overflow now and then; Hypothesis complains if most do
+    check(case, got)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from hypothesis import given
 
 import flowengine as fe
 from flowengine.core import errors
+from flowengine.runtime.planning.timings import PlanTimes
 from flowengine.runtime.tracing.events import TraceEvent
 from flowengine.testing.strategies import GraphCase, graphs
 from tests.runtime.test_against_reference import check, opened
@@ -108,6 +109,16 @@ async def test_members_of_blocks_have_times_of_their_own_if_asked() -> None:
     members = [event for event in nodes.events if event.kind == "node"]
     assert sum(event.seconds for event in members) <= block.seconds
     assert names(nodes, "compile") == ["compiling"]
+
+
+async def test_a_block_with_a_clock_teaches_its_plan_no_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    g = fe.Graph()
+    x = g.placeholder("float32", [2], name="x")
+    g.ops.Tanh(g.ops.Neg(x, name="neg"), name="y")
+    monkeypatch.setattr(PlanTimes, "region_took", None)
+    async with compiled(g) as session:
+        _, metadata = await traced(session, "y:0", {"x:0": [1.0, 2.0]}, "nodes")
+    assert names(metadata, "node") == ["neg", "y"]
 
 
 @pytest.mark.parametrize("tier", ["interpreted", "compiled"])

@@ -1,4 +1,4 @@
-"""A look at values: whether they are finite and within bounds, and a digest of them in words."""
+"""Checks of values: whether they are finite and within bounds, and a digest of them in words."""
 
 from __future__ import annotations
 
