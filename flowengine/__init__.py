@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from flowengine.core import dtypes as dtypes
     from flowengine.core import errors as errors
     from flowengine.core.config import Config as Config
-    from flowengine.core.config import RunOptions as RunOptions
     from flowengine.core.dtypes import DType as DType
     from flowengine.core.files.access import FileAccess as FileAccess
+    from flowengine.core.run_options import RunOptions as RunOptions
     from flowengine.core.shapes import TensorShape as TensorShape
     from flowengine.functions.definitions import LibraryFunction as LibraryFunction
     from flowengine.functions.definitions import function as function
@@ -120,7 +120,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "PartitionedVariable": ("flowengine.graphs.variables.partitioned", "PartitionedVariable"),
     "ResourceManager": ("flowengine.resources.container", "ResourceManager"),
     "RunMetadata": ("flowengine.runtime.run_metadata", "RunMetadata"),
-    "RunOptions": ("flowengine.core.config", "RunOptions"),
+    "RunOptions": ("flowengine.core.run_options", "RunOptions"),
     "RaggedTensor": ("flowengine.graphs.sparse", "RaggedTensor"),
     "Server": ("flowengine.cluster.server", "Server"),
     "Session": ("flowengine.session", "Session"),

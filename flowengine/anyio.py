@@ -11,9 +11,10 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from flowengine.core.config import Config, RunOptions
+from flowengine.core.config import Config
 from flowengine.core.errors import FailedPreconditionError
 from flowengine.core.public_names.missing import public_module
+from flowengine.core.run_options import RunOptions
 from flowengine.core.sessions.run_arguments import FeedDict, Fetch, Key, OneFetch, RunArguments
 from flowengine.core.sessions.view import SessionView
 from flowengine.devices.device import DeviceRegistry

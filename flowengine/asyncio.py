@@ -18,9 +18,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Unpack, cast, overload
 
 from flowengine.core import tracebacks
-from flowengine.core.config import Config, RunOptions
+from flowengine.core.config import Config
 from flowengine.core.errors import OpError
 from flowengine.core.public_names.missing import public_module
+from flowengine.core.run_options import RunOptions
 from flowengine.core.sessions.run_arguments import FeedDict, Fetch, Key, OneFetch, RunArguments
 from flowengine.portal import Attempt, Portal, PortalCall, PortalSession
 from flowengine.resources.container import ResourceManager

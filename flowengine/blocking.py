@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 import trio
 
 from flowengine.core import tracebacks
-from flowengine.core.config import Config, RunOptions
+from flowengine.core.config import Config
 from flowengine.core.errors import (
     CancelledError,
     FailedPreconditionError,
@@ -28,6 +28,7 @@ from flowengine.core.errors import (
 )
 from flowengine.core.public_names.deprecated import renamed_arguments
 from flowengine.core.public_names.missing import public_module
+from flowengine.core.run_options import RunOptions
 from flowengine.core.sessions.run_arguments import FeedDict, Fetch, Key, OneFetch, RunArguments
 from flowengine.portal import Attempt, PortalCall, PortalSession
 from flowengine.resources.container import ResourceManager

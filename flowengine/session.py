@@ -10,8 +10,9 @@ from types import TracebackType
 from typing import Any, Unpack, overload
 
 from flowengine.core import tracebacks
-from flowengine.core.config import Config, RunOptions, box_of, timeout_of
+from flowengine.core.config import Config, box_of
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError, OpError
+from flowengine.core.run_options import RunOptions, timeout_of
 from flowengine.core.sessions.run_arguments import FeedDict, Fetch, Key, OneFetch, RunArguments
 from flowengine.core.sessions.statistics import SessionStatistics
 from flowengine.core.sessions.view import SessionView
@@ -289,7 +290,7 @@ class Session(SessionVariables, SessionView):
             feeds = [spec.convert(value) for spec, value in zip(prepared.feeds, values, strict=True)]
         tiers = prepared.plan
         if isinstance(tiers, TieredPlan):
-            learns = self._compiles and not (options is not None and options.guard)
+            learns = self._compiles and not (options is not None and options.looks_at_values)
             plan = tiers.choose(feeds) if learns else tiers.interpreted
             started = perf_counter()
             results = await self._runner.run(plan, feeds, timeout, run_metadata, waited, options=options)

@@ -25,7 +25,7 @@ from flowengine.cluster.local_sessions import NearPeer, find
 from flowengine.cluster.target import Target
 from flowengine.core.abandonment import SESSION_CLOSED
 from flowengine.core.arrays import Value
-from flowengine.core.config import Config, RunOptions, remote_timeout_of
+from flowengine.core.config import Config
 from flowengine.core.errors import (
     AbortedError,
     CancelledError,
@@ -37,6 +37,7 @@ from flowengine.core.errors import (
     UnavailableError,
 )
 from flowengine.core.lru_cache import LruCache
+from flowengine.core.run_options import RunOptions, remote_timeout_of
 from flowengine.ir.graph import NodeGraph
 from flowengine.runtime.failures import leaves_of
 from flowengine.runtime.planning.fetches import as_values, leaf_values, spread_feeds, unpack

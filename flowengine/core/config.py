@@ -40,7 +40,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from flowengine.core import device_config
 from flowengine.core.bounds import LEVELS, Sandbox, roots, texts
@@ -53,7 +53,6 @@ from flowengine.core.setting_values import (
     check_file_access,
     check_given,
     flag,
-    is_number,
     open_flag,
     setting_name,
     silence,
@@ -370,77 +369,3 @@ def sandbox_config(box: Sandbox, settings: Mapping[str, Any], max_steps: int) ->
 def box_of(config: Config) -> Sandbox | None:
     """The bounds of a process of its own; None where graphs run in this one."""
     return config.box if isinstance(config, SandboxConfig) else None
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """Settings of one step.
-
-    timeout_seconds   DeadlineExceededError when the step has not ended by then
-    keep_on_device    fetched values stay in the memory of the device that has computed them, as its arrays:
-                      read them, do not write into them. Not at a target, and not in a sandbox
-    trace             "blocks" or "nodes": fills `RunMetadata.events`; "nodes" times the members of blocks,
-                      too. Not at a target, and not in a sandbox
-    trace_events      the number of events that a trace keeps; later ones are only counted
-    guard             True: InvalidArgumentError from the first node that makes NaN or an infinity of finite
-                      inputs; {pattern of node names: (least, largest value)} for bounds, too
-    guard_file        a .npz file for the inputs and outputs of the node that the guard finds
-
-    Raises InvalidArgumentError for a timeout that is no number, or not positive, another word as a trace, and
-    a number of events below one.
-
-    >>> graph = fe.Graph()
-    >>> with fe.blocking.Session(graph) as session:
-    ...     session.run(graph.constant(2.0), options=fe.RunOptions(timeout_seconds=30.0)).tolist()
-    2.0
-    """
-
-    timeout_seconds: float | None = None
-    keep_on_device: bool = False
-    trace: Literal["blocks", "nodes"] | None = None
-    trace_events: int = 1_000_000
-    guard: bool | Mapping[str, tuple[float, float]] = False
-    guard_file: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.trace not in (None, "blocks", "nodes"):
-            raise InvalidArgumentError(f'trace is {self.trace!r}: it must be "blocks", "nodes" or None')
-        if not (is_number(self.trace_events) and self.trace_events >= 1 and not self.trace_events % 1):
-            raise InvalidArgumentError(
-                f"trace_events is {self.trace_events!r}: it must be a positive number of events"
-            )
-        if self.guard and self.trace:
-            raise InvalidArgumentError("trace and guard: one step has one of them")
-        for pattern, bounds in () if isinstance(self.guard, bool) else self.guard.items():
-            if len([*bounds]) != 2 or not all(map(is_number, bounds)) or bounds[0] > bounds[1]:
-                raise InvalidArgumentError(f"guard: {pattern!r} needs (least, largest value), not {bounds!r}")
-        timeout = self.timeout_seconds
-        if timeout is not None and not (is_number(timeout) and timeout > 0):
-            raise InvalidArgumentError(
-                f"timeout_seconds is {timeout!r}: it must be a positive number of seconds, or None for none"
-            )
-
-
-def remote_timeout_of(options: RunOptions) -> float | None:
-    """As `timeout_of` where another process runs steps; InvalidArgumentError if values are to stay there."""
-    timeout = timeout_of(options)
-    if options.keep_on_device:
-        raise InvalidArgumentError(
-            "keep_on_device: the step runs in another process, whose arrays cannot be handed out here: fetch "
-            "without it"
-        )
-    if options.trace is not None or options.guard:
-        raise InvalidArgumentError(
-            "trace and guard: the step runs in another process, which does neither: use a session of this "
-            "process"
-        )
-    return timeout
-
-
-def timeout_of(options: RunOptions) -> float | None:
-    """The timeout that a caller asks for; InvalidArgumentError for what are no `RunOptions`."""
-    if not isinstance(options, RunOptions):
-        raise InvalidArgumentError(
-            f"options is a {type(options).__name__}: give `RunOptions(timeout_seconds=...)`"
-        )
-    return options.timeout_seconds

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import trio
 
-from flowengine.core.config import RunOptions
 from flowengine.core.errors import CancelledError, DeadlineExceededError, OpError, UnavailableError
 from flowengine.core.rendezvous import Rendezvous
+from flowengine.core.run_options import RunOptions
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.device import Device, is_lost
 from flowengine.ir.graph import Node
@@ -88,7 +88,7 @@ class PartitionRunner:
         await self._runner.checkpoint()
         recorder = recorder_of(options, run_metadata, waited, self._runner.device.name)
         make = partial(executor_for, options, recorder)
-        compiles = self._compiles and not (options is not None and options.guard)
+        compiles = self._compiles and not (options is not None and options.looks_at_values)
         step = _PlanStep(self, plan, feeds, compiles, run_metadata, joint, make)
         self._runner.running.update(step.executors)
         if recorder is not None:

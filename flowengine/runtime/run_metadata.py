@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from flowengine.core.config import RunOptions
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
+from flowengine.core.run_options import RunOptions
 from flowengine.devices.launch_record import LaunchRecord
 from flowengine.runtime.tracing.events import TraceEvent, events_of_devices
 from flowengine.runtime.tracing.recorder import Recorder

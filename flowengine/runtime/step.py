@@ -13,8 +13,9 @@ from typing import Any, Final, Protocol
 import trio
 
 from flowengine.core.abandonment import SESSION_CLOSED
-from flowengine.core.config import RunOptions, Settings
+from flowengine.core.config import Settings
 from flowengine.core.errors import CancelledError, DeadlineExceededError, OpError
+from flowengine.core.run_options import RunOptions
 from flowengine.devices.allocation import Ledger
 from flowengine.devices.device import Device
 from flowengine.kernels.context import KernelContext

@@ -16,7 +16,7 @@ import trio
 
 from flowengine.core.abandonment import SESSION_CLOSED
 from flowengine.core.bounds import Sandbox
-from flowengine.core.config import Config, RunOptions, box_of, remote_timeout_of
+from flowengine.core.config import Config, box_of
 from flowengine.core.errors import (
     AbortedError,
     CancelledError,
@@ -26,6 +26,7 @@ from flowengine.core.errors import (
     UnavailableError,
 )
 from flowengine.core.lru_cache import LruCache
+from flowengine.core.run_options import RunOptions, remote_timeout_of
 from flowengine.core.text import printable
 from flowengine.graphs.opaque_graphs import GraphBytes, ModelFolder
 from flowengine.ir.graph import NodeGraph

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from flowengine.cli.progress import ProgressReport
 from flowengine.cli.running.job import Invocation, RunReport
 from flowengine.cli.running.logdir import Note, log_behind_latest, note_nothing
-from flowengine.core.config import RunOptions
+from flowengine.core.run_options import RunOptions
 
 if TYPE_CHECKING:
     from flowengine.session import Session

@@ -14,7 +14,7 @@ from flowengine.cli.running.logdir import log_of
 from flowengine.cli.running.recovery import run_recovering
 
 if TYPE_CHECKING:
-    from flowengine.core.config import RunOptions
+    from flowengine.core.run_options import RunOptions
     from flowengine.session import Session
 
 
@@ -46,7 +46,7 @@ def run_interruptible(work: Callable[[], Awaitable[None]], interrupt: Interrupt)
 async def _run_steps(job: Invocation, report: RunReport, interrupt: Interrupt) -> None:
     import trio
 
-    from flowengine.core.config import RunOptions
+    from flowengine.core.run_options import RunOptions
     from flowengine.session import Session
 
     options = RunOptions(timeout_seconds=job.timeout_seconds, guard=job.trace is not None and job.trace.guard)

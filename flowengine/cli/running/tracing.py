@@ -12,7 +12,7 @@ from flowengine.cli.failure import USAGE, CommandError, printable
 from flowengine.cli.results import check_new_file
 
 if TYPE_CHECKING:
-    from flowengine.core.config import RunOptions
+    from flowengine.core.run_options import RunOptions
     from flowengine.runtime.run_metadata import RunMetadata
     from flowengine.runtime.tracing.profile import ProfileBy
 

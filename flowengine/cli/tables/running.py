@@ -80,7 +80,7 @@ class TableRun:
         return f"{name}_output" if self.keeps_inputs and name in self.feed.table.names else name
 
     async def _run(self) -> None:
-        from flowengine.core.config import RunOptions
+        from flowengine.core.run_options import RunOptions
         from flowengine.session import Session
 
         options = RunOptions(timeout_seconds=self.job.timeout_seconds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar
 
-from flowengine.core.config import RunOptions
+from flowengine.core.run_options import RunOptions
 
 if TYPE_CHECKING:
     from flowengine.graphs.tensor import Operation, Tensor

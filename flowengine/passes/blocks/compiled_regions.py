@@ -149,16 +149,16 @@ class ClockedRegion(CompiledRegion):
 class WatchedRegion(CompiledRegion):
     """A copy of a region that shows what its members make: `call(args, ctx, watch)`.
 
-    `watch` takes the number of a member, the value, and the member's inputs that its own line has not
-    overwritten. `blame` attributes an error of `watch` to the member.
+    `watch` takes the number of a member, the iterations of the loops around it, the value, and the member's
+    inputs that its own line has not overwritten. `blame` attributes an error of `watch` to the member.
 
-    marked   the member of each number
+    marked   the member of each number, and the frames of its loops
     """
 
     __slots__ = ("marked",)
 
     def __init__(self, region: CompiledRegion) -> None:
-        self.marked: list[Node] = []
+        self.marked: list[tuple[Node, tuple[str, ...]]] = []
         super().__init__(
             [made for line in region.lines for made in self._with_watch(line)],
             region.constants,
@@ -175,8 +175,9 @@ class WatchedRegion(CompiledRegion):
             return [line]
         indent = text[: len(text) - len(text.lstrip())]
         inputs = "".join(f", {each}" for each in line.inputs if each != name)
-        self.marked.append(line.node)
-        watch = f"{indent}watch({len(self.marked) - 1}, {name}{inputs})"
+        counters = "".join(f"{counter}, " for _, counter in line.loops)
+        self.marked.append((line.node, tuple(frame for frame, _ in line.loops)))
+        watch = f"{indent}watch({len(self.marked) - 1}, ({counters}), {name}{inputs})"
         return [line, Line(watch, line.node, line.inputs, line.loops)]
 
 

@@ -1,13 +1,15 @@
-"""The executor of a step by its options: the plain one, one that records a trace, or one under a guard."""
+"""The executor of a step by its options: plain, traced, under a guard, or observed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 
-from flowengine.core.config import RunOptions
+from flowengine.core.run_options import RunOptions
 from flowengine.runtime.executor import Executor
-from flowengine.runtime.guarding.executor import Guard, GuardedExecutor
+from flowengine.runtime.guarding.guard import Guard
+from flowengine.runtime.guarding.observer import Observer
+from flowengine.runtime.guarding.watched import WatchedExecutor
 from flowengine.runtime.tracing.executor import TracedExecutor
 from flowengine.runtime.tracing.recorder import Recorder
 
@@ -23,7 +25,9 @@ def executor_for(
         return partial(TracedExecutor, recorder=recorder, device_name=device_name)
     if options is not None and options.guard:
         bounds = {} if options.guard is True else options.guard
-        return partial(GuardedExecutor, guard=Guard(bounds, options.guard_file))
+        return partial(WatchedExecutor, watcher=Guard(bounds, options.guard_file))
+    if options is not None and options.observe is not None:
+        return partial(WatchedExecutor, watcher=Observer(options.observe))
     return Executor
 
 

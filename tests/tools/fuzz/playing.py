@@ -16,8 +16,9 @@ import numpy as np
 import trio
 import trio.testing
 
-from flowengine.core.config import Config, RunOptions
+from flowengine.core.config import Config
 from flowengine.core.errors import OpError
+from flowengine.core.run_options import RunOptions
 from flowengine.graphs.graph import Graph
 from flowengine.session import Session
 from flowengine.transport.errors import RemoteProtocolError

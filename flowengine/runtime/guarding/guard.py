@@ -1,0 +1,83 @@
+"""The guard of a step: it ends the step at the first value that is not finite or out of its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.resources.variable import Variable
+from flowengine.runtime.guarding.value_checks import Bounds, array_of, digest, fault_of, is_finite
+from flowengine.runtime.guarding.watched import Tag
+from flowengine.runtime.planning.items import Item
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """The request of `RunOptions(guard=...)`.
+
+    bounds   {pattern of node names: (least, largest value)}
+    file     gets the inputs and outputs of the node that is found, as a .npz file; None for none
+    """
+
+    bounds: Bounds = field(default_factory=dict)
+    file: str | None = None
+
+    def before(self, item: Item, inputs: Sequence[Any]) -> bool | None:
+        """Return whether the inputs of an item that writes some of them are finite; None for any other."""
+        return all(map(is_finite, inputs)) if item.mutates else None
+
+    def look(
+        self, item: Item, tag: Tag, inputs: Sequence[Any], outputs: Any, found_before: bool | None = None
+    ) -> None:
+        """Look at the outputs of an item.
+
+        found_before   the result of `before`
+
+        Raises InvalidArgumentError if one is not finite though all inputs were, or is out of its bounds.
+        """
+        made = () if outputs is None else (outputs,) if item.single else tuple(outputs)
+        if item.mutates:
+            made += tuple(value for value in inputs if isinstance(value, Variable))
+        self._check(item.name, inputs, made, found_before)
+
+    def judge(self, name: str, tag: Tag, inputs: Sequence[Any], made: Sequence[Any]) -> None:
+        """Do the same for a member of a block, by its name."""
+        self._check(name, inputs, made)
+
+    def _check(
+        self, name: str, inputs: Sequence[Any], made: Sequence[Any], were_finite: bool | None = None
+    ) -> None:
+        fault = fault_of(name, made, self.bounds)
+        if fault is None or (
+            not fault.is_of_bounds
+            and not (all(map(is_finite, inputs)) if were_finite is None else were_finite)
+        ):
+            return
+        known = "".join(f"; input {slot}: {digest(value)}" for slot, value in enumerate(inputs))
+        error = InvalidArgumentError(f"guard: output {fault.slot} has {fault.reason}{known}")
+        if self.file is not None:
+            self._keep(error, inputs, made)
+        raise error
+
+    def _keep(self, error: InvalidArgumentError, inputs: Sequence[Any], made: Sequence[Any]) -> None:
+        assert self.file is not None
+        arrays: Mapping[str, Any] = {
+            f"{side}_{slot}": array_of(value)
+            for side, values in (("input", inputs), ("output", made))
+            for slot, value in enumerate(values)
+            if array_of(value) is not None
+        }
+        try:
+            np.savez(Path(self.file), **arrays)
+        except OSError as failure:
+            error.add_note(f"its values could not be kept in {self.file}: {failure.strerror}")
+        else:
+            error.add_note(f"its inputs and outputs are in {self.file}")
+
+
+__all__ = ["Guard"]

@@ -1,0 +1,171 @@
+"""The executor of a watched step: it shows a watcher every value that a node makes.
+
+A watched step runs the plan that was not compiled, whose values are those of the compiled one to the bit.
+Blocks that are left, which are bodies of functions, run as copies that show each member's value. Nothing is
+changed: a step gives what it gives without a watcher, unless the watcher raises an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol, cast
+
+from flowengine.passes.blocks.compiled_regions import Blame, CompiledRegion, WatchedRegion
+from flowengine.resources.variable import Variable
+from flowengine.runtime.executor import Executor
+from flowengine.runtime.failures import cause_of
+from flowengine.runtime.frames import IterationState
+from flowengine.runtime.offload import Offload
+from flowengine.runtime.offload_policy import HeavyJobs
+from flowengine.runtime.planning.items import Item
+from flowengine.runtime.planning.timings import PlanTimes
+from flowengine.runtime.ready_loop import NOT_NOW
+from flowengine.runtime.resumable_blocks import Body, LoopBody
+from flowengine.runtime.threads import Job
+
+#: ((frame name, iteration), ...) from the outermost loop in.
+Tag = tuple[tuple[str, int], ...]
+
+
+class StepWatcher(Protocol):
+    """The object that sees the values of a step."""
+
+    def before(self, item: Item, inputs: Sequence[Any]) -> bool | None:
+        """Look at the inputs of an item before it runs; the result is given to `look`."""
+
+    def look(
+        self, item: Item, tag: Tag, inputs: Sequence[Any], outputs: Any, found_before: bool | None = None
+    ) -> None:
+        """Look at the outputs of an item. An OpError ends the step."""
+
+    def judge(self, name: str, tag: Tag, inputs: Sequence[Any], made: Sequence[Any]) -> None:
+        """Look at the value of a member of a block. An OpError ends the step."""
+
+
+class WatchedExecutor(Executor):
+    """One run of a plan that a watcher sees."""
+
+    def __init__(self, *arguments: Any, watcher: StepWatcher, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self.watcher = watcher
+        #: {key of an item that may wait: its inputs}
+        self._inputs: dict[tuple[int, int], Sequence[Any]] = {}
+
+    def _looked(
+        self,
+        item: Item,
+        iteration: IterationState,
+        inputs: Sequence[Any],
+        outputs: Any,
+        found_before: bool | None = None,
+    ) -> Any:
+        """Return the outputs of an item, which the watcher has seen."""
+        try:
+            self.watcher.look(item, iteration.tag(), inputs, outputs, found_before)
+        except Exception as error:
+            raise self.failure(error, item, iteration, inputs) from cause_of(error)
+        return outputs
+
+    # -- kernels ------------------------------------------------------------------------------------
+
+    def _run_unary(self, item: Item, iteration: IterationState) -> Any:
+        inputs = iteration.entries[item.start : item.stop]
+        value = super()._run_unary(item, iteration)
+        return value if value is NOT_NOW else self._looked(item, iteration, inputs, value)
+
+    def _run_binary(self, item: Item, iteration: IterationState) -> Any:
+        inputs = iteration.entries[item.start : item.stop]
+        value = super()._run_binary(item, iteration)
+        return value if value is NOT_NOW else self._looked(item, iteration, inputs, value)
+
+    def call(self, item: Item, iteration: IterationState, args: list[Any]) -> Any:
+        inputs = args[:]
+        found_before = self.watcher.before(item, inputs)
+        outputs = super().call(item, iteration, args)
+        return self._looked(item, iteration, inputs, outputs, found_before)
+
+    # -- blocks of functions ----------------------------------------------------------------------------
+
+    def _watched(self, item: Item, iteration: IterationState) -> Callable[[list[Any], Any], Any]:
+        region: WatchedRegion = item.region.watched()
+        around = iteration.tag()
+
+        def watch(number: int, iterations: tuple[int, ...], made: Any, *inputs: Any) -> None:
+            node, frames = region.marked[number]
+            tag = around + tuple(zip(frames, map(int, iterations), strict=True))
+            self.watcher.judge(node.name, tag, inputs, (made,))
+
+        return lambda args, context: region.call(args, context, watch)
+
+    def call_region(self, item: Item, iteration: IterationState, args: list[Any], times: PlanTimes) -> Any:
+        try:
+            return self._watched(item, iteration)(args, self.context if item.region.takes_context else None)
+        except Exception as error:
+            raise self.region_failure(error, item, iteration) from cause_of(error)
+
+    def begin_body(self, item: Item, iteration: IterationState, body: Body, args: list[Any]) -> None:
+        if isinstance(body, LoopBody):
+            body = LoopBody(item, self.context, self.plan.times, self, self._watched(item, iteration))
+        super().begin_body(item, iteration, body, args)
+
+    def blame(self, error: Exception, item: Item) -> Blame | None:
+        return cast(CompiledRegion, item.region).watched().blame(error.__traceback__)
+
+    # -- threads and tasks ------------------------------------------------------------------------------
+
+    def _own_offload(self) -> Offload:
+        if self.offload is None:
+            super()._own_offload().jobs = WatchedJobs(self.watcher)
+        assert self.offload is not None
+        return self.offload
+
+    def begin_async(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
+        self._inputs[item.order, iteration.serial] = args
+        super().begin_async(item, iteration, args)
+
+    def _complete(self, item: Item, iteration: IterationState, outputs: Any) -> None:
+        inputs = self._inputs.pop((item.order, iteration.serial), ())
+        super()._complete(item, iteration, self._looked(item, iteration, inputs, outputs))
+
+
+class WatchedJobs(HeavyJobs):
+    """The kernels of a watched step on threads, which show their outputs there."""
+
+    __slots__ = ("_watcher",)
+
+    def __init__(self, watcher: StepWatcher) -> None:
+        super().__init__()
+        self._watcher = watcher
+
+    def submit(
+        self,
+        job: Job,
+        item: Item,
+        iteration: IterationState,
+        held: tuple[Variable, ...] = (),
+        args: list[Any] | None = None,
+    ) -> None:
+        if args is not None:
+            inputs = args[:]
+            job.function = partial(
+                self._looked, job.function, item, iteration.tag(), inputs, self._watcher.before(item, inputs)
+            )
+        super().submit(job, item, iteration, held, args)
+
+    def _looked(
+        self,
+        function: Callable[..., Any],
+        item: Item,
+        tag: Tag,
+        inputs: Sequence[Any],
+        found_before: bool | None,
+        *arguments: Any,
+        **keywords: Any,
+    ) -> Any:
+        outputs = function(*arguments, **keywords)
+        self._watcher.look(item, tag, inputs, outputs, found_before)
+        return outputs
+
+
+__all__ = ["StepWatcher", "Tag", "WatchedExecutor", "WatchedJobs"]
