@@ -375,7 +375,7 @@ class Session(SessionVariables, SessionView):
     def at_step_boundary(self, counts: Callable[[NodeGraph], bool]) -> bool:
         """Whether no step is running for which `counts`, a function of the graph of its nodes, is true."""
         plans = [executor.plan for executor in self._runner.running]
-        return not any(counts(plan.graph if plan.unfused is None else plan.unfused) for plan in plans)
+        return not any(counts((plan if plan.unfused is None else plan.unfused).graph) for plan in plans)
 
     @contextmanager
     def when_steps_end(self, call: Callable[[], None]) -> Iterator[None]:

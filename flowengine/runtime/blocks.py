@@ -259,43 +259,47 @@ class BlockRunner(MemberCalls, Outside):
     def begin_call(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
         """Start a function's body; the item is finished when the body is."""
 
-        def run(plan: Plan, values: Sequence[Any], done: Done) -> Sequence[Any] | None:
-            whole = plan.one_region
-            if whole is not None and perf_counter() < self.ends:
-                results = whole.call(values, self, iteration, plan.times)
-                if results is not None:
-                    return results
-            body = self.state.open_body(
-                plan.root,
-                plan.sources,
-                plan.feeds,
-                values,
-                plan.constants,
-                iteration,
-                partial(ended, plan, done),
-            )
-            if body.outstanding:
-                return None
-            results = take_results(plan, body)
-            if self.offloaded_run is None and self.is_over():
-                self._hold(item, iteration, partial(done, results))
-                return None
-            return results
-
-        def ended(plan: Plan, done: Done, body: IterationState) -> None:
-            try:
-                done(take_results(plan, body))
-            except Exception as error:
-                raise self.failure(error, item, iteration, args) from cause_of(error)
-
         def finish(results: Sequence[Any]) -> None:
             outputs = results[0] if item.single else tuple(results)
             self.complete(item, iteration, outputs)
 
         try:
-            item.call.begin(run, args, finish)
+            item.call.begin(partial(self.run_body, item, iteration, args), args, finish)
         except Exception as error:
             raise self.failure(error, item, iteration, args) from cause_of(error)
+
+    def run_body(
+        self,
+        item: Item,
+        iteration: IterationState,
+        args: list[Any],
+        plan: Plan,
+        values: Sequence[Any],
+        done: Done,
+    ) -> Sequence[Any] | None:
+        """Run a body that a call needs: see `RunBody`. Errors name the call, and its arguments `args`."""
+        whole = plan.one_region
+        if whole is not None and perf_counter() < self.ends:
+            results = whole.call(values, self, iteration, plan.times)
+            if results is not None:
+                return results
+
+        def ended(body: IterationState) -> None:
+            try:
+                done(take_results(plan, body))
+            except Exception as error:
+                raise self.failure(error, item, iteration, args) from cause_of(error)
+
+        body = self.state.open_body(
+            plan.root, plan.sources, plan.feeds, values, plan.constants, iteration, ended
+        )
+        if body.outstanding:
+            return None
+        results = take_results(plan, body)
+        if self.offloaded_run is None and self.is_over():
+            self._hold(item, iteration, partial(done, results))
+            return None
+        return results
 
     def _hold(self, item: Item, iteration: IterationState, goes_on: Callable[[], None]) -> None:
         """Pause within a call: bodies with nothing to do would otherwise follow each other for ever."""

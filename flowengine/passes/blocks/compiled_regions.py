@@ -49,7 +49,7 @@ class CompiledRegion:
     takes_context   whether a member uses `ctx`; if none does, it may be None
     """
 
-    __slots__ = ("_clocked", "_watched", "call", "constants", "is_generator", "lines", "takes_context")
+    __slots__ = ("_clocked", "call", "constants", "is_generator", "lines", "takes_context")
 
     def __init__(
         self, lines: Sequence[Line], constants: Sequence[Any], *, is_generator: bool, takes_context: bool
@@ -59,7 +59,6 @@ class CompiledRegion:
         self.is_generator = is_generator
         self.takes_context = takes_context
         self._clocked: ClockedRegion | None = None
-        self._watched: WatchedRegion | None = None
         namespace: dict[str, Any] = {"clock": perf_counter, "thread": _thread_name}
         exec(_code("\n".join(line.text for line in lines)), namespace)
         self.call: Callable[..., Any] = namespace.pop("make")(self.constants)
@@ -82,12 +81,6 @@ class CompiledRegion:
         if self._clocked is None:
             self._clocked = ClockedRegion(self)
         return self._clocked
-
-    def watched(self) -> WatchedRegion:
-        """Return the copy that shows each member's value, compiled on first use."""
-        if self._watched is None:
-            self._watched = WatchedRegion(self)
-        return self._watched
 
     def blame(self, trace: TracebackType | None) -> Blame | None:
         """Return the node at whose line an exception passed through the region."""
@@ -146,39 +139,4 @@ class ClockedRegion(CompiledRegion):
         return [line, Line(f"{indent}mark(({len(self.marked) - 1}, clock(){counters}))")]
 
 
-class WatchedRegion(CompiledRegion):
-    """A copy of a region that shows what its members make: `call(args, ctx, watch)`.
-
-    `watch` takes the number of a member, the iterations of the loops around it, the value, and the member's
-    inputs that its own line has not overwritten. `blame` attributes an error of `watch` to the member.
-
-    marked   the member of each number, and the frames of its loops
-    """
-
-    __slots__ = ("marked",)
-
-    def __init__(self, region: CompiledRegion) -> None:
-        self.marked: list[tuple[Node, tuple[str, ...]]] = []
-        super().__init__(
-            [made for line in region.lines for made in self._with_watch(line)],
-            region.constants,
-            is_generator=region.is_generator,
-            takes_context=region.takes_context,
-        )
-
-    def _with_watch(self, line: Line) -> list[Line]:
-        text = line.text
-        if text == _HEADER:
-            return [Line("    def region(args, ctx, watch):")]
-        name, equals, _ = text.strip().partition(" = ")
-        if line.node is None or not equals or not name.isidentifier():
-            return [line]
-        indent = text[: len(text) - len(text.lstrip())]
-        inputs = "".join(f", {each}" for each in line.inputs if each != name)
-        counters = "".join(f"{counter}, " for _, counter in line.loops)
-        self.marked.append((line.node, tuple(frame for frame, _ in line.loops)))
-        watch = f"{indent}watch({len(self.marked) - 1}, ({counters}), {name}{inputs})"
-        return [line, Line(watch, line.node, line.inputs, line.loops)]
-
-
-__all__ = ["PAUSE", "Blame", "ClockedRegion", "CompiledRegion", "Line", "WatchedRegion"]
+__all__ = ["PAUSE", "Blame", "ClockedRegion", "CompiledRegion", "Line"]

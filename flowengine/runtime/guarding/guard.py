@@ -27,14 +27,19 @@ class Guard:
     bounds: Bounds = field(default_factory=dict)
     file: str | None = None
 
-    def before(self, item: Item, inputs: Sequence[Any]) -> bool | None:
-        """Return whether the inputs of an item that writes some of them are finite; None for any other."""
-        return all(map(is_finite, inputs)) if item.mutates else None
+    def before(self, item: Item, inputs: Sequence[Any]) -> Sequence[Any] | None:
+        """Return the inputs of an item that writes variables as they are now; None for any other item."""
+        return [array_of(value) for value in inputs] if item.mutates else None
 
     def look(
-        self, item: Item, tag: Tag, inputs: Sequence[Any], outputs: Any, found_before: bool | None = None
+        self,
+        item: Item,
+        tag: Tag,
+        inputs: Sequence[Any],
+        outputs: Any,
+        found_before: Sequence[Any] | None = None,
     ) -> None:
-        """Look at the outputs of an item.
+        """Look at the outputs of an item, and at the variables among its inputs if it writes some.
 
         found_before   the result of `before`
 
@@ -43,20 +48,12 @@ class Guard:
         made = () if outputs is None else (outputs,) if item.single else tuple(outputs)
         if item.mutates:
             made += tuple(value for value in inputs if isinstance(value, Variable))
-        self._check(item.name, inputs, made, found_before)
-
-    def judge(self, name: str, tag: Tag, inputs: Sequence[Any], made: Sequence[Any]) -> None:
-        """Do the same for a member of a block, by its name."""
-        self._check(name, inputs, made)
-
-    def _check(
-        self, name: str, inputs: Sequence[Any], made: Sequence[Any], were_finite: bool | None = None
-    ) -> None:
-        fault = fault_of(name, made, self.bounds)
-        if fault is None or (
-            not fault.is_of_bounds
-            and not (all(map(is_finite, inputs)) if were_finite is None else were_finite)
-        ):
+        fault = fault_of(item.name, made, self.bounds)
+        if fault is None:
+            return
+        if found_before is not None:
+            inputs = found_before
+        if not fault.is_of_bounds and not all(map(is_finite, inputs)):
             return
         known = "".join(f"; input {slot}: {digest(value)}" for slot, value in enumerate(inputs))
         error = InvalidArgumentError(f"guard: output {fault.slot} has {fault.reason}{known}")

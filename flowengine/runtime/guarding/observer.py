@@ -24,14 +24,11 @@ class Observer:
         """Do nothing: outputs are all that is shown."""
 
     def look(
-        self, item: Item, tag: Tag, inputs: Sequence[Any], outputs: Any, found_before: bool | None = None
+        self, item: Item, tag: Tag, inputs: Sequence[Any], outputs: Any, found_before: None = None
     ) -> None:
         """Show the outputs of an item."""
-        self.judge(item.name, tag, inputs, () if outputs is None else (outputs,) if item.single else outputs)
-
-    def judge(self, name: str, tag: Tag, inputs: Sequence[Any], made: Sequence[Any]) -> None:
-        """Show the value of a member of a block, by its name."""
-        self._observe(name, tag, [array_of(value) for value in made])
+        made = () if outputs is None else (outputs,) if item.single else outputs
+        self._observe(item.name, tag, [array_of(value) for value in made])
 
 
 __all__ = ["Observer"]

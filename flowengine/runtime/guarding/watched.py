@@ -1,27 +1,26 @@
 """The executor of a watched step: it shows a watcher every value that a node makes.
 
-A watched step runs the plan that was not compiled, whose values are those of the compiled one to the bit.
-Blocks that are left, which are bodies of functions, run as copies that show each member's value. Nothing is
-changed: a step gives what it gives without a watcher, unless the watcher raises an error.
+A watched step, and the functions that it calls, run the plans that were not compiled, whose values are those
+of the compiled ones to the bit. Nothing is changed: a step gives what it gives without a watcher, unless the
+watcher raises an error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
-from flowengine.passes.blocks.compiled_regions import Blame, CompiledRegion, WatchedRegion
 from flowengine.resources.variable import Variable
 from flowengine.runtime.executor import Executor
 from flowengine.runtime.failures import cause_of
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.offload import Offload
 from flowengine.runtime.offload_policy import HeavyJobs
+from flowengine.runtime.planning.functions import Done
 from flowengine.runtime.planning.items import Item
-from flowengine.runtime.planning.timings import PlanTimes
+from flowengine.runtime.planning.plan import Plan
 from flowengine.runtime.ready_loop import NOT_NOW
-from flowengine.runtime.resumable_blocks import Body, LoopBody
 from flowengine.runtime.threads import Job
 
 #: ((frame name, iteration), ...) from the outermost loop in.
@@ -31,16 +30,13 @@ Tag = tuple[tuple[str, int], ...]
 class StepWatcher(Protocol):
     """The object that sees the values of a step."""
 
-    def before(self, item: Item, inputs: Sequence[Any]) -> bool | None:
+    def before(self, item: Item, inputs: Sequence[Any]) -> Any:
         """Look at the inputs of an item before it runs; the result is given to `look`."""
 
     def look(
-        self, item: Item, tag: Tag, inputs: Sequence[Any], outputs: Any, found_before: bool | None = None
+        self, item: Item, tag: Tag, inputs: Sequence[Any], outputs: Any, found_before: Any = None
     ) -> None:
         """Look at the outputs of an item. An OpError ends the step."""
-
-    def judge(self, name: str, tag: Tag, inputs: Sequence[Any], made: Sequence[Any]) -> None:
-        """Look at the value of a member of a block. An OpError ends the step."""
 
 
 class WatchedExecutor(Executor):
@@ -58,7 +54,7 @@ class WatchedExecutor(Executor):
         iteration: IterationState,
         inputs: Sequence[Any],
         outputs: Any,
-        found_before: bool | None = None,
+        found_before: Any = None,
     ) -> Any:
         """Return the outputs of an item, which the watcher has seen."""
         try:
@@ -85,32 +81,19 @@ class WatchedExecutor(Executor):
         outputs = super().call(item, iteration, args)
         return self._looked(item, iteration, inputs, outputs, found_before)
 
-    # -- blocks of functions ----------------------------------------------------------------------------
+    # -- functions ----------------------------------------------------------------------------------
 
-    def _watched(self, item: Item, iteration: IterationState) -> Callable[[list[Any], Any], Any]:
-        region: WatchedRegion = item.region.watched()
-        around = iteration.tag()
-
-        def watch(number: int, iterations: tuple[int, ...], made: Any, *inputs: Any) -> None:
-            node, frames = region.marked[number]
-            tag = around + tuple(zip(frames, map(int, iterations), strict=True))
-            self.watcher.judge(node.name, tag, inputs, (made,))
-
-        return lambda args, context: region.call(args, context, watch)
-
-    def call_region(self, item: Item, iteration: IterationState, args: list[Any], times: PlanTimes) -> Any:
-        try:
-            return self._watched(item, iteration)(args, self.context if item.region.takes_context else None)
-        except Exception as error:
-            raise self.region_failure(error, item, iteration) from cause_of(error)
-
-    def begin_body(self, item: Item, iteration: IterationState, body: Body, args: list[Any]) -> None:
-        if isinstance(body, LoopBody):
-            body = LoopBody(item, self.context, self.plan.times, self, self._watched(item, iteration))
-        super().begin_body(item, iteration, body, args)
-
-    def blame(self, error: Exception, item: Item) -> Blame | None:
-        return cast(CompiledRegion, item.region).watched().blame(error.__traceback__)
+    def run_body(
+        self,
+        item: Item,
+        iteration: IterationState,
+        args: list[Any],
+        plan: Plan,
+        values: Sequence[Any],
+        done: Done,
+    ) -> Sequence[Any] | None:
+        plain = plan if plan.unfused is None else plan.unfused
+        return super().run_body(item, iteration, args, plain, values, done)
 
     # -- threads and tasks ------------------------------------------------------------------------------
 
@@ -159,7 +142,7 @@ class WatchedJobs(HeavyJobs):
         item: Item,
         tag: Tag,
         inputs: Sequence[Any],
-        found_before: bool | None,
+        found_before: Any,
         *arguments: Any,
         **keywords: Any,
     ) -> Any:

@@ -46,8 +46,8 @@ class Plan:
     fetches: list[tuple[int, int, OutputPort]]
     graph: NodeGraph
     frames: dict[FramePath, StaticFrame] = field(default_factory=dict)
-    #: The graph before its nodes were fused, if they were.
-    unfused: NodeGraph | None = None
+    #: The plan of the same graph before its nodes were fused, if they were.
+    unfused: Plan | None = None
     caller: FunctionCaller | None = None
     handles: Handles = field(init=False)
     #: The learned times of its items.

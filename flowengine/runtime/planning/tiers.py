@@ -240,7 +240,7 @@ class TieredPlan:
         if graph is self._graph:
             return None
         plan = yield from _planning(graph, self._context, self._kernels, self._functions, hot.moved)
-        plan.unfused = self._graph
+        plan.unfused = self.interpreted
         self._hand_down(plan, hot.costs)
         return plan
 
@@ -251,7 +251,7 @@ class TieredPlan:
         if graph is self._graph:
             return self.interpreted
         plan = yield from _planning(graph, self._context, self._kernels, self._functions, hot.moved)
-        plan.unfused = self._graph
+        plan.unfused = self.interpreted
         return plan
 
     def _hand_down(self, plan: Plan, costs: Mapping[str, float]) -> None:

@@ -137,6 +137,44 @@ async def test_a_variable_that_an_update_spoils() -> None:
         ) as e:
             await session.run([], targets=["update"], options=GUARDED)
     assert e.value.node_name == "update"
+    assert "input 0: float32 [2] from 3e+38 to 3e+38" in str(e.value), "its value before the update"
+
+
+async def test_a_variable_that_a_thread_spoils(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HEAVY_MICROSECONDS", "ALONE_MICROSECONDS"):
+        monkeypatch.setattr(lanes, name, -1.0)
+    monkeypatch.setattr(signatures, "INLINE_BYTES", -1)
+    g = fe.Graph()
+    v = g.ops.VariableV2(shape=[64, 64], dtype="float32", name="v")
+    g.ops.Assign(v, np.full((64, 64), 3e38, np.float32), name="init")
+    g.ops.AssignAdd(v, g.placeholder("float32", [64, 64], name="x"), name="update")
+    metadata = fe.RunMetadata()
+    async with fe.Session(g, config=fe.Config(compile_hot_plans=False)) as session:
+        await session.run([], targets=["init"])
+        feeds = {"x:0": np.full((64, 64), 3e38, np.float32)}
+        with pytest.raises(errors.InvalidArgumentError, match="guard: output 0 has 0 NaN") as caught:
+            await session.run([], feeds, targets=["update"], options=GUARDED, run_metadata=metadata)
+    assert metadata.heavy_items == 1
+    assert caught.value.node_name == "update"
+    assert "input 0: float32 [64, 64] from 3e+38 to 3e+38" in str(caught.value)
+
+
+async def test_each_iteration_has_its_own_inputs() -> None:
+    """A value that was bad before a call that may wait is not the fault of the call."""
+    g = fe.Graph()
+    x = g.placeholder("float32", [], name="x")
+
+    async def same(value: Any) -> Any:
+        await trio.lowlevel.checkpoint()
+        return value
+
+    _, y = g.while_loop(
+        lambda i, v: g.ops.Less(i, g.constant(3)),
+        lambda i, v: [g.ops.AddV2(i, g.constant(1)), g.call(same, [v], "float32", shapes=[[]])],
+        [g.constant(0), x],
+    )
+    async with fe.Session(g) as session:
+        assert np.isnan(await session.run(y, {"x:0": np.nan}, options=GUARDED))
 
 
 async def test_a_queue_that_gives_nan(autojump_clock: trio.testing.MockClock) -> None:
@@ -195,6 +233,13 @@ async def test_bounds_by_name(tmp_path: Path) -> None:
         np.testing.assert_allclose(kept["input_0"], [0.1, 0.9, 0.2], rtol=1e-6)
     async with fe.Session(g) as session:
         await session.run("y:0", {"x:0": [0.1, 0.4, 0.2]}, options=fe.RunOptions(guard=bounds))
+
+
+async def test_bounds_hold_for_each_output() -> None:
+    g = fe.Graph()
+    g.ops.Unpack(g.placeholder("float32", [2], name="x"), num=2, name="scores")
+    error = await fault_of(g, ["scores:0", "scores:1"], {"x:0": [0.5, 2.0]}, guard={"scores": (0.0, 1.0)})
+    assert "output 1 has values from 2 to 2" in str(error)
 
 
 async def test_a_file_that_cannot_be_written_hides_no_fault(tmp_path: Path) -> None:
