@@ -6,6 +6,7 @@
 #   make test-everywhere   demo and a part of the tests from places that are no developer's; PLACES='load one-core', WHOLE=1
 #   make test-numpy   what oneDNN has a part in, with NumPy alone
 #   make docs     the documentation, in site/      make bench     benchmarks
+#   make browsers   timelines in Perfetto, event files in TensorBoard, both in headless Chromium
 #   make docs-shots   pictures of its pages, light and dark, checked for what is cut off; needs Chromium
 #   make examples   the programs of docs/examples on each Python found, servers and notebook among them
 #   make generate   the files that are made from the tree: indexes, docs/ops.md, the list of packages
@@ -34,6 +35,7 @@ DOCS := .venvs/docs-$(VERSION)
 SHOTS := .venvs/shots-$(VERSION)
 EXAMPLES := .venvs/examples-$(VERSION)
 MUTANTS := .venvs/mutants-$(VERSION)
+BROWSERS := .venvs/browsers-$(VERSION)
 # What make nightly leaves: the commit, what the tests and the simulated clusters came to, and when.
 NIGHTLY := .venvs/nightly.txt
 
@@ -65,7 +67,7 @@ environment: $(TEST)/ready
 print-test-python:
 	@echo "$(TEST)/bin/python"
 
-.PHONY: help demo demo-cluster test test-everywhere test-numpy lint generate docs docs-shots examples examples-servers bench nightly faults limits soak fuzz mutants clean
+.PHONY: help demo demo-cluster test test-everywhere test-numpy lint generate docs docs-shots examples examples-servers browsers bench nightly faults limits soak fuzz mutants clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -84,7 +86,7 @@ $(DOCS)/ready $(SHOTS)/ready: pyproject.toml
 	@test -n "$(VERSION)" || { echo "Python 3.11 or newer is needed: make $(MAKECMDGOALS) PYTHON=/path/to/python" >&2; exit 2; }
 	@echo "making $(@D)" >&2
 	@"$(PYTHON)" -m venv "$(@D)"
-	@case "$*" in demo-*) extras=image,tls; fast=fast,;; test-*) extras=image,snappy,tables,test,tls; fast=fast,;; mutants-*) extras=image,snappy,test,tls,mutants; fast=fast,;; examples-*) extras=examples; fast=; compile=--no-compile;; esac; \
+	@case "$*" in demo-*) extras=image,tls; fast=fast,;; test-*) extras=image,snappy,tables,test,tls; fast=fast,;; mutants-*) extras=image,snappy,test,tls,mutants; fast=fast,;; browsers-*) extras=image,test,browsers; fast=fast,;; examples-*) extras=examples; fast=; compile=--no-compile;; esac; \
 	"$(@D)/bin/python" -m pip install --quiet $${compile:-} --editable ".[$$fast$$extras]" || \
 	{ echo "without oneDNN, which this package index does not have" >&2; \
 	"$(@D)/bin/python" -m pip install --quiet --editable ".[$$extras]"; }
@@ -139,6 +141,9 @@ examples-servers: $(EXAMPLES)/ready
 		tests/docs/test_transcripts.py -k 'servers or notebook or starlette or quart'
 	$(EXAMPLES)/bin/pyright --project pyproject.toml --pythonpath $(EXAMPLES)/bin/python
 
+browsers: $(BROWSERS)/ready
+	$(BROWSERS)/bin/python -m pytest -q -rs tests/browsers
+
 bench: $(TEST)/ready
 	$(TEST)/bin/python -m tests.benchmarks $(if $(TENSORFLOW),--tensorflow "$(TENSORFLOW)") $(ARGS)
 
@@ -149,11 +154,14 @@ nightly: $(TEST)/ready
 	@status=0; \
 	FLOWENGINE_TEST_PROFILE=nightly $(TEST)/bin/python -m pytest $(ARGS) 2>&1 | tee .venvs/nightly.log || status=$$?; \
 	grep -E '^(conformance cases that ran|not run|FAILED|ERROR|.*[0-9]+ (passed|failed|skipped|deselected|errors?) ?.* in [0-9.]+)' .venvs/nightly.log >>$(NIGHTLY) || true; \
+	drawn=0; \
+	$(MAKE) --no-print-directory browsers 2>&1 | tee .venvs/nightly.log || drawn=$$?; \
+	tail -n 1 .venvs/nightly.log >>$(NIGHTLY); \
 	played=0; \
 	$(TEST)/bin/python -m tests.tools.scenarios --seeds $(SEEDS) 2>&1 | tee .venvs/nightly.log || played=$$?; \
 	tail -n 1 .venvs/nightly.log >>$(NIGHTLY); \
-	echo "tests $$status, simulated clusters $$played, ended $$(date --utc +%FT%TZ)" >>$(NIGHTLY); \
-	cat $(NIGHTLY); exit $$((status || played))
+	echo "tests $$status, browsers $$drawn, simulated clusters $$played, ended $$(date --utc +%FT%TZ)" >>$(NIGHTLY); \
+	cat $(NIGHTLY); exit $$((status || drawn || played))
 
 faults: $(TEST)/ready
 	$(TEST)/bin/python -m tests.faults.killing $(ARGS)

@@ -16,6 +16,8 @@ from flowengine.runtime.tracing.events import TraceEvent
 
 #: Kinds that have no thread: the titles of their tracks.
 _FREE: Final = {"wait": "waits", "async": "kernels that may wait", "recv": "Recv", "call": "calls"}
+#: The category of arrows, and of the slices to which they lead; no kind of event.
+_TRANSFER: Final = "transfer"
 
 
 def timeline(events: Sequence[TraceEvent], dropped: int = 0) -> str:
@@ -62,7 +64,7 @@ class _Tracks:
 
     def names(self) -> Iterator[dict[str, Any]]:
         for name, process in self._processes.items():
-            yield {"ph": "M", "name": "process_name", "pid": process, "args": {"name": name or "step"}}
+            yield {"ph": "M", "name": "process_name", "pid": process, "args": {"name": _title(name)}}
         for (process, title), track in self._tracks.items():
             yield {"ph": "M", "name": "thread_name", "pid": process, "tid": track, "args": {"name": title}}
 
@@ -92,7 +94,11 @@ def _slice(event: TraceEvent, process: int, track: int) -> dict[str, Any]:
 
 
 def _flows(events: Iterable[TraceEvent], tracks: _Tracks) -> Iterator[dict[str, Any]]:
-    """Yield an arrow from each Send to the Recv that took its value."""
+    """Yield an arrow from each Send to the Recv that took its value.
+
+    Perfetto lets an arrow lead from the slice that begins first to the other. A Recv that began before its
+    Send therefore contains a slice for the transfer, to which the arrow leads.
+    """
     sent: dict[tuple[Any, ...], list[TraceEvent]] = {}
     events = list(events)
     for event in events:
@@ -100,29 +106,25 @@ def _flows(events: Iterable[TraceEvent], tracks: _Tracks) -> Iterator[dict[str, 
             sent.setdefault((event.detail["edge"], event.detail["to"], event.tag), []).append(event)
     number = 0
     for event in events:
-        if event.kind == "recv":
-            sends = sent.get((event.detail["edge"], event.device, event.tag))
-            if sends:
-                number += 1
-                source = sends.pop(0) if len(sends) > 1 else sends[0]
-                common = {"name": "transfer", "cat": "transfer", "id": number}
-                process, track = tracks.of(source)
-                yield {
-                    **common,
-                    "ph": "s",
-                    "pid": process,
-                    "tid": track,
-                    "ts": _microseconds(source.began),
-                }
-                process, track = tracks.of(event)
-                yield {
-                    **common,
-                    "ph": "f",
-                    "bp": "e",
-                    "pid": process,
-                    "tid": track,
-                    "ts": _microseconds(event.ended),
-                }
+        if event.kind != "recv":
+            continue
+        sends = sent.get((event.detail["edge"], event.device, event.tag))
+        if not sends:
+            continue
+        number += 1
+        source = sends.pop(0) if len(sends) > 1 else sends[0]
+        common = {"name": "transfer", "cat": _TRANSFER, "id": number}
+        process, track = tracks.of(source)
+        began = _microseconds(source.began)
+        yield {**common, "ph": "s", "pid": process, "tid": track, "ts": began}
+        process, track = tracks.of(event)
+        ended = _microseconds(event.ended)
+        if _microseconds(event.began) <= began:
+            # One tick of Perfetto's later than the Send, so that it is the later one.
+            since = min(began + 0.001, ended)
+            place = {"ph": "X", "pid": process, "tid": track, "ts": since, "dur": round(ended - since, 3)}
+            yield {"name": "transfer", "cat": _TRANSFER, **place}
+        yield {**common, "ph": "f", "bp": "e", "pid": process, "tid": track, "ts": ended}
 
 
 def read_timeline(text: str | bytes) -> list[TraceEvent]:
@@ -133,11 +135,15 @@ def read_timeline(text: str | bytes) -> list[TraceEvent]:
     try:
         document = json.loads(text)
         rows = document["traceEvents"]
-        processes = {row["pid"]: row["args"]["name"] for row in rows if row["name"] == "process_name"}
+        processes = {
+            row["pid"]: _device(row["args"]["name"]) for row in rows if row["name"] == "process_name"
+        }
         threads = {
             (row["pid"], row["tid"]): row["args"]["name"] for row in rows if row["name"] == "thread_name"
         }
-        found = [_event(row, processes, threads) for row in rows if row["ph"] == "X"]
+        found = [
+            _event(row, processes, threads) for row in rows if row["ph"] == "X" and row["cat"] != _TRANSFER
+        ]
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidArgumentError(
             f"this is no timeline of a step, as `run --trace FILE` writes it: {type(error).__name__}: {error}"
@@ -163,6 +169,16 @@ def _event(row: dict[str, Any], processes: dict[int, str], threads: dict[tuple[i
         members=tuple(members.split(", ")) if members else (),
         detail=detail,
     )
+
+
+def _title(device: str) -> str:
+    """Return a device's name for people: Perfetto would show only what follows its last slash."""
+    return device.strip("/").replace("/", " ") or "step"
+
+
+def _device(title: str) -> str:
+    """Return the device that `_title` has named."""
+    return "" if title == "step" else "/" + title.replace(" ", "/")
 
 
 def _microseconds(seconds: float) -> float:

@@ -70,6 +70,7 @@ def test_a_timeline_is_read_back(events: list[TraceEvent]) -> None:
     again.sort(key=lambda each: (each.kind, each.name, each.thread, each.began))
     for mine, theirs in zip(mine_by_name, again, strict=True):
         assert (theirs.kind, theirs.name, theirs.op) == (mine.kind, mine.name, mine.op)
+        assert theirs.device == mine.device
         assert theirs.began == pytest.approx(mine.began, abs=1e-8)
         assert theirs.seconds == pytest.approx(mine.seconds, abs=1e-8)
         assert theirs.queued == pytest.approx(mine.queued, abs=1e-8)
@@ -126,6 +127,32 @@ def test_arrows_go_from_each_send_to_its_recv() -> None:
     for number, row in starts.items():
         assert ends[number]["ts"] - row["ts"] == pytest.approx(5000)
         assert ends[number]["pid"] != row["pid"]
+
+
+@pytest.mark.parametrize("began", [0.0, 0.002, 0.003, 0.004])
+def test_an_arrow_leads_to_what_begins_after_its_send(began: float) -> None:
+    """Perfetto turns an arrow round whose target begins before its source."""
+    other = DEVICE[:-1] + "1"
+    detail = {"edge": "x:0", "to": other}
+    events = [
+        event("send", "s", 0.003, 0.008, detail=detail),
+        event("recv", "r", began, 0.006, detail=detail, device=other, thread=""),
+    ]
+    rows = json.loads(timeline(events))["traceEvents"]
+    (start,) = (row for row in rows if row["ph"] == "s")
+    (end,) = (row for row in rows if row["ph"] == "f")
+    track = [row for row in rows if row["ph"] == "X" and (row["pid"], row["tid"]) == (end["pid"], end["tid"])]
+    # Of the slices around a time Perfetto takes the innermost.
+    target = max((row for row in track if row["ts"] + row["dur"] >= end["ts"]), key=lambda row: row["ts"])
+    assert start["ts"] < target["ts"] <= end["ts"]
+    assert [each.kind for each in read_timeline(json.dumps({"traceEvents": rows}))].count("recv") == 1
+
+
+def test_a_process_has_a_name_that_perfetto_shows_whole() -> None:
+    """It shows only what follows the last slash, which is the same on every task."""
+    rows = json.loads(timeline([event("kernel", "a", 0.0, 0.1)]))["traceEvents"]
+    (name,) = (row["args"]["name"] for row in rows if row["name"] == "process_name")
+    assert name == "job:localhost replica:0 task:0 device:CPU:0"
 
 
 def test_what_an_item_waited_for_is_no_queueing() -> None:
