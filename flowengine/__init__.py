@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from flowengine.resources.container import ResourceManager as ResourceManager
     from flowengine.runtime.run_metadata import RunMetadata as RunMetadata
     from flowengine.runtime.tracing.events import TraceEvent as TraceEvent
+    from flowengine.runtime.tracing.joint_trace import TracedTask as TracedTask
     from flowengine.runtime.tracing.profile import Profile as Profile
     from flowengine.runtime.tracing.profile import ProfileEntry as ProfileEntry
     from flowengine.saved_model.freezing import freeze as freeze
@@ -127,6 +128,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "SparseTensor": ("flowengine.graphs.sparse", "SparseTensor"),
     "Tensor": ("flowengine.graphs.tensor", "Tensor"),
     "TraceEvent": ("flowengine.runtime.tracing.events", "TraceEvent"),
+    "TracedTask": ("flowengine.runtime.tracing.joint_trace", "TracedTask"),
     "TensorShape": ("flowengine.core.shapes", "TensorShape"),
     "VariableScope": ("flowengine.graphs.variables.scopes", "VariableScope"),
     "anyio": ("flowengine.anyio", None),

@@ -41,7 +41,7 @@ PLAIN: Final = frozenset(
         *("metadata", "name", "option", "reason", "setting", "side", "size", "spec"),
         *("statistic", "time", "value"),
         # The record of a step.
-        *("entry", "event", "guard", "path", "profile", "recorder", "trace", "track"),
+        *("clock", "entry", "event", "guard", "offset", "path", "profile", "recorder", "trace", "track"),
         *("bound", "cancellable", "opened", "pending", "only", "read"),
         # What happens to a noun, as a noun.
         "measurement",

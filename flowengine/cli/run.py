@@ -144,7 +144,7 @@ def command(
         config=config_of(device_counts, places, soft, log=log_device_placement),
         at=target_at(at or ""),
         keeps=output is not None,
-        trace=step_trace(ctx, at=at, force=force),
+        trace=step_trace(ctx, force=force),
         log=None if logdir is None else RunLog(logdir, loaded),
     )
     if table is not None:

@@ -76,6 +76,11 @@ class TaskService:
             m.EXTEND_SESSION: self._extend_session,
             m.PREPARE: self._prepare,
             m.RUN: self._run,
+            m.READ_CLOCK: self._read_clock,
+            m.RUN_FOLLOWED: self._run_followed,
+            m.TAKE_TRACE: self._take_trace,
+            m.FOLLOW_STEP: self._follow_step,
+            m.TAKE_PART: _for_tasks(self._take_part),
             m.CLOSE_SESSION: self._close_session,
             m.RESET: self._reset,
             m.RANDOM_PLACES: self._random_places,
@@ -123,6 +128,33 @@ class TaskService:
                 wants_metadata=message.wants_metadata,
             )
         return Reply(metadata, values)
+
+    async def _run_followed(self, request: IncomingCall) -> Reply:
+        self._check_taking("steps")
+        message = m.RunFollowed.from_wire(request.arguments)
+        session = self._session(request, message.session)
+        if not self._master.knows(session, message.prepared):
+            return Reply(None)
+        with self._ends():
+            values, metadata = await self._master.run_followed(session, message, request.tensors)
+        return Reply(metadata if message.wants_metadata else {}, values)
+
+    async def _take_trace(self, request: IncomingCall) -> Reply:
+        message = m.TakeTrace.from_wire(request.arguments)
+        return Reply(*await self._master.take_trace(self._session(request, message.session), message))
+
+    def _read_clock(self, request: IncomingCall) -> float:
+        return self._worker.followed.clock()
+
+    def _follow_step(self, request: IncomingCall) -> None:
+        _check_task(request)
+        message = m.FollowStep.from_wire(request.arguments)
+        self._worker.followed.announce(_registrar(request), message)
+
+    async def _take_part(self, request: IncomingCall) -> Reply:
+        message = m.TakePart.from_wire(request.arguments)
+        part, tensors = await self._worker.followed.take(_registrar(request), message)
+        return Reply(part.to_wire(), tensors)
 
     def _begin_run(self, request: IncomingCall, answer: Answer) -> RunningCall | None:
         """Handle the message as `_run` does, without a trio task; None if it needs one."""

@@ -4,9 +4,9 @@ A message is a small record whose fields travel as one msgpack map; tensors and 
 field of a record from outside is checked: a record that passes has the right fields of the right types.
 
     client -> master    CreateSession ExtendSession Prepare Run CloseSession Reset ListDevices Status
-                        RandomPlaces SetRandomPlaces
+                        RandomPlaces SetRandomPlaces ReadClock RunFollowed TakeTrace
     master -> worker    RegisterGraph RunGraph ProbeStep GiveUp EndSteps DeregisterGraphs ListDevices Reset
-                        RandomPlaces SetRandomPlaces
+                        RandomPlaces SetRandomPlaces ReadClock FollowStep TakePart
 """
 
 from __future__ import annotations
@@ -33,6 +33,11 @@ SET_RANDOM_PLACES: Final = "set_random_places"
 LIST_DEVICES: Final = "list_devices"
 STATUS: Final = "status"
 DRAIN: Final = "drain"
+READ_CLOCK: Final = "read_clock"
+RUN_FOLLOWED: Final = "run_followed"
+TAKE_TRACE: Final = "take_trace"
+FOLLOW_STEP: Final = "follow_step"
+TAKE_PART: Final = "take_part"
 REGISTER_GRAPH: Final = "register_graph"
 RUN_GRAPH: Final = "run_graph"
 PROBE_STEP: Final = "probe_step"
@@ -172,6 +177,78 @@ class Run(NamedTuple):
         raise InvalidArgumentError(
             f"Run is an array of a session, a request, seconds or None and a bool, not {data!r:.100}"
         )
+
+
+@dataclass(frozen=True)
+class RunFollowed(Message):
+    """A request to run a prepared request, traced or under the guard. Feeds and answer as of a `Run`.
+
+    ticket    the client's number of the step, for its `TakeTrace`; every such step must be followed by one
+    options   trace and guard, as `following.to_table` wrote it
+    """
+
+    session: int
+    prepared: int
+    timeout_seconds: float | None
+    wants_metadata: bool
+    ticket: int
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TakeTrace(Message):
+    """A request for the trace of a followed step, which is forgotten then.
+
+    Answer: {"began": the start of the step by the master's clock, "parts": {task: a `TracePart` and more}},
+    with the chunks of all parts beside it, and the values that the guard kept.
+
+    seconds   how long a part that has not ended is waited for
+    """
+
+    session: int
+    ticket: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class FollowStep(Message):
+    """A notice that a step, which is about to begin, is traced or runs under the guard. Answer: nothing.
+
+    options   trace and guard, as `following.to_table` wrote it
+    """
+
+    session: int
+    step: int
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TakePart(Message):
+    """A request for a task's part of a followed step, which is forgotten then. Answer: a `TracePart`.
+
+    seconds   how long a part that has not ended is waited for
+    """
+
+    step: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class TracePart(Message):
+    """A task's part of a followed step. The chunks of its events come beside it, then the guard's values.
+
+    outcome      how it ended, as in `TracedTask`
+    began        its start by the clock of the task
+    dropped      the number of events that found no room
+    chunks       the number of chunks
+    has_values   whether the guard has kept values here: the last tensor is a .npz file
+    """
+
+    outcome: str
+    began: float
+    dropped: int
+    chunks: int
+    has_values: bool
 
 
 @dataclass(frozen=True)

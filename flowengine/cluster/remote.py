@@ -18,6 +18,7 @@ import trio
 
 from flowengine.cluster import messages as m
 from flowengine.cluster.credentials import CLIENT, read_key
+from flowengine.cluster.followed_runs import line_of, run_followed
 from flowengine.cluster.graphs import graph_tensor
 from flowengine.cluster.handlers import SESSION_FIELDS
 from flowengine.cluster.health import connect_seconds, limits_for
@@ -191,8 +192,10 @@ class RemoteSession:
         feeds = await converted(request.feeds, values)
         try:
             reply = await self._reply(asked, feeds, options, run_metadata)
-        except (NotFoundError, UnavailableError) as error:
-            self._check_open(error)
+        except OpError as error:
+            if isinstance(error, (NotFoundError, UnavailableError)):
+                self._check_open(error)
+            error.creation_site = error.creation_site or line_of(self._graph, error.node_name, error.op_type)
             raise
         results = reply.tensors if isinstance(reply.tensors, list) else list(reply.tensors)
         # The list must hold the only reference to values that nobody else needs, so that they are not copied.
@@ -223,7 +226,11 @@ class RemoteSession:
                     timeout_seconds=None if options is None else remote_timeout_of(options),
                     wants_metadata=run_metadata is not None,
                 )
-                reply = await link.peer.call(m.RUN, message.to_wire(), feeds)
+                if options is not None and (options.trace is not None or options.guard):
+                    graph = self._graph
+                    reply = await run_followed(link.peer, graph, message, feeds, options, run_metadata)
+                else:
+                    reply = await link.peer.call(m.RUN, message.to_wire(), feeds)
             if reply.result is not None:
                 if run_metadata is not None:
                     _fill(run_metadata, reply.result, trio.current_time() - started)

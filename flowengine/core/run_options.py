@@ -18,7 +18,7 @@ class RunOptions:
     keep_on_device    fetched values stay in the memory of the device that has computed them, as its arrays:
                       read them, do not write into them. Not at a target, and not in a sandbox
     trace             "blocks" or "nodes": fills `RunMetadata.events`; "nodes" times the members of blocks,
-                      too. Not at a target, and not in a sandbox
+                      too. Not in a sandbox
     trace_events      the number of events that a trace keeps; later ones are only counted
     guard             True: InvalidArgumentError from the first node that makes NaN or an infinity of finite
                       inputs; {pattern of node names: (least, largest value)} for bounds, too
@@ -79,10 +79,10 @@ def remote_timeout_of(options: RunOptions) -> float | None:
             "keep_on_device: the step runs in another process, whose arrays cannot be handed out here: fetch "
             "without it"
         )
-    if options.trace is not None or options.looks_at_values:
+    if options.observe is not None:
         raise InvalidArgumentError(
-            "trace, guard and observe: the step runs in another process, which does none of them: use a "
-            "session of this process"
+            "observe: the step runs in another process, which cannot call this function: use a session of "
+            "this process"
         )
     return timeout
 

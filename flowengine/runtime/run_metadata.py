@@ -16,6 +16,7 @@ from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 from flowengine.core.run_options import RunOptions
 from flowengine.devices.launch_record import LaunchRecord
 from flowengine.runtime.tracing.events import TraceEvent, events_of_devices
+from flowengine.runtime.tracing.joint_trace import JointTrace, TracedTask
 from flowengine.runtime.tracing.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class RunMetadata:
     bytes_saved: int = 0
     launches: list[LaunchRecord] | None = None
     details: dict[str, Any] = field(default_factory=dict)
-    trace: Recorder | None = field(default=None, repr=False)
+    trace: Recorder | JointTrace | None = field(default=None, repr=False)
 
     @property
     def events(self) -> tuple[TraceEvent, ...]:
@@ -80,6 +81,14 @@ class RunMetadata:
         """Return the number of events beyond `RunOptions(trace_events=)`, which were not kept."""
         return 0 if self.trace is None else self.trace.dropped
 
+    @property
+    def traced_tasks(self) -> dict[str, TracedTask]:
+        """Return {name of a task: its part} of a step that was traced over the tasks of a cluster.
+
+        It says how each part ended, and how far the times of its events may be off. Empty for other steps.
+        """
+        return self.trace.tasks if isinstance(self.trace, JointTrace) else {}
+
     def timeline(self) -> str:
         """Return the events as Trace Event JSON, for Perfetto or chrome://tracing.
 
@@ -91,7 +100,7 @@ class RunMetadata:
         """
         from flowengine.runtime.tracing.timeline import timeline
 
-        return timeline(self.events, self.dropped_events)
+        return timeline(self.events, self.dropped_events, self.traced_tasks)
 
     def step_stats(self) -> bytes:
         """Return the times of the nodes as a serialized `RunMetadata` of TensorFlow.
@@ -130,7 +139,7 @@ class RunMetadata:
 
         return profile_of(self._traced().events(self.launches or ()), by)
 
-    def _traced(self) -> Recorder:
+    def _traced(self) -> Recorder | JointTrace:
         if self.trace is None:
             raise FailedPreconditionError(
                 'this step was not traced: run it with options=fe.RunOptions(trace="nodes")'
@@ -146,6 +155,15 @@ class RunMetadata:
         return table if self.trace is None else table + self.profile()._repr_html_()
 
 
+def check_metadata(options: RunOptions, metadata: RunMetadata | None) -> None:
+    """Raise InvalidArgumentError for a trace without a `RunMetadata` to fill."""
+    if options.trace is not None and metadata is None:
+        raise InvalidArgumentError(
+            f"trace={options.trace!r} fills the events of a RunMetadata, and there is none: give "
+            "`run_metadata=fe.RunMetadata()`, too"
+        )
+
+
 def recorder_of(
     options: RunOptions | None, metadata: RunMetadata | None, waited: float, device: str
 ) -> Recorder | None:
@@ -157,11 +175,8 @@ def recorder_of(
     """
     if options is None or options.trace is None:
         return None
-    if metadata is None:
-        raise InvalidArgumentError(
-            f"trace={options.trace!r} fills the events of a RunMetadata, and there is none: give "
-            "`run_metadata=fe.RunMetadata()`, too"
-        )
+    check_metadata(options, metadata)
+    assert metadata is not None, "it was checked"
     recorder = Recorder(options.trace_events, has_nodes=options.trace == "nodes")
     recorder.begin_earlier(waited, metadata.admission_seconds, device)
     metadata.trace = recorder
@@ -170,4 +185,4 @@ def recorder_of(
     return recorder
 
 
-__all__ = ["RunMetadata", "recorder_of"]
+__all__ = ["RunMetadata", "check_metadata", "recorder_of"]

@@ -155,6 +155,10 @@ class BoxSession:
         run_metadata: RunMetadata | None,
     ) -> list[Any]:
         timeout = None if options is None else remote_timeout_of(options)
+        if options is not None and (options.trace is not None or options.guard):
+            raise InvalidArgumentError(
+                "trace and guard: the step runs in a sandbox, which does neither: use a session here"
+            )
         seconds = self._box.seconds if timeout is None else min(timeout, self._box.seconds)
         process = await self._open()
         began = trio.current_time()

@@ -40,7 +40,16 @@ def server() -> fe.Server:
 
 @pytest.mark.parametrize(
     "method",
-    [m.REGISTER_GRAPH, m.RUN_GRAPH, m.PROBE_STEP, m.GIVE_UP, m.END_STEPS, m.DEREGISTER_GRAPHS],
+    [
+        m.REGISTER_GRAPH,
+        m.RUN_GRAPH,
+        m.PROBE_STEP,
+        m.GIVE_UP,
+        m.END_STEPS,
+        m.DEREGISTER_GRAPHS,
+        m.FOLLOW_STEP,
+        m.TAKE_PART,
+    ],
 )
 async def test_what_is_between_tasks_is_refused_to_clients(server: fe.Server, method: str) -> None:
     async with server:

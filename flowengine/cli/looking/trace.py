@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,6 +15,7 @@ from flowengine.cli.results import dumps
 if TYPE_CHECKING:
     from flowengine.runtime.tracing.critical_path import PathPart
     from flowengine.runtime.tracing.events import TraceEvent
+    from flowengine.runtime.tracing.joint_trace import TracedTask
 
 HELP: Final = """\
 Summarize a timeline that `flowengine run --trace FILE` or `RunMetadata.timeline()` has written.
@@ -30,8 +33,7 @@ _ROWS: Final = 8
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def command(file: str, top: int, as_json: bool, debug: bool) -> None:
-    events = _read(file)
-    summary = summarized(events)
+    summary = summarized(*_read(file))
     if as_json:
         click.echo(dumps(summary), nl=False)
         return
@@ -39,21 +41,27 @@ def command(file: str, top: int, as_json: bool, debug: bool) -> None:
         click.echo(line)
 
 
-def _read(file: str) -> list[TraceEvent]:
+def _read(file: str) -> tuple[list[TraceEvent], dict[str, TracedTask]]:
     from flowengine.core.errors import InvalidArgumentError
-    from flowengine.runtime.tracing.timeline import read_timeline
+    from flowengine.runtime.tracing.timeline import read_tasks, read_timeline
 
     try:
         with open(file, "rb") as stream:
-            return read_timeline(stream.read())
+            text = stream.read()
+        return read_timeline(text), read_tasks(text)
     except OSError as error:
         raise CommandError(f"{file}: {error.strerror}", UNREADABLE_GRAPH) from error
     except InvalidArgumentError as error:
         raise CommandError(f"{file}: {error.message}", UNREADABLE_GRAPH) from error
 
 
-def summarized(events: Sequence[TraceEvent]) -> dict[str, Any]:
-    """Return the facts of a step: seconds by what took them, longest first."""
+def summarized(
+    events: Sequence[TraceEvent], tasks: Mapping[str, TracedTask] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Return the facts of a step: seconds by what took them, longest first.
+
+    tasks   the parts of a step over several tasks
+    """
     from flowengine.runtime.tracing.critical_path import critical_path
     from flowengine.runtime.tracing.events import WAITS
     from flowengine.runtime.tracing.profile import profile_of, undivided
@@ -61,21 +69,28 @@ def summarized(events: Sequence[TraceEvent]) -> dict[str, Any]:
     end = max((event.ended for event in events), default=0.0)
     path = critical_path(events)
     busy: dict[str, float] = {}
+    is_of_many = len({event.device for event in events}) > 1
     for event in undivided(events):
         if event.thread:
-            busy[event.thread] = busy.get(event.thread, 0.0) + event.seconds
+            name = f"{event.thread} at {_short(event.device)}" if is_of_many else event.thread
+            busy[name] = busy.get(name, 0.0) + event.seconds
     return {
         "seconds": end,
         "events": len(events),
         "work": {each.name: each.seconds for each in profile_of(events, "node").entries},
         "waits": _summed((event.name, event.seconds) for event in events if event.kind in WAITS),
         "busy": {thread: seconds / end if end else 0.0 for thread, seconds in busy.items()},
-        "critical_path": _summed((_title(link), link.seconds) for link in path),
+        "critical_path": _summed((_title(link, is_of_many), link.seconds) for link in path),
+        **({"tasks": {task: asdict(part) for task, part in tasks.items()}} if tasks else {}),
     }
 
 
-def _title(link: PathPart) -> str:
-    return f"{link.kind}: {link.name}"
+def _title(link: PathPart, is_of_many: bool) -> str:
+    return f"{link.kind}: {link.name}" + (f" at {_short(link.device)}" if is_of_many else "")
+
+
+def _short(device: str) -> str:
+    return device.replace("/replica:0", "").replace("/device:", "/")
 
 
 def _summed(rows: Iterable[tuple[str, float]]) -> dict[str, float]:
@@ -99,6 +114,12 @@ def _lines(summary: dict[str, Any], top: int) -> Iterator[str]:
     if summary["busy"]:
         yield "\nbusy"
         yield from (f"  {share:10.1%}     {thread}" for thread, share in sorted(summary["busy"].items()))
+
+    if "tasks" in summary:
+        yield "\ntasks"
+        for task, part in summary["tasks"].items():
+            clock = f"clock {part['clock_offset']:+.6f} s, within {1e3 * part['clock_error']:.3f} ms"
+            yield f"  {task}  {clock}  {part['events']} events  {printable(part['outcome'])}"
 
 
 __all__ = ["command", "summarized"]

@@ -68,20 +68,14 @@ def keep_option(ctx: click.Context, parameter: click.Parameter, value: str | boo
     ctx.meta[_KEPT + parameter.name] = value
 
 
-def step_trace(ctx: click.Context, *, at: str | None, force: bool) -> StepTrace | None:
+def step_trace(ctx: click.Context, *, force: bool) -> StepTrace | None:
     """Return the request of `--trace`, `--profile` and `--guard`; None without them.
 
-    CommandError where a step cannot be traced, or the file cannot be written.
+    CommandError if the file cannot be written, or for a trace together with a guard.
     """
     file, by, guard = (ctx.meta[_KEPT + name] for name in ("trace", "profile", "guard"))
     if file is None and by is None and not guard:
         return None
-    if at:
-        raise CommandError(
-            "--trace, --profile and --guard: the steps run at another task, which does none of them: run "
-            "without --at",
-            USAGE,
-        )
     if guard and (file is not None or by is not None):
         raise CommandError("--guard goes without --trace and --profile", USAGE)
     if file is not None:

@@ -9,15 +9,18 @@ from __future__ import annotations
 import itertools
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import trio
 
+from flowengine.cluster import messages as m
 from flowengine.cluster.completion import Completion
 from flowengine.cluster.ids import StepNumbers
 from flowengine.cluster.links import Links
 from flowengine.cluster.master.calls import TaskCalls
+from flowengine.cluster.master.followed_steps import FollowedStep, FollowedSteps
 from flowengine.cluster.master.members import Members
 from flowengine.cluster.master.notices import Notices
 from flowengine.cluster.master.planning import ClusterPlanner
@@ -65,6 +68,7 @@ class Master:
         self.members = Members(identity, worker, links)
         self.notices = Notices(self.members)
         self.watch = Watch(self.members)
+        self._follower = FollowedSteps(self.members)
         self._calls = TaskCalls(self.members, self.notices, nursery, self.task_lost)
         self._planner = ClusterPlanner(self.members, self.notices, kernels, self.task_lost)
         self._sessions: dict[int, ClusterSession] = {}
@@ -170,8 +174,11 @@ class Master:
         *,
         timeout_seconds: float | None = None,
         wants_metadata: bool = False,
+        announce: Callable[[MasterPlan, int], Awaitable[None]] | None = None,
     ) -> tuple[list[Any], dict[str, Any]]:
         """Run a prepared request; return the fetched values, and the metadata that the caller asked for.
+
+        announce   awaited with the plan and the number of the step before it begins
 
         Raises the first error that does not merely report another task's, AbortedError if a task restarted
         meanwhile, DeadlineExceededError after the timeout.
@@ -188,8 +195,15 @@ class Master:
             plan = await self._planner.plan(session, prepared)
         await trio.lowlevel.checkpoint_if_cancelled()
         with trio.move_on_after(math.inf if timeout_seconds is None else timeout_seconds):
+            step_number = self._steps.new()
+            if announce is not None:
+                await announce(plan, step_number)
+                if session.number not in self._sessions:
+                    raise CancelledError(SESSION_CLOSED)
             completion = Completion()
-            running = self._begin(session, plan, feeds, completion.settle, wants_metadata=wants_metadata)
+            running = self._begin(
+                session, plan, step_number, feeds, completion.settle, wants_metadata=wants_metadata
+            )
             step = await completion.wait(running)
             return step.values, step.metadata
         raise DeadlineExceededError(f"the step did not end within {timeout_seconds:g} s")
@@ -207,19 +221,19 @@ class Master:
             return None
         if self._planner.is_stale(plan):
             return None
-        return self._begin(session, plan, feeds, done, wants_metadata=False)
+        return self._begin(session, plan, self._steps.new(), feeds, done, wants_metadata=False)
 
     def _begin(
         self,
         session: ClusterSession,
         plan: MasterPlan,
+        number: int,
         feeds: Sequence[Value],
         done: StepDone,
         *,
         wants_metadata: bool,
     ) -> MasterStep:
         """Begin one step of a session on every task. `done` is called once, perhaps at once."""
-        number = self._steps.new()
 
         def ended(step: MasterStep, error: BaseException | None) -> None:
             if plan.is_joint:
@@ -239,6 +253,36 @@ class Master:
         session.running.add(step)
         step.begin()
         return step
+
+    async def run_followed(
+        self, session: ClusterSession, message: m.RunFollowed, feeds: Sequence[Value]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Run a prepared request as `run` does, traced or guarded; its parts wait for `take_trace`.
+
+        Raises UnimplementedError, too, if a task does not know such steps.
+        """
+        step = session.followed[message.ticket] = FollowedStep()
+        try:
+            return await self.run(
+                session,
+                message.prepared,
+                feeds,
+                timeout_seconds=message.timeout_seconds,
+                wants_metadata=True,
+                announce=partial(self._follower.announce, step, message.options),
+            )
+        finally:
+            step.has_ended.set()
+
+    async def take_trace(self, session: ClusterSession, message: m.TakeTrace) -> tuple[Any, list[Value]]:
+        """Return the parts of a followed step, and forget them: see `FollowedSteps.take`.
+
+        Raises NotFoundError for a step that never came here.
+        """
+        step = session.followed.pop(message.ticket, None)
+        if step is None:
+            raise NotFoundError(f"session {session.number} has no traced step {message.ticket}")
+        return await self._follower.take(step, message.seconds)
 
     async def wait_idle(self) -> None:
         """Wait until no step of this master runs anywhere."""

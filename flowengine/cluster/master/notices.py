@@ -43,7 +43,7 @@ class Notices:
             if endings is None:
                 endings = known[task] = Endings()
             endings.numbers.append(number)
-        if not self._has_notice.is_set() and (len(plan.parts) > 1 or plan.parts[0].task != here):
+        if not self._has_notice.is_set() and any(part.task != here for part in plan.parts):
             self._has_notice.set()
 
     def plan_dropped(self, plan: MasterPlan) -> None:

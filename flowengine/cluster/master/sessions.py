@@ -5,6 +5,7 @@ from __future__ import annotations
 import trio
 
 from flowengine.cluster import messages as m
+from flowengine.cluster.master.followed_steps import FollowedStep
 from flowengine.cluster.master.plans import MasterPlan
 from flowengine.core.config import Settings
 from flowengine.core.lru_cache import LruCache
@@ -38,6 +39,8 @@ class ClusterSession:
         self.prepared: LruCache[int, PreparedRequest] = LruCache(m.REQUESTS_MAX)
         self.placer: Placer | None = None
         self.running: set[Cancellable] = set()
+        #: {the client's number of a followed step: the step}, until the client takes its trace.
+        self.followed: dict[int, FollowedStep] = {}
         self._idle = trio.lowlevel.ParkingLot()
         #: {task: incarnation} of the tasks that steps have used; another incarnation of one is an error.
         self.lives: dict[str, int] = {}

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 import trio
 
 from flowengine.cluster.messages import WELL, PartStatus, StepEnd, error_to_table
+from flowengine.cluster.worker.followed_parts import FollowedPart
 from flowengine.cluster.worker.registered_partitions import RegisteredGraph
 from flowengine.core.arrays import Value
 from flowengine.core.errors import CancelledError, OpError, UnavailableError
@@ -119,6 +120,7 @@ class PartRun:
 
     __slots__ = (
         "_done",
+        "_followed",
         "_graph",
         "_is_given_up",
         "_metadata",
@@ -139,6 +141,7 @@ class PartRun:
         self._rendezvous: StepRendezvous | None = None
         self._running: Cancellable | None = None
         self._metadata: RunMetadata | None = None
+        self._followed: FollowedPart | None = None
 
     def begin(self, feeds: Sequence[Value]) -> None:
         """Run as far as possible now, without a trio task."""
@@ -161,11 +164,18 @@ class PartRun:
         feeds: Sequence[Value],
         *,
         wants_metadata: bool,
+        followed: FollowedPart | None = None,
     ) -> None:
-        """Run in a trio task, once `meet` has found the partners."""
+        """Run in a trio task, once `meet` has found the partners.
+
+        followed   of a part that is traced or guarded
+        """
         assert self._parts.nursery is not None, "a step was begun before there was a nursery"
         if wants_metadata:
-            self._metadata = RunMetadata()
+            self._metadata = RunMetadata() if followed is None else followed.metadata
+        if followed is not None:
+            self._followed = followed
+            followed.begin()
         scope = self._running = trio.CancelScope()
         self._parts.nursery.start_soon(self._run, scope, meet, feeds)
 
@@ -179,15 +189,18 @@ class PartRun:
         hot: Sequence[TieredPlan] = ()
         error: BaseException | None = self._cancelled()
         parts, graph, number = self._parts, self._graph, self._number
+        followed = self._followed
         try:
             with scope:
                 await meet(graph)
                 rendezvous = self._rendezvous = parts.exchange.begin_step(number, graph.tasks)
                 group = graph.make_group()
                 parts.began(number, group)
-                joint = JointStep(number, rendezvous, group)
+                options = None if followed is None else followed.options
+                guarded = None if followed is None else followed.guarded
+                joint = JointStep(number, rendezvous, group, guarded)
                 results, hot = await parts.partitions.run(
-                    graph.plan, graph.spread(feeds), None, self._metadata, joint=joint
+                    graph.plan, graph.spread(feeds), None, self._metadata, options, joint=joint
                 )
                 error = None
         except Exception as raised:
@@ -212,6 +225,8 @@ class PartRun:
         parts, graph, rendezvous = self._parts, self._graph, self._rendezvous
         if rendezvous is not None:
             parts.ended(self._number)
+        if self._followed is not None:
+            self._followed.end(error)
         if error is None:
             parts.run += 1
             well = WELL if self._metadata is None else StepEnd(metadata=_table(self._metadata))

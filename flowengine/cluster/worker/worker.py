@@ -13,6 +13,7 @@ from flowengine.cluster.devices import described
 from flowengine.cluster.ids import from_ranges
 from flowengine.cluster.links import Links
 from flowengine.cluster.messages import PartStatus, RegisterGraph, RunGraph
+from flowengine.cluster.worker.followed_parts import FollowedParts
 from flowengine.cluster.worker.parts import ENDED_PART, PartDone, PartRun, RunningParts
 from flowengine.cluster.worker.registered_partitions import GraphRegistry, Registrar, owner_of
 from flowengine.core.arrays import Value
@@ -35,6 +36,7 @@ class Worker:
     exchange    the rendezvous of its steps with other tasks
     graphs      the graphs that masters have registered
     parts       the parts of steps that run here
+    followed   those of them that are traced or guarded
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Worker:
         self._runner = StepRunner(resources, settings, devices.default)
         compiles = settings.compiles_plans
         self.graphs = GraphRegistry(devices, kernels, self._runner, compiles)
+        self.followed = FollowedParts()
         self.parts = RunningParts(task, exchange, self._runner, compiles=compiles)
 
     # -- graphs -------------------------------------------------------------------------------------
@@ -74,10 +77,12 @@ class Worker:
         self.graphs.drop(registrar, handles)
         for session in sessions:
             self.resources.clear(owner_of(registrar, session))
+            self.followed.forget(registrar, session)
 
     def forget(self, task: str, incarnation: int) -> None:
         """Forget all graphs that one lost master registered, and the state of its sessions."""
         registrar = Registrar(task, incarnation)
+        self.followed.forget(registrar)
         for session in self.graphs.drop_all(registrar):
             self.resources.clear(owner_of(registrar, session))
 
@@ -112,7 +117,8 @@ class Worker:
         if graph.needs_no_task and not message.wants_metadata and self.graphs.has_met(graph):
             part.begin(feeds)
         else:
-            part.begin_in_task(self.graphs.meet, feeds, wants_metadata=message.wants_metadata)
+            found = self.followed.find(registrar, message.step) if message.wants_metadata else None
+            part.begin_in_task(self.graphs.meet, feeds, wants_metadata=message.wants_metadata, followed=found)
         return part
 
     @property

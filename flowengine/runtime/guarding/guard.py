@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -21,11 +21,12 @@ class Guard:
     """The request of `RunOptions(guard=...)`.
 
     bounds   {pattern of node names: (least, largest value)}
-    file     gets the inputs and outputs of the node that is found, as a .npz file; None for none
+    file     gets the inputs and outputs of the node that is found, as a .npz file: its name, or an open file;
+             None for none
     """
 
     bounds: Bounds = field(default_factory=dict)
-    file: str | None = None
+    file: str | BinaryIO | None = None
 
     def before(self, item: Item, inputs: Sequence[Any]) -> Sequence[Any] | None:
         """Return the inputs of an item that writes variables as they are now; None for any other item."""
@@ -70,11 +71,12 @@ class Guard:
             if array_of(value) is not None
         }
         try:
-            np.savez(Path(self.file), **arrays)
+            np.savez(Path(self.file) if isinstance(self.file, str) else self.file, **arrays)
         except OSError as failure:
             error.add_note(f"its values could not be kept in {self.file}: {failure.strerror}")
         else:
-            error.add_note(f"its inputs and outputs are in {self.file}")
+            if isinstance(self.file, str):
+                error.add_note(f"its inputs and outputs are in {self.file}")
 
 
 __all__ = ["Guard"]

@@ -1,9 +1,10 @@
 """The critical path of a traced step: the chain of work and waits that its end waited for.
 
 It is followed backwards from the end: the event that ended last by then, its beginning, the time when its
-last input was there, the event that ended last by that time, on whatever thread. Between the last input and
-the beginning the item waited for what a wait names, or was queued behind others. Time that no event
-covers is the engine's own: scheduling, planning, other steps.
+last input was there, the event that ended last by that time, on whatever thread of the device; from a Recv it
+goes to the Send on the other device. Between the last input and the beginning the item waited for what a
+wait names, or was queued behind others. Time that no event covers is the engine's own: scheduling, planning,
+other steps.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from flowengine.runtime.tracing.events import WAITS, WORK, TraceEvent
+from flowengine.runtime.tracing.events import WAITS, WORK, Tag, TraceEvent
 from flowengine.runtime.tracing.profile import undivided
 
 #: Times that differ by less are one moment.
@@ -27,12 +28,14 @@ class PathPart:
     kind      "work", "wait", "queued" (it was ready, and others ran) or "engine"
     name      of the node or block, or the reason of a wait
     began, ended   seconds from the start of the step
+    device    the complete name of the device
     """
 
     kind: str
     name: str
     began: float
     ended: float
+    device: str = ""
 
     @property
     def seconds(self) -> float:
@@ -41,27 +44,27 @@ class PathPart:
 
 
 def critical_path(events: Sequence[TraceEvent]) -> list[PathPart]:
-    """Return the parts of the path from the start of the step to its end, without gaps."""
-    leaves = [event for event in undivided(events) if event.kind in WORK or event.kind == "node"]
-    # A wait of the step covers the items that it waited for, which are named in its reason.
-    leaves += [event for event in events if event.kind in WAITS and event.kind != "recv"]
+    """Return the parts of the path from the start of the step to its end, without gaps.
+
+    It goes from device to device, and from task to task, where a Recv had its value from a Send there.
+    """
+    devices = _devices(events)
     waits = [event for event in events if event.kind == "wait"]
-    leaves.sort(key=lambda event: event.ended)
-    ends = [event.ended for event in leaves]
-    now = max((event.ended for event in events), default=0.0)
+    last = max(events, key=lambda event: event.ended, default=None)
+    now, device = (0.0, "") if last is None else (last.ended, last.device)
     path: list[PathPart] = []
     while now > _SAME:
-        index = bisect_right(ends, now + _SAME) - 1
-        while index >= 0 and leaves[index].began >= now - _SAME:
-            index -= 1
-        if index < 0:
-            path.append(PathPart("engine", "before the first node", 0.0, now))
+        found = devices[device].last(now) if device in devices else None
+        if found is None:
+            path.append(PathPart("engine", "before the first node", 0.0, now, device))
             break
-        event = leaves[index]
-        if event.ended < now - _SAME:
-            path.append(PathPart("engine", "scheduling", event.ended, now))
-            now = event.ended
-        path.append(PathPart("wait" if event.kind in WAITS else "work", event.name, event.began, now))
+        event, ended, reason = found
+        if ended < now - _SAME:
+            path.append(PathPart("wait" if reason else "engine", reason or "scheduling", ended, now, device))
+            now = ended
+        device = event.device
+        kind, name = ("wait" if event.kind in WAITS else "work"), event.detail.get("waits_for", event.name)
+        path.append(PathPart(kind, name, event.began, now, device))
         now = event.began
         if event.kind not in WAITS and event.queued > _SAME:
             ready = max(0.0, event.ready or 0.0)
@@ -71,25 +74,86 @@ def critical_path(events: Sequence[TraceEvent]) -> list[PathPart]:
     return path
 
 
+def _devices(events: Sequence[TraceEvent]) -> dict[str, _DeviceEvents]:
+    """Return {device: its events that a path may have}."""
+    sends = {_transfer(event, event.detail["to"]): event for event in events if event.kind == "send"}
+    found: dict[str, list[tuple[float, TraceEvent, TraceEvent]]] = {}
+    for event in undivided(events):
+        if event.kind in WORK or event.kind == "node":
+            found.setdefault(event.device, []).append((event.ended, event, event))
+    for event in events:
+        if event.kind in WAITS:
+            # A wait of the step covers the items that it waited for, which are named in its reason.
+            source = event if event.kind != "recv" else sends.get(_transfer(event, event.device))
+            if source is not None:
+                found.setdefault(event.device, []).append((event.ended, event, source))
+    return {device: _DeviceEvents(rows) for device, rows in found.items()}
+
+
+class _DeviceEvents:
+    """The events of a device in the order in which they ended, each with the one before it on a path.
+
+    That one is the Send of a Recv, and of any other event the event itself.
+    """
+
+    def __init__(self, rows: list[tuple[float, TraceEvent, TraceEvent]]) -> None:
+        rows.sort(key=lambda row: row[0])
+        self._rows = rows
+        self._ends = [ended for ended, _, _ in rows]
+
+    def last(self, now: float) -> tuple[TraceEvent, float, str] | None:
+        """Return the event that ended last by a moment, and began before it.
+
+        Beside it, its end, or the moment itself if it ended later; and the reason of a wait from then on.
+        """
+        index = bisect_right(self._ends, now + _SAME) - 1
+        while index >= 0 and self._rows[index][2].began >= now - _SAME:
+            index -= 1
+        if index < 0:
+            return None
+        _, event, source = self._rows[index]
+        if event.kind == "wait":
+            event, source = self._waker(index, now)
+        if event.kind == "recv":
+            reason = f"Recv of {event.detail['edge']} from {source.device}"
+            return source, min(source.ended, now), reason
+        return event, event.ended, ""
+
+    def _waker(self, index: int, now: float) -> tuple[TraceEvent, TraceEvent]:
+        """Return the Recv that ended a wait, and its Send; the wait itself if something else ended it."""
+        wait = self._rows[index][1]
+        for ended, event, source in (self._rows[place] for place in range(index - 1, -1, -1)):
+            if ended < wait.began:
+                break
+            if event.kind in ("async", "recv") and source.began < now - _SAME:
+                return (event, source) if event.kind == "recv" else (wait, wait)
+        return wait, wait
+
+
+def _transfer(event: TraceEvent, to: str) -> tuple[str, str, Tag]:
+    """Return the key that both ends of a transfer have."""
+    return event.detail["edge"], to, event.tag
+
+
 def _queued(event: TraceEvent, ready: float, began: float, waits: Sequence[TraceEvent]) -> list[PathPart]:
     """Return the parts between the last input of an item and its beginning, the latest first.
 
-    Each wait of the item, or of the whole step, becomes a part of its own.
+    Each wait of the item, or of the whole step at its device, becomes a part of its own.
     """
     parts: list[PathPart] = []
-    now = began
+    now, device = began, event.device
     for wait in sorted(waits, key=lambda each: -each.ended):
-        if wait.detail.get("node", event.name) != event.name:
+        if wait.device != device or wait.detail.get("node", event.name) != event.name:
             continue  # of another item
         ended, since = min(now, wait.ended), max(ready, wait.began)
         if ended - since <= _SAME:
             continue
         if now - ended > _SAME:
-            parts.append(PathPart("queued", event.name, ended, now))
-        parts.append(PathPart("wait", wait.name, since, ended))
+            parts.append(PathPart("queued", event.name, ended, now, device))
+        parts.append(PathPart("wait", wait.name, since, ended, device))
         now = since
     if now - ready > _SAME:
-        parts.append(PathPart("queued", event.name, ready, now))
+        parts.append(PathPart("queued", event.name, ready, now, device))
     return parts
 
 

@@ -176,6 +176,7 @@ class TracedExecutor(TracedOutside):
             self._call_ended(item, iteration)
         elif item.kind == Kind.ASYNC:
             self._tasks.pop((item.order, iteration.serial), None)
+            self._completed[item.order, iteration.serial] = perf_counter()
         self._left = None
         super().complete(item, iteration, outputs)
         if not self._is_running:

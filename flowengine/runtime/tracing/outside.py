@@ -48,6 +48,8 @@ class TracedOutside(Executor):
         self._begun: dict[tuple[int, int], float] = {}
         #: {key of an item in a task: what it waits for}
         self._tasks: dict[tuple[int, int], str] = {}
+        #: {key of an item in a task: when it gave its outputs}
+        self._completed: dict[tuple[int, int], float] = {}
         if recorder.has_nodes:
             self._blocks.compile(self.plan)
 
@@ -131,7 +133,9 @@ class TracedOutside(Executor):
             if self.error is not error and self.error is not None:
                 detail |= failure_of(self.error)
             self._tasks.pop((item.order, iteration.serial), None)
-            self._add("async", item, iteration, began, (), detail)
+            # Its consumers are ready since then: afterwards, others may have run.
+            ended = self._completed.pop((item.order, iteration.serial), None)
+            self._add("async", item, iteration, began, (), detail, ended=ended)
 
     def send(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
         began = perf_counter()
@@ -139,7 +143,7 @@ class TracedOutside(Executor):
         if self.offloaded_run is None:
             self._left = "sent"
         thread = threading.current_thread().name
-        self._add("send", item, iteration, began, *_sent(item, value, is_dead), thread)
+        self._add("send", item, iteration, began, *self._sent(item, value, is_dead), thread)
 
     def receive(self, item: Item, iteration: IterationState) -> None:
         if not self.is_away:
@@ -150,7 +154,7 @@ class TracedOutside(Executor):
     def received(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
         began = self._begun.pop((item.order, iteration.serial), None)
         if began is not None:
-            self._add("recv", item, iteration, began, *_sent(item, value, is_dead))
+            self._add("recv", item, iteration, began, *self._sent(item, value, is_dead))
         super().received(item, iteration, value, is_dead)
 
     def _take_in(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
@@ -185,11 +189,11 @@ class TracedOutside(Executor):
             reasons += [f"Recv of {edge}" for edge in edges]
         return "; ".join(dict.fromkeys(reasons)) or "a wake-up"
 
-
-def _sent(item: Item, value: Any, is_dead: bool) -> tuple[list[Any], dict[str, Any]]:
-    """Return the outputs and the detail of either end of a transfer."""
-    detail = {"edge": item.route[2] or item.name, "to": item.route[3], "is_dead": is_dead}
-    return outputs_of(None if is_dead else value), detail
+    def _sent(self, item: Item, value: Any, is_dead: bool) -> tuple[list[Any], dict[str, Any]]:
+        """Return the outputs and the detail of either end of a transfer. Both know the number of the step."""
+        edge, to = item.route[2] or item.name, item.route[3]
+        detail = {"edge": edge, "to": to, "is_dead": is_dead, "step": self.context.step_id}
+        return outputs_of(None if is_dead else value), detail
 
 
 __all__ = ["KINDS", "TracedOutside"]

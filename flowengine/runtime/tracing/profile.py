@@ -107,15 +107,15 @@ def profile_of(events: Sequence[TraceEvent], by: ProfileBy) -> Profile:
 
 def undivided(events: Sequence[TraceEvent]) -> Iterator[TraceEvent]:
     """Yield the events whose times add up to the step's work: none is part of another."""
-    members: dict[tuple[str, str], list[float]] = {}
+    members: dict[tuple[str, str, str], list[float]] = {}
     for event in events:
         if event.kind == "node":
-            members.setdefault((event.detail["block"], event.thread), []).append(event.began)
+            members.setdefault((event.detail["block"], event.device, event.thread), []).append(event.began)
     for event in events:
         if event.kind == "node":
             yield event
         elif event.kind in WORK and event.kind != "call":
-            within = members.get((event.name, event.thread))
+            within = members.get((event.name, event.device, event.thread))
             if within is None or not _has_between(within, event.began, event.ended):
                 yield event
 

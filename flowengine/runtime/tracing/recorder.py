@@ -7,11 +7,13 @@ the types of values. Threads write to it, too: each record is one `append`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from time import perf_counter, time
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from flowengine.core.work_pieces import Pieces, at_once
 from flowengine.devices.launch_record import LaunchRecord
 from flowengine.ir.graph import Node
 from flowengine.kernels.provider import program_of
@@ -27,6 +29,9 @@ Marks: TypeAlias = tuple[Node, ClockedRegion, str, str, Tag, float, list[tuple[A
 
 #: Takes (number of a member or PAUSE, time, iterations of the loops around it).
 Mark: TypeAlias = Callable[[tuple[Any, ...]], None]
+
+#: The events that are made between two moments at which others may go on: about 5 ms.
+_PIECE: Final = 1000
 
 
 class Recorder:
@@ -117,8 +122,16 @@ class Recorder:
 
         launches   the work of devices with streams in this step
         """
+        return at_once(self.made(launches))
+
+    def made(self, launches: Sequence[LaunchRecord] = ()) -> Pieces[tuple[TraceEvent, ...]]:
+        """Make the same in pieces, for a task of a cluster that answers others meanwhile."""
         if self._events is None:
-            found = [*map(self._event, self._raw), *self._nodes(), *events_of_devices(launches)]
+            found = []
+            for event in chain(map(self._event, self._raw), self._nodes(), events_of_devices(launches)):
+                found.append(event)
+                if not len(found) % _PIECE:
+                    yield
             found.sort(key=lambda event: (event.began, -event.ended))
             self._events = tuple(found)
             self._raw, self._marks = [], []

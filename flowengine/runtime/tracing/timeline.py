@@ -8,11 +8,13 @@ they are distributed over as many tracks as they need.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.runtime.tracing.events import TraceEvent
+from flowengine.runtime.tracing.joint_trace import TracedTask
 
 #: Kinds that have no thread: the titles of their tracks.
 _FREE: Final = {"wait": "waits", "async": "kernels that may wait", "recv": "Recv", "call": "calls"}
@@ -20,14 +22,31 @@ _FREE: Final = {"wait": "waits", "async": "kernels that may wait", "recv": "Recv
 _TRANSFER: Final = "transfer"
 
 
-def timeline(events: Sequence[TraceEvent], dropped: int = 0) -> str:
-    """Return the events as JSON. `dropped`: how many more there were, which the file says."""
+def timeline(
+    events: Sequence[TraceEvent], dropped: int = 0, tasks: Mapping[str, TracedTask] = MappingProxyType({})
+) -> str:
+    """Return the events as JSON.
+
+    dropped   how many more there were, which the file says
+    tasks     {name of a task: its part} of a step over several tasks; the file has their outcomes and clocks
+    """
     tracks = _Tracks()
     found = [_slice(event, *tracks.of(event)) for event in events]
     flows = list(_flows(events, tracks))
     text: dict[str, Any] = {"traceEvents": [*tracks.names(), *found, *flows], "displayTimeUnit": "ms"}
-    if dropped:
-        text["otherData"] = {"dropped_events": dropped}
+    other: dict[str, Any] = {"dropped_events": dropped} if dropped else {}
+    if tasks:
+        other["tasks"] = {
+            task: {
+                "outcome": part.outcome,
+                "clock_offset_us": _microseconds(part.clock_offset),
+                "clock_error_us": _microseconds(part.clock_error),
+                "events": part.events,
+            }
+            for task, part in tasks.items()
+        }
+    if other:
+        text["otherData"] = other
     return json.dumps(text)
 
 
@@ -152,6 +171,28 @@ def read_timeline(text: str | bytes) -> list[TraceEvent]:
     return found
 
 
+def read_tasks(text: str | bytes) -> dict[str, TracedTask]:
+    """Return {task: its part} of a file that `timeline` has written of several tasks; {} for one of one task.
+
+    Raises InvalidArgumentError for other text.
+    """
+    try:
+        rows = json.loads(text).get("otherData", {}).get("tasks", {})
+        return {
+            str(task): TracedTask(
+                str(row["outcome"]),
+                1e-6 * row["clock_offset_us"],
+                1e-6 * row["clock_error_us"],
+                int(row["events"]),
+            )
+            for task, row in rows.items()
+        }
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidArgumentError(
+            f"the tasks of this timeline are unreadable: {type(error).__name__}: {error}"
+        ) from None
+
+
 def _event(row: dict[str, Any], processes: dict[int, str], threads: dict[tuple[int, int], str]) -> TraceEvent:
     detail = dict(row["args"])
     began = 1e-6 * row["ts"]
@@ -185,4 +226,4 @@ def _microseconds(seconds: float) -> float:
     return round(1e6 * seconds, 3)
 
 
-__all__ = ["read_timeline", "timeline"]
+__all__ = ["read_tasks", "read_timeline", "timeline"]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import flowengine as fe
+from flowengine.runtime.tracing.recorder import Recorder
 
 KINDS: Final[dict[str, Any]] = {"output_types": [fe.dtypes.float32], "output_shapes": [[]]}
 
@@ -57,7 +58,7 @@ async def test_a_trace_ends_with_its_step() -> None:
         await session.run([], targets=[make])
         metadata = fe.RunMetadata()
         await session.run(following, options=fe.RunOptions(trace="nodes"), run_metadata=metadata)
-        assert metadata.trace is not None
+        assert isinstance(metadata.trace, Recorder)
         before = len(metadata.trace._raw)
         for _ in range(10):
             await session.run(following)

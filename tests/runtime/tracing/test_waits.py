@@ -18,6 +18,7 @@ from flowengine.runtime import lanes
 from flowengine.runtime.planning import signatures
 from flowengine.runtime.tracing import waits
 from flowengine.runtime.tracing.events import TraceEvent
+from flowengine.runtime.tracing.recorder import Recorder
 from tests.runtime.test_against_reference import opened
 
 OPTIONS = fe.RunOptions(trace="nodes")
@@ -115,7 +116,7 @@ async def test_a_value_from_another_device() -> None:
         metadata = fe.RunMetadata()
         await session.run("b:0", {"x:0": [1.0, 2.0]}, options=OPTIONS, run_metadata=metadata)
         assert not session._runner.recorders
-    assert metadata.trace is not None
+    assert isinstance(metadata.trace, Recorder)
     before = len(metadata.events)
     metadata.trace.wait("too late", "", 0.0, 1.0)
     assert (len(metadata.events), metadata.dropped_events) == (before, 0)

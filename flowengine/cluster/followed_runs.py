@@ -1,0 +1,151 @@
+"""Traced and guarded steps of a session at an address: what they leave at the tasks is fetched and merged."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final, Protocol
+
+import trio
+
+from flowengine.cluster import messages as m
+from flowengine.cluster.following import PARTS_SECONDS, known_to, to_table
+from flowengine.core.arrays import Value
+from flowengine.core.errors import InvalidArgumentError, OpError
+from flowengine.core.run_options import RunOptions
+from flowengine.ir.graph import NodeGraph
+from flowengine.runtime.run_metadata import RunMetadata, check_metadata
+from flowengine.runtime.tracing.clock_alignment import NO_OFFSET, ClockOffset, aligned
+from flowengine.runtime.tracing.event_encoding import decoded
+from flowengine.runtime.tracing.joint_trace import JointTrace
+from flowengine.transport.calls.service import Reply
+
+_tickets: Final = itertools.count(1)
+
+
+class MasterPeer(Protocol):
+    """A connection to a master, or a master of this process."""
+
+    async def call(self, method: str, arguments: Any = None, tensors: Sequence[Value] = ()) -> Reply:
+        """Call a method of the master."""
+
+
+def line_of(graph: NodeGraph, name: str | None, op: str | None) -> str | None:
+    """Return the line of the program that built a node; None if the graph has no such node.
+
+    Lines stay with the client, because a graph is sent without them.
+    """
+    node = graph[name] if name is not None and name in graph else None
+    return (node.creation_site or None) if node is not None and node.op == op else None
+
+
+async def run_followed(
+    peer: MasterPeer,
+    graph: NodeGraph,
+    message: m.Run,
+    feeds: Sequence[Value],
+    options: RunOptions,
+    metadata: RunMetadata | None,
+) -> Reply:
+    """Run a step with trace or guard; return its reply.
+
+    However the step ends, `metadata` has its trace then, as far as the tasks answer. Raises the errors of the
+    step, and UnimplementedError if a task knows no such steps.
+    """
+    check_metadata(options, metadata)
+    trace: JointTrace | None = None
+    offset = NO_OFFSET
+    ask = partial(known_to, "the master", partial(peer.call, m.READ_CLOCK))
+    if metadata is not None and options.trace is not None:
+
+        async def read() -> float:
+            return float((await ask()).result)
+
+        offset = await aligned(read, perf_counter)
+        trace = metadata.trace = JointTrace(perf_counter(), options.trace_events)
+    else:
+        await ask()
+    ticket = next(_tickets)
+    request = m.RunFollowed(
+        session=message.session,
+        prepared=message.prepared,
+        timeout_seconds=message.timeout_seconds,
+        wants_metadata=message.wants_metadata,
+        ticket=ticket,
+        options=to_table(options),
+    )
+    take = partial(_take, peer, graph, message.session, ticket, trace, offset)
+    try:
+        reply = await peer.call(m.RUN_FOLLOWED, request.to_wire(), feeds)
+    except BaseException as error:
+        values = b""
+        # Also if the caller is cancelled: the part that ran says the most then.
+        with trio.CancelScope(shield=True), trio.move_on_after(2 * PARTS_SECONDS):
+            values = await take(PARTS_SECONDS)
+        if values and options.guard_file is not None and isinstance(error, OpError):
+            _keep(values, options.guard_file, error)
+        raise
+    if reply.result is not None:
+        await take(PARTS_SECONDS)
+    return reply
+
+
+async def _take(
+    peer: MasterPeer,
+    graph: NodeGraph,
+    session: int,
+    ticket: int,
+    trace: JointTrace | None,
+    offset: ClockOffset,
+    seconds: float,
+) -> bytes:
+    """Fetch the parts of a step into its trace; return the values that the guard kept, or b""."""
+    message = m.TakeTrace(session, ticket, seconds)
+    try:
+        reply = await peer.call(m.TAKE_TRACE, message.to_wire())
+        return _merge(reply, graph, trace, offset)
+    except OpError as error:
+        if trace is not None:
+            trace.add("master", f"lost: {error.message}", offset)
+        return b""
+
+
+def _merge(reply: Reply, graph: NodeGraph, trace: JointTrace | None, offset: ClockOffset) -> bytes:
+    tensors = [bytes(each) for each in reply.tensors]
+    values = b""
+    try:
+        if trace is not None and reply.result["began"]:
+            trace.began = reply.result["began"] - offset.seconds
+        for task, table in reply.result["parts"].items():
+            part = m.TracePart.from_wire(table["part"])
+            chunks, tensors = tensors[: part.chunks], tensors[part.chunks :]
+            if part.has_values:
+                values, *tensors = tensors
+            if trace is not None:
+                of_task = offset.beyond(ClockOffset(*table["clock"]))
+                events = [
+                    replace(event, line=line_of(graph, event.name, event.op) or "")
+                    for event in decoded(chunks)
+                ]
+                trace.add(task, part.outcome, of_task, part.began, events, part.dropped)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidArgumentError(f"the master's answer is no trace: {error!r}") from None
+    return values
+
+
+def _keep(values: bytes, file: str, error: OpError) -> None:
+    """Write the inputs and outputs of the node that the guard found, where the client runs."""
+    file = file if file.endswith(".npz") else f"{file}.npz"
+    try:
+        Path(file).write_bytes(values)
+    except OSError as failure:
+        error.add_note(f"its values could not be kept in {file}: {failure.strerror}")
+    else:
+        error.add_note(f"its inputs and outputs are in {file}")
+
+
+__all__ = ["MasterPeer", "run_followed"]
