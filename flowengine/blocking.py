@@ -227,6 +227,7 @@ def loop(
     hooks: Sequence[Any] = (),
     initialize: bool = True,
     quiet: bool = False,
+    options: RunOptions | None = None,
 ) -> LoopResult:
     """Run training steps with `flowengine.train.loop`, and return when they have ended.
 
@@ -243,7 +244,7 @@ def loop(
     from flowengine.train.training_loop import loop as awaited
 
     given = {"steps": steps, "feeds": feeds, "fetches": fetches, "hooks": hooks}
-    given |= {"initialize": initialize, "quiet": quiet}
+    given |= {"initialize": initialize, "quiet": quiet, "options": options}
     return cast("LoopResult", _checked(session, "loop").call(awaited, step, **given))
 
 

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from flowengine.train.hooks.hook import Hook as Hook
     from flowengine.train.hooks.hook import LoopState as LoopState
     from flowengine.train.hooks.hook import ProgressReports as ProgressReports
+    from flowengine.train.hooks.profile import Profile as Profile
+    from flowengine.train.hooks.step_guard import StepGuard as StepGuard
     from flowengine.train.hooks.stop_at_nan import StopAtNaN as StopAtNaN
     from flowengine.train.hooks.summaries import Summaries as Summaries
     from flowengine.train.inputs import batch, batch_join, shuffle_batch, shuffle_batch_join
@@ -84,6 +86,7 @@ _PUBLIC: Final[dict[str, str]] = {
     "LoopResult": "flowengine.train.training_loop",
     "LoopState": "flowengine.train.hooks.hook",
     "PeriodicSaves": "flowengine.train.periodic",
+    "Profile": "flowengine.train.hooks.profile",
     "ProgressReports": "flowengine.train.hooks.hook",
     "QueueRunner": "flowengine.train.queue_runners",
     "QueueRunners": "flowengine.train.queue_runners",
@@ -91,6 +94,7 @@ _PUBLIC: Final[dict[str, str]] = {
     "Restart": "flowengine.train.recovery",
     "Saver": "flowengine.train.saver",
     "Snapshot": "flowengine.train.snapshot",
+    "StepGuard": "flowengine.train.hooks.step_guard",
     "StopAtNaN": "flowengine.train.hooks.stop_at_nan",
     "Summaries": "flowengine.train.hooks.summaries",
     "TrainingHistory": "flowengine.train.fitting.history",
@@ -129,6 +133,7 @@ __all__ = [
     "LoopResult",
     "LoopState",
     "PeriodicSaves",
+    "Profile",
     "ProgressReports",
     "QueueRunner",
     "QueueRunners",
@@ -136,6 +141,7 @@ __all__ = [
     "Restart",
     "Saver",
     "Snapshot",
+    "StepGuard",
     "StopAtNaN",
     "Summaries",
     "TrainingHistory",

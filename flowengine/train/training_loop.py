@@ -39,6 +39,7 @@ import trio
 
 from flowengine.core.errors import InvalidArgumentError, OutOfRangeError
 from flowengine.core.public_names.deprecated import renamed_arguments
+from flowengine.core.run_options import RunOptions, timeout_of
 from flowengine.core.sessions.calls import takes_session
 from flowengine.runtime.planning.fetches import node_of
 from flowengine.session import Session
@@ -82,6 +83,7 @@ async def loop(
     hooks: Sequence[Any] = (),
     initialize: bool = True,
     quiet: bool = False,
+    options: RunOptions | None = None,
 ) -> LoopResult:
     """Make steps until there are so many, the input ends, or a hook stops it.
 
@@ -99,6 +101,7 @@ async def loop(
                  rate, the time left, the numbers that steps fetch and those of evaluations: one line that
                  is updated in a terminal, after half a second, and in a notebook; elsewhere a line each ten
                  seconds, and each minute in a long run
+    options      the settings of each step, such as its timeout. Not with a function as `step`
 
     OutOfRangeError of a step, the end of a queue or dataset, ends the loop as the end of its input. Any other
     error, and cancellation, leave it as they are: the effects of steps that were made stay, hooks' contexts
@@ -119,7 +122,7 @@ async def loop(
         raise InvalidArgumentError(f"steps={steps} must not be negative")
     if steps is None and feeds is None and not hooks and not callable(step):
         raise InvalidArgumentError("nothing would end this loop: give steps=, feeds= or a hook that stops it")
-    take = _taker(session, step, feeds, fetches)
+    take = _taker(session, step, feeds, fetches, options)
     own = [each for each in hooks if isinstance(each, Hook)]
     fetched = None if callable(step) else FetchedValues(session.graph, fetches)
     targets = [] if callable(step) else [node_of(session.graph, each) for each in _targets(step)]
@@ -136,7 +139,7 @@ async def loop(
             await each.begin(state)
         with LoopProgress(steps, quiet=quiet) as progress:
             progress.begin(state.step)
-            await _steps(state, take, steps, own, progress)
+            await _steps(state, take, steps, own, progress, options or RunOptions())
         for each in own:
             await each.end(state)
     return LoopResult(state.step, state.stopped, state.values, dict(state.metrics))
@@ -144,20 +147,22 @@ async def loop(
 
 async def _steps(
     state: LoopState,
-    take: Callable[[int], Awaitable[Any]],
+    take: Callable[[LoopState], Awaitable[Any]],
     steps: int | None,
     hooks: Sequence[Hook],
     progress: LoopProgress,
+    options: RunOptions,
 ) -> None:
     """Steps, with what hooks do before and after each, until one of them or the number says stop."""
     while not state.stopped:
         if steps is not None and state.step >= steps:
             state.stop("steps")
             return
+        state.options, state.metadata = options, None
         for each in hooks:
             await each.before_step(state)
         try:
-            state.values = await take(state.step)
+            state.values = await take(state)
         except (OutOfRangeError, StopAsyncIteration):
             state.stop("end of input")
             return
@@ -170,20 +175,27 @@ async def _steps(
         await trio.lowlevel.checkpoint()
 
 
-def _taker(session: Session, step: Any, feeds: Feeds | None, fetches: Any) -> Callable[[int], Awaitable[Any]]:
-    """The function that makes the step of a number; StopAsyncIteration where feeds have come to their end."""
+def _taker(
+    session: Session, step: Any, feeds: Feeds | None, fetches: Any, options: RunOptions | None
+) -> Callable[[LoopState], Awaitable[Any]]:
+    """Return the function that makes the next step; StopAsyncIteration where feeds have come to their end."""
     if callable(step):
-        if feeds is not None or fetches is not None:
+        if feeds is not None or fetches is not None or options is not None:
             raise InvalidArgumentError(
-                "a function as step feeds and fetches by itself: leave feeds= and fetches= out"
+                "a function as step feeds and fetches by itself: leave feeds=, fetches= and options= out"
             )
-        return lambda number: step(session, number)
+        return lambda state: step(session, state.step)
+    if options is not None:
+        timeout_of(options)  # raises for what are no options
     targets = _targets(step)
     wanted = fetches if fetches is not None else []
     following = _following(feeds)
 
-    async def take(number: int) -> Any:
-        return await session.run(wanted, await following(number), targets=targets)
+    async def take(state: LoopState) -> Any:
+        feed_dict = await following(state.step)
+        return await session.run(
+            wanted, feed_dict, targets=targets, options=state.options, run_metadata=state.metadata
+        )
 
     return take
 

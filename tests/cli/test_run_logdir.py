@@ -41,6 +41,29 @@ def test_each_step_writes_its_numbers_arrays_and_summaries(counting: str, tmp_pa
     assert sum(4 in event for event in events(logs)) == 1
 
 
+@pytest.mark.parametrize("recover", [False, True])
+def test_the_times_of_a_traced_step_are_written_too(recover: bool, counting: str, tmp_path: Path) -> None:
+    logs, model = tmp_path / "logs", tmp_path / "model"
+    training = ["--checkpoint", str(model), "--recover"] if recover else []
+    traced = [
+        "run",
+        counting,
+        "--init",
+        "init",
+        "-t",
+        "train",
+        "-y",
+        "loss",
+        "--logdir",
+        str(logs),
+        *training,
+    ]
+    assert main([*traced, "--steps", "3", "--profile"]) == 0
+    (found,) = (event for event in events(logs) if 8 in event)
+    assert found[2] == 3
+    assert message(found[8])[1] == b"step 3"
+
+
 @pytest.mark.parametrize("option", ["--resume", "--recover"])
 def test_a_training_run_that_resumes_has_lost_steps_forgotten(
     option: str, counting: str, tmp_path: Path

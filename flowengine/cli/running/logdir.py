@@ -1,4 +1,4 @@
-"""`flowengine run --logdir`: the graph, and what steps fetch, in an event file for TensorBoard."""
+"""`flowengine run --logdir`: the graph, the values of steps, and their times, in an event file."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from flowengine.cli.running.training import step_of
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
+    from flowengine.runtime.run_metadata import RunMetadata
 
-#: Notes what a step has fetched, by name, and the number of the step, which counts from 1.
-Note: TypeAlias = Callable[[dict[str, Any], int], None]
+#: Notes what a step has fetched, by name, the number of the step, which counts from 1, and its times if it
+#: was traced.
+Note: TypeAlias = Callable[[dict[str, Any], int, "RunMetadata | None"], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class RunLog:
     graph: Graph
 
 
-def note_nothing(values: dict[str, Any], step: int) -> None:
+def note_nothing(values: dict[str, Any], step: int, metadata: RunMetadata | None) -> None:
     """The `Note` of a run without `--logdir`."""
 
 
@@ -41,7 +43,13 @@ async def log_of(log: RunLog | None, restored_step: int | None) -> AsyncIterator
 
     async with Writer(log.folder, restored_step=restored_step) as writer:
         writer.add_graph(log.graph)
-        yield lambda values, step: writer.add_values(_named(values), step)
+
+        def note(values: dict[str, Any], step: int, metadata: RunMetadata | None) -> None:
+            writer.add_values(_named(values), step)
+            if metadata is not None:
+                writer.add_run_metadata(metadata, f"step {step}", step)
+
+        yield note
 
 
 @asynccontextmanager

@@ -217,7 +217,8 @@ _OPTIONS: Final = (
         "--logdir",
         type=click.Path(),
         metavar="FOLDER",
-        help="Write the graph, and what steps fetch, for TensorBoard: numbers, histograms, summaries.",
+        help="Write the graph, what steps fetch, and with --trace or --profile the last step's times, for "
+        "TensorBoard.",
         shell_complete=complete_folder,
     ),
     click.option(

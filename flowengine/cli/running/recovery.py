@@ -51,11 +51,17 @@ async def run_recovering(
 
         async def step(session: Session, number: int) -> Any:
             progress.done = number
-            values = await session.run(job.fetches, job.feeds, targets=job.targets, options=options)
+            given, metadata = options, None
+            if job.trace is not None:
+                is_last = number == job.steps - 1 and not job.repeat
+                given, metadata = job.trace.around(options, is_last=is_last)
+            values = await session.run(
+                job.fetches, job.feeds, targets=job.targets, options=given, run_metadata=metadata
+            )
             report.values = dict(zip(job.names or job.fetches, values, strict=True))
             report.steps += 1
             progress.advance(report.values)
-            note(report.values, number + 1)
+            note(report.values, number + 1, metadata)
 
         result = await run_with_recovery(
             job.graph,

@@ -150,6 +150,7 @@ OF_MODULES: Final[dict[str, str]] = {
     "SessionRunHook": "fe.train.Hook",
     "CheckpointSaverHook": "fe.train.Checkpoints",
     "NanTensorHook": "fe.train.StopAtNaN",
+    "ProfilerHook": "fe.train.Profile",
     "NanLossDuringTrainingError": "fe.train.StopAtNaN",
     "ModelCheckpoint": "fe.train.Checkpoints",
     "Checkpoint": "fe.train.Saver",

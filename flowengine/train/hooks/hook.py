@@ -17,6 +17,8 @@ import numpy as np
 import trio
 
 from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.run_options import RunOptions
+from flowengine.runtime.run_metadata import RunMetadata
 from flowengine.session import Session
 from flowengine.train.hooks.step_values import FetchedValues, is_number, leaves, to_number
 from flowengine.train.saveables import alike
@@ -39,6 +41,9 @@ class LoopState:
     hooks     the loop's hooks, in their order
     fetched   the fetches of each step; None if a function runs the steps
     has_run   whether this loop has run a step
+    options   the settings of the next step, which a hook may replace in `before_step`; they count for one
+              step, and not at all if a function runs the steps
+    metadata  is filled by the next step, if a hook sets it in `before_step`
 
     Methods raise InvalidArgumentError for a name that no step and no hook gives.
 
@@ -70,6 +75,8 @@ class LoopState:
     hooks: Sequence[Hook] = ()
     fetched: FetchedValues | None = None
     has_run: bool = False
+    options: RunOptions = field(default_factory=RunOptions)
+    metadata: RunMetadata | None = None
 
     def stop(self, reason: str) -> None:
         """End the loop after this step; the first `reason` counts."""
