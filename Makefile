@@ -86,7 +86,7 @@ $(DOCS)/ready $(SHOTS)/ready: pyproject.toml
 	@test -n "$(VERSION)" || { echo "Python 3.11 or newer is needed: make $(MAKECMDGOALS) PYTHON=/path/to/python" >&2; exit 2; }
 	@echo "making $(@D)" >&2
 	@"$(PYTHON)" -m venv "$(@D)"
-	@case "$*" in demo-*) extras=image,tls; fast=fast,;; test-*) extras=image,snappy,tables,test,tls; fast=fast,;; mutants-*) extras=image,snappy,test,tls,mutants; fast=fast,;; browsers-*) extras=image,test,browsers; fast=fast,;; examples-*) extras=examples; fast=; compile=--no-compile;; esac; \
+	@case "$*" in demo-*) extras=image,tls; fast=fast,;; test-*) extras=image,snappy,tables,test,text,tls; fast=fast,;; mutants-*) extras=image,snappy,test,tls,mutants; fast=fast,;; browsers-*) extras=image,test,browsers; fast=fast,;; examples-*) extras=examples; fast=; compile=--no-compile;; esac; \
 	"$(@D)/bin/python" -m pip install --quiet $${compile:-} --editable ".[$$fast$$extras]" || \
 	{ echo "without oneDNN, which this package index does not have" >&2; \
 	"$(@D)/bin/python" -m pip install --quiet --editable ".[$$extras]"; }

@@ -62,13 +62,25 @@ ALLOWED = {
     "simplejpeg": ("flowengine.kernels.image.jpeg",),
     "re2": ("flowengine.kernels.strings.patterns",),
     "pyarrow": ("flowengine.cli.tables.reading", "flowengine.cli.tables.writing"),
+    "sentencepiece": ("flowengine.kernels.strings.sentencepiece_model",),
     "cramjam": ("flowengine.resources.data.saved.snappy",),
     "scipy": ("flowengine.kernels.",),
 }
 EVERYWHERE = {"numpy", "ml_dtypes", "flowengine"}
 
 #: Imported inside the function that needs them: they are slow to import or may be missing.
-LAZY = {"cryptography", "scipy", "PIL", "cramjam", "cupy", "pyarrow", "re2", "rich", "simplejpeg"}
+LAZY = {
+    "PIL",
+    "cramjam",
+    "cryptography",
+    "cupy",
+    "pyarrow",
+    "re2",
+    "rich",
+    "scipy",
+    "sentencepiece",
+    "simplejpeg",
+}
 
 
 def modules() -> Iterator[tuple[str, Path]]:

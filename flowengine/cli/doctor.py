@@ -31,6 +31,7 @@ EXTRAS: Final = {
     "image": ("pillow",),
     "snappy": ("cramjam",),
     "tables": ("pyarrow",),
+    "text": ("sentencepiece",),
     "tls": ("cryptography",),
     "testing": ("hypothesis",),
 }

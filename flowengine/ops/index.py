@@ -289,6 +289,11 @@ OPS: Final[dict[str, str]] = {
     "strings.elements": """DecodeBase64 EncodeBase64 Fingerprint StringLength StringLower StringStrip
         StringToHashBucket StringToHashBucketFast StringToHashBucketStrong StringToNumber StringUpper
         Substr""",
+    "strings.padded_pieces": """SentencepieceDecode SentencepieceEncodeDense SentencepieceEncodeSparse
+        SentencepieceGetPieceSize SentencepieceGetPieceType SentencepieceIdToPiece SentencepiecePieceToId""",
+    "strings.sentencepieces": """SentencepieceDetokenizeOp SentencepieceIdToStringOp SentencepieceOp
+        SentencepieceStringToIdOp SentencepieceTokenizeOp SentencepieceTokenizeWithOffsetsOp
+        SentencepieceVocabSizeOp""",
     "strings.splitting": """ReduceJoin RegexFullMatch RegexReplace StaticRegexFullMatch StaticRegexReplace
         StringNGrams StringSplit StringSplitV2 UnsortedSegmentJoin""",
     "strings.text": """AsString StringFormat StringJoin UnicodeDecode UnicodeDecodeWithOffsets UnicodeEncode

@@ -46,7 +46,9 @@ _SINGLE_BYTES: Final = re.compile(
     r"ascii|cp125[0-8]|iso8859-([1-9]|10|13|14|15)|koi8-[ru]|mac-(roman|cyrillic)|cp(037|1140|500)"
 )
 _EAST_ASIAN: Final = ("big5hkscs", "cp950", "cp932", "euc_jp", "euc_kr", "gb18030", "gb2312", "gbk", "hz")
-_SEVERAL_BYTES: Final = frozenset([*_EAST_ASIAN, "iso2022_jp", "utf-7"])
+#: Its escapes change what bytes mean from there on: a decoder that begins anew needs the state of the last.
+_WITH_ESCAPES: Final = "iso2022_jp"
+_SEVERAL_BYTES: Final = frozenset([*_EAST_ASIAN, _WITH_ESCAPES, "utf-7"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class DecodedText:
 
 
 #: Bytes of EUC-JP that are one malformed part where they mean nothing.
-_SHIFTED: Final = re.compile(rb"\x8f[\xa1-\xfe]{2}|\x8e[\xa0\xff]")
+_SHIFTED: Final = re.compile(rb"\x8f[\xa1-\xfe]{2}|\x8f(?=[\x80-\x9f])|\x8f[\xa0\xff]|\x8e[\xa0\xe3\xe4\xff]")
 
 #: {codec of two bytes: (first bytes, second bytes)}. A pair of these that means nothing is one malformed part
 #: for ICU, and so for TensorFlow; Python passes over its first byte only.
@@ -215,10 +217,15 @@ def _by_table(strings: Sequence[bytes], codec: str) -> DecodedText:
     return DecodedText(codes, np.ones(codes.shape, np.int64), malformed, splits_of([len(s) for s in strings]))
 
 
-def _steps(data: bytes, codec: str, handler: str) -> Iterator[tuple[str, int]]:
-    """Yield each character, or the mark of a malformed part, and its bytes."""
+def _steps(data: bytes, codec: str, handler: str, state: int | None = None) -> Iterator[tuple[str, int]]:
+    """Yield each character, or the mark of a malformed part, and its bytes.
+
+    state   of Python's decoder before the first byte, as `getstate` says; None at the beginning
+    """
     instead = meant_instead(codec)
     decoder = codecs.getincrementaldecoder(codec)(handler)
+    if state is not None:
+        decoder.setstate((b"", state))
     behind = 0
     for at in range(len(data)):
         part = decoder.decode(data[at : at + 1], at + 1 == len(data))
@@ -226,16 +233,18 @@ def _steps(data: bytes, codec: str, handler: str) -> Iterator[tuple[str, int]]:
         for index, character in enumerate(part):
             width = ord(character) - _MALFORMED
             is_mark = 0 < width <= _PART_MAX
-            if index == len(part) - 1 and not (is_mark and codec in _PAIRS):
+            if is_mark and codec == _WITH_ESCAPES and at + 1 == len(data):
+                width = done - behind - (width - 1)
+            elif index == len(part) - 1 and not (is_mark and codec in _PAIRS):
                 width = done - behind
             elif not is_mark:
                 width = 1
             meant = instead.get(data[behind : behind + width], ord(character))
             yield chr(_MALFORMED + width if meant is None else meant), width
             behind += width
-    if codec in _PAIRS and behind < len(data):
+    if (codec in _PAIRS or codec == _WITH_ESCAPES) and behind < len(data):
         # At the end Python's decoders report one malformed part, and pass over what follows it.
-        yield from _steps(data[behind:], codec, handler)
+        yield from _steps(data[behind:], codec, handler, decoder.getstate()[1])
 
 
 def _by_steps(strings: Sequence[bytes], codec: str) -> DecodedText:
