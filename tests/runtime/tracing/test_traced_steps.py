@@ -137,6 +137,47 @@ async def test_each_iteration_of_a_loop_has_its_own_events(tier: str) -> None:
     assert all(event.op == "AddV2" for event in adds)
 
 
+async def test_a_block_in_a_loop_has_the_iteration_of_its_call() -> None:
+    """A loop that takes from a queue is interpreted; what it computes between is a block."""
+    g = fe.Graph()
+    q = g.ops.FIFOQueueV2(component_types=["float32"], shapes=[[]], name="q")
+
+    def body(i: fe.Tensor, v: fe.Tensor) -> list[fe.Tensor]:
+        (taken,) = g.ops.QueueDequeueV2(q, component_types=["float32"])
+        grown = g.ops.Neg(g.ops.AddV2(v, g.ops.Reshape(taken, [])), name="neg")
+        return [g.ops.AddV2(i, g.constant(1)), g.ops.Tanh(grown, name="shrink")]
+
+    _, out = g.while_loop(lambda i, v: g.ops.Less(i, g.constant(3)), body, [g.constant(0), g.constant(1.0)])
+    put = g.ops.QueueEnqueueManyV2(q, [g.placeholder("float32", [None], name="x")], name="put")
+    async with compiled(g) as session:
+        await session.run([], {"x:0": [1.0, 2.0, 3.0]}, targets=[put])
+        _, metadata = await traced(session, out)
+    for kind, name in (("block", "_region"), ("node", "neg"), ("node", "shrink")):
+        found = [event for event in metadata.events if event.kind == kind and name in event.name]
+        assert [event.tag[-1][1] for event in found if event.tag] == [0, 1, 2], name
+
+
+async def test_an_item_is_ready_since_its_last_input_whatever_runs_before_it() -> None:
+    """Items without inputs are ready from the start, and control flow between them makes others ready."""
+    g = fe.Graph()
+    p, x = g.placeholder("bool", [], name="p"), g.placeholder("float32", [2], name="x")
+    ends = []
+    for number in range(4):
+        ends.append(g.ops.Exp(x, name=f"early{number}"))
+        no, yes = g.ops.Switch(x, p)
+        ends.append(g.ops.Merge([g.ops.Neg(no), g.ops.Tanh(yes)])[0])
+    y = g.ops.AddN(ends)
+    config = fe.Config(compile_hot_plans=False, merge_common_subexpressions=False)
+    async with fe.Session(g, config=config) as session:
+        _, metadata = await traced(session, y, {"p:0": True, "x:0": [1.0, 2.0]})
+    kernels = [event for event in metadata.events if event.kind == "kernel"]
+    early = [event for event in kernels if event.name.startswith("early")]
+    assert len(early) == 4
+    for event in early:
+        assert event.ready is not None
+        assert event.ready <= kernels[0].began, event
+
+
 async def test_a_conditional_has_only_the_branch_that_ran() -> None:
     g = fe.Graph()
     p = g.placeholder("bool", [], name="p")

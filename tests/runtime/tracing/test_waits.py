@@ -71,6 +71,38 @@ async def test_a_variable_that_another_step_writes() -> None:
     assert "variable 'weights'" in longest_wait(metadata).name
 
 
+async def test_a_variable_that_is_free_again_is_no_reason_any_more() -> None:
+    g = fe.Graph()
+    v = g.variable(np.ones(2, np.float32), name="weights")
+    q = g.ops.FIFOQueueV2(component_types=["float32"], name="slow")
+    read = g.ops.Neg(v.value(), name="read")
+    with g.control_dependencies([read]):
+        (taken,) = g.ops.QueueDequeueV2(q, component_types=["float32"], name="take")
+    g.ops.QueueEnqueueV2(q, [g.constant(1.0)], name="put")
+    metadata = fe.RunMetadata()
+    async with fe.Session(g) as session, trio.open_nursery() as nursery:
+        await session.run(v.initializer)
+        await session.run(read)
+        (variable,) = session.resources.held(Variable)
+        assert variable.acquire("another step")
+
+        async def take() -> None:
+            await session.run(taken, options=OPTIONS, run_metadata=metadata)
+
+        nursery.start_soon(take)
+        await trio.testing.wait_all_tasks_blocked()
+        variable.release()
+        await trio.testing.wait_all_tasks_blocked()
+        await session.run("put")
+    waits_of_step = [
+        event.name for event in metadata.events if event.kind == "wait" and not event.detail.get("node")
+    ]
+    assert [name for name in waits_of_step if "weights" in name] == [
+        "variable 'weights', which another step writes"
+    ]
+    assert [name for name in waits_of_step if "slow" in name] == ["fifoqueue 'slow' (QueueDequeueV2 'take')"]
+
+
 async def test_a_kernel_on_a_busy_lane(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lanes, "HEAVY_MICROSECONDS", -1.0)
     monkeypatch.setattr(signatures, "INLINE_BYTES", -1)
@@ -104,6 +136,49 @@ async def test_a_kernel_on_a_busy_lane(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(event.thread.startswith("flowengine-") for event in on_threads)
     reasons = {event.name for event in metadata.events if event.kind == "wait"}
     assert any("'first'" in reason and "thread" in reason for reason in reasons), reasons
+    lanes_of = [event for event in metadata.events if event.name.startswith("lane: ")]
+    assert {(event.name, event.detail.get("node")) for event in lanes_of} == {
+        ("lane: 'first' for a thread", "first"),
+        ("lane: 'second' for a thread", "second"),
+    }
+
+
+async def test_a_kernel_that_has_left_its_thread_is_no_reason_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("HEAVY_MICROSECONDS", "ALONE_MICROSECONDS"):
+        monkeypatch.setattr(lanes, name, -1.0)
+    monkeypatch.setattr(signatures, "INLINE_BYTES", -1)
+    monkeypatch.setattr(signatures, "ESTIMATE_BYTES", -1)
+    token = trio.lowlevel.current_trio_token()
+    reached, let = trio.Event(), threading.Event()
+    kernels = KernelRegistry(parent=load_all())
+
+    def product(a: Any, b: Any) -> Any:
+        if a[0, 0] == 2:
+            token.run_sync_soon(reached.set)
+            assert let.wait(30)
+        return a + b
+
+    kernels.kernel("MatMul", heavy=lambda a, b: 50_000.0)(product)
+    g = fe.Graph()
+    x = g.placeholder("float32", [8, 8], name="x")
+    second = g.ops.MatMul(g.ops.MatMul(x, x, name="first"), x, name="second")
+    metadata = fe.RunMetadata()
+    config = fe.Config(compile_hot_plans=False)
+    async with fe.Session(g, config=config, kernels=kernels) as session, trio.open_nursery() as nursery:
+
+        async def run() -> None:
+            await session.run(second, {"x:0": np.ones((8, 8))}, options=OPTIONS, run_metadata=metadata)
+
+        nursery.start_soon(run)
+        await reached.wait()
+        await trio.testing.wait_all_tasks_blocked()
+        let.set()
+    reasons = {
+        event.name for event in metadata.events if event.kind == "wait" and not event.detail.get("node")
+    }
+    assert {name for name in reasons if "second" in name} == {"kernel 'second' on a thread"}
 
 
 async def test_a_value_from_another_device() -> None:
