@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import trio
+import trio.testing
 
 import flowengine as fe
-from tests.tools.summaries.events import events, files_of, message, tensor_of, values
+from tests.tools.summaries.events import events, files_of, message, parts, records, tensor_of, values
 
 InvalidArgumentError = fe.errors.InvalidArgumentError
 
@@ -79,6 +81,38 @@ def test_a_loop_that_goes_on_has_the_lost_steps_forgotten(saved: int, tmp_path: 
     assert first[2] == second[2] == saved + 1
     assert message(first[7]) == {1: 1}
     assert tags(tmp_path / "logs")["loss"] == list(range(saved + 1, 7))
+
+
+@pytest.mark.parametrize("is_same_hook", [True, False])
+def test_the_rate_is_that_of_the_steps_since_the_last_look(is_same_hook: bool, tmp_path: Path) -> None:
+    """Also in a loop that goes on, by the hook that the earlier loop had or by another."""
+    clock = trio.testing.MockClock()
+    summaries = [fe.train.Summaries(tmp_path / "logs", every_steps=10) for _ in range(2)]
+    graph = fe.Graph()
+    graph.variable(0.0, name="counter")
+
+    async def step(session: fe.Session, number: int) -> dict[str, float]:
+        clock.jump(2.0 if number < 10 else 4.0)
+        return {}
+
+    async def main() -> None:
+        for number, steps in enumerate((20, 40)):
+            async with fe.Session(graph) as session:
+                hook = summaries[0 if is_same_hook else number]
+                hooks = [fe.train.Checkpoints(tmp_path / "model"), hook]
+                clock.jump(100.0)
+                await fe.train.loop(session, step, steps=steps, hooks=hooks, quiet=True)
+
+    trio.run(main, clock=clock)
+    found = {}
+    for path in files_of(tmp_path / "logs"):
+        for record in records(path.read_bytes()):
+            event = message(record)
+            for value in parts(event.get(5, b""), 1):
+                read = message(value)
+                if read[1] == b"seconds_per_step":
+                    found[event[2]] = struct.unpack("<f", message(read[8])[4])[0]
+    assert found == {10: 2.0, 20: 4.0, 30: 4.0, 40: 4.0}
 
 
 def test_other_hooks_add_to_the_writer(tmp_path: Path) -> None:

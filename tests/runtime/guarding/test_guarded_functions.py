@@ -26,10 +26,9 @@ async def fault_of(graph: fe.Graph, fetches: Any, good: Any, bad: Any) -> errors
     """Return the error of a step with bad feeds, after steps with good ones, which the guard lets pass."""
     async with fe.Session(graph, config=CALLED) as session:
         await session.initialize()
-        for _ in range(4):
-            value = await session.run(fetches, good)
+        values = [await session.run(fetches, good) for _ in range(4)]
         guarded = await session.run(fetches, good, options=GUARDED)
-        np.testing.assert_array_equal(guarded, value)
+        np.testing.assert_array_equal(guarded, values[-1])
         with pytest.raises(errors.InvalidArgumentError, match="guard: ") as caught:
             await session.run(fetches, bad, options=GUARDED)
     return caught.value

@@ -26,6 +26,7 @@ from flowengine.resources.event_files import (
     first_event,
     framed,
 )
+from flowengine.tools.summaries import recorder
 from tests.tools.summaries.events import events, files_of, message, parts, records, tensor_of, values
 
 INVALID = fe.errors.InvalidArgumentError
@@ -157,26 +158,34 @@ def test_what_was_added_is_written_where_a_cancellation_or_an_error_ends_the_blo
         assert b"\x22\x0b\x08\x02" in files_of(tmp_path / name)[0].read_bytes()  # the run has failed
 
 
-@pytest.mark.parametrize("run", [trio.run, lambda main: asyncio.run(main())], ids=["trio", "asyncio"])
+EITHER = pytest.mark.parametrize("run", [trio.run, lambda main: asyncio.run(main())], ids=["trio", "asyncio"])
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    """Let other tasks run until something is so; TimeoutError after 20 seconds."""
+    if trio.lowlevel.in_trio_task():
+        with trio.fail_after(20):
+            while not is_so():
+                await trio.lowlevel.checkpoint()
+        return
+    async with asyncio.timeout(20):
+        while not is_so():  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+
+def size_of(path: str) -> int:
+    return os.stat(path).st_size
+
+
+@EITHER
 def test_a_task_writes_in_the_background(run: Callable[..., Any], tmp_path: Path) -> None:
     """After the time, and at once where many events wait; from another thread, too."""
-
-    async def written(path: str) -> None:
-        """Wait until a file has more than its first event."""
-        begun = len(framed(first_event(0.0)))
-        if run is trio.run:
-            with trio.fail_after(60):
-                while os.stat(path).st_size <= begun:
-                    await trio.lowlevel.checkpoint()
-            return
-        async with asyncio.timeout(60):
-            while os.stat(path).st_size <= begun:  # noqa: ASYNC110
-                await asyncio.sleep(0)
+    begun = len(framed(first_event(0.0)))
 
     async def main() -> None:
         async with fe.summary.Writer(tmp_path / "time", flush_seconds=0.001) as writer:
             writer.add_scalar("loss", 1, 1)
-            await written(writer.path)
+            await until(lambda: size_of(writer.path) > begun)
         async with fe.summary.Writer(tmp_path / "many", flush_seconds=1000) as writer:
 
             def add() -> None:
@@ -185,10 +194,56 @@ def test_a_task_writes_in_the_background(run: Callable[..., Any], tmp_path: Path
 
             thread = threading.Thread(target=add)
             thread.start()
-            await written(writer.path)
+            await until(lambda: size_of(writer.path) > begun)
             thread.join()
 
     run(main)
+
+
+@EITHER
+def test_an_event_that_comes_during_a_write_is_written_at_once(
+    run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "_EVENTS_MAX", 0)
+    written, may_end = threading.Event(), threading.Event()
+    write_now = EventFile.write_now
+
+    def write_slowly(file: EventFile) -> None:
+        write_now(file)
+        if not written.is_set():
+            written.set()
+            assert may_end.wait(60)
+
+    monkeypatch.setattr(EventFile, "write_now", write_slowly)
+
+    async def main() -> None:
+        async with fe.summary.Writer(tmp_path, flush_seconds=1000) as writer:
+            writer.add_scalar("loss", 1, 1)
+            await until(written.is_set)
+            before, passes = size_of(writer.path), iter(range(20))
+            writer.add_scalar("loss", 1, 2)
+            await until(lambda: next(passes, None) is None)  # the writing task has heard of it
+            may_end.set()
+            await until(lambda: size_of(writer.path) > before)
+
+    run(main)
+
+
+def test_a_writer_that_is_entered_again_begins_anew(tmp_path: Path) -> None:
+    """Tags, tags of steps and hyperparameters are those of one run; each run has its own file."""
+    writer = fe.blocking.Writer(tmp_path)
+    with writer:
+        writer.add_hparams({"rate": 0.1})
+        writer.add_scalar("x", 1, 1)
+        writer.add_run_metadata(b"", "step 1", 1)
+    with writer:
+        writer.add_hparams({"rate": 0.2})
+        writer.add_text("x", "no number", 1)
+        writer.add_run_metadata(b"", "step 1", 1)
+    with writer:
+        writer.add_scalar("y", 1, 1)
+    ends = [b"_hparams_/session_end_info" in file.read_bytes() for file in files_of(tmp_path)]
+    assert sorted(ends) == [False, True, True]
 
 
 def test_a_restart_has_readers_forget_the_steps_that_are_made_again(tmp_path: Path) -> None:
@@ -291,7 +346,7 @@ def test_a_writer_that_is_not_open_says_how_to_open_it(tmp_path: Path) -> None:
         writer.flush()
 
 
-@pytest.mark.parametrize("run", [trio.run, lambda main: asyncio.run(main())], ids=["trio", "asyncio"])
+@EITHER
 def test_a_folder_that_cannot_be_made_is_an_error_at_the_beginning(
     run: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -339,7 +394,7 @@ def test_a_full_disk_leaves_whole_events_and_loses_none(tmp_path: Path) -> None:
     assert records(path.read_bytes()) == [b"a" * 50, b"b" * 50, b"c"]
 
 
-@pytest.mark.parametrize("run", [trio.run, lambda main: asyncio.run(main())], ids=["trio", "asyncio"])
+@EITHER
 def test_a_full_disk_ends_the_block_with_its_error(
     run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
