@@ -307,7 +307,8 @@ class Session(PortalSession):
             return
         await self._call(self._session.close)
         portal, self._portal = self._portal, None
-        portal.close()
+        if portal is not None:  # another task may have closed it meanwhile
+            portal.close()
 
     async def __aenter__(self) -> Session:
         return self

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,14 @@ import trio
 import trio.testing
 
 import flowengine as fe
+from flowengine.core import errors
 from flowengine.devices.device import DeviceRegistry
 from flowengine.devices.load import DEVICES
 from flowengine.ir.graph import NodeGraph
 from flowengine.kernels.load import load_all
 from flowengine.ops.load import registry
 from flowengine.passes.context import PassContext
-from flowengine.portal import Portal
+from flowengine.portal import Portal, PortalCall
 
 
 def queued() -> fe.Graph:
@@ -277,6 +279,69 @@ def test_a_cancelled_step_is_waited_for_however_often_it_is_cancelled() -> None:
             assert not session._session._runner.running
 
     asyncio.run(main())
+
+
+def test_tasks_may_close_one_session_at_a_time() -> None:
+    g = fe.Graph()
+    y = g.ops.Neg(g.placeholder("float32", [], name="x"))
+
+    async def main() -> None:
+        session = fe.asyncio.Session(g)
+        assert await session.run(y, {"x:0": 1.0}) == -1.0
+        assert await asyncio.gather(*[session.close() for _ in range(3)]) == [None] * 3
+        with pytest.raises(errors.FailedPreconditionError, match="closed"):
+            await session.run(y, {"x:0": 1.0})
+
+    asyncio.run(main())
+
+
+def test_a_callable_checks_its_values_wherever_its_step_runs() -> None:
+    g = fe.Graph()
+    y = g.ops.Neg(g.placeholder("float32", [2], name="x"))
+    config = fe.Config(compile_hot_plans=False)  # the plan has its form at once: the steps run in place
+    with fe.blocking.Session(g, config=config) as session:
+        negate = session.make_callable(y, feeds=["x:0"])
+        for _ in range(3):
+            assert negate([1.0, 2.0]).tolist() == [-1.0, -2.0]
+        for values in ((), ([1.0, 2.0], 3.0)):
+            with pytest.raises(errors.InvalidArgumentError, match=f"takes 1 values, not {len(values)}"):
+                negate(*values)
+        assert negate([1.0, 2.0]).tolist() == [-1.0, -2.0]
+
+
+def test_an_interrupted_wait_comes_back_when_its_call_has_ended() -> None:
+    portal = Portal()
+    began, may_end = threading.Event(), threading.Event()
+
+    async def hold() -> None:
+        try:
+            began.set()
+            await trio.sleep_forever()
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.to_thread.run_sync(may_end.wait)
+
+    class Waited(Future[Any]):
+        """An interrupt comes while its result is awaited."""
+
+        def result(self, timeout: float | None = None) -> Any:
+            assert began.wait(30)
+            raise KeyboardInterrupt
+
+        def exception(self, timeout: float | None = None) -> BaseException | None:
+            may_end.set()
+            return super().exception(timeout)
+
+    call = PortalCall(portal)
+    call.future = Waited()
+    portal.post(portal._begin, call, hold)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            portal.wait(call)
+        assert call.future.done()
+    finally:
+        may_end.set()
+        portal.close()
 
 
 def test_blocking_errors_and_closing() -> None:

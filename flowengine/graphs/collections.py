@@ -7,6 +7,7 @@ listed says itself how it is written there (`to_proto`), or is a tensor, an oper
 from __future__ import annotations
 
 from collections.abc import Hashable
+from operator import is_
 from typing import Any
 
 
@@ -36,6 +37,20 @@ class Collections:
 
     def clear(self, key: Hashable) -> None:
         self._lists.pop(key, None)
+
+    def copy(self) -> Collections:
+        """Return collections of the same values, which stay as they are when these change."""
+        found = Collections()
+        found._lists = {key: list(listed) for key, listed in self._lists.items()}
+        return found
+
+    def lists_same(self, other: Collections) -> bool:
+        """Return whether both list the same objects under the same keys, in the same order."""
+        mine, others = self._lists, other._lists
+        return mine.keys() == others.keys() and all(
+            len(listed) == len(others[key]) and all(map(is_, listed, others[key]))
+            for key, listed in mine.items()
+        )
 
     @property
     def keys(self) -> list[Hashable]:

@@ -82,8 +82,8 @@ class GraphDescription:
         self.content: bytes | None = None
         self.train_op: Sequence[str] | None = None
         self._limits = limits
-        #: Of the newest graph: the graph, its version, `train_op`, and the MetaGraphDef.
-        self._made: tuple[NodeGraph, int, Sequence[str] | None, bytes] | None = None
+        #: Of the newest graph: the graph, its version, `train_op`, its collections, and the MetaGraphDef.
+        self._made: tuple[NodeGraph, int, Sequence[str] | None, Collections, bytes] | None = None
 
     def maker(
         self, graph: Graph, nodes: SaverNodes | None, saveables: Sequence[Saveable]
@@ -93,12 +93,17 @@ class GraphDescription:
         nodes       that the graph has for saving; without them, those that save `saveables` are added to what
                     is written, and the graph stays as it is
 
-        It is made anew only if the graph has grown; that of a large graph takes its time.
+        It is made anew only if the graph or its collections have changed: a large graph takes its time.
         """
-        version, train_op = graph.version, self.train_op
+        version, train_op, collections = graph.version, self.train_op, graph.collections.copy()
         known = self._made
-        if known is not None and known[0] is graph and known[1:3] == (version, train_op):
-            content = known[3]
+        if (
+            known is not None
+            and known[0] is graph
+            and known[1:3] == (version, train_op)
+            and known[3].lists_same(collections)
+        ):
+            content = known[4]
             return lambda: content
         copy = graph.snapshot()
 
@@ -106,13 +111,13 @@ class GraphDescription:
             described, added = (copy, nodes) if nodes is not None else _with_nodes(graph, copy, saveables)
             made = describe_saver(
                 described,
-                graph.collections,
+                collections,
                 added,
                 max_to_keep=self._limits.newest,
                 every_hours=self._limits.every_hours,
                 train_op=train_op,
             )
-            self._made = graph, version, train_op, made
+            self._made = graph, version, train_op, collections, made
             return made
 
         return make

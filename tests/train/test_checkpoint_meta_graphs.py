@@ -12,7 +12,7 @@ import pytest
 
 import flowengine as fe
 from flowengine.cli.main import main
-from flowengine.ir.proto import MetaGraphDef
+from flowengine.ir.proto import MetaGraphDef, VariableDef
 
 
 def regression() -> tuple[fe.Graph, Any, Any]:
@@ -43,6 +43,11 @@ def train(directory: Path, steps: int) -> dict[str, Any]:
             session, step, steps=steps, feeds=lambda number: DATA, fetches={"loss": loss}, hooks=hooks
         )
         return {each.name: session.run(each.value()) for each in graph.collection("variables")}
+
+
+def described(prefix: str | Path) -> Any:
+    """The MetaGraphDef beside a checkpoint."""
+    return MetaGraphDef.FromString(Path(f"{prefix}.meta").read_bytes())
 
 
 def test_the_command_line_goes_on_where_a_loop_was_and_a_loop_where_that_was(
@@ -116,6 +121,65 @@ def test_a_graph_that_has_grown_is_written_anew(tmp_path: Path) -> None:
         assert second is not None
     names = {node.name for node in MetaGraphDef.FromString(second).graph_def.node}
     assert names - {node.name for node in MetaGraphDef.FromString(first).graph_def.node} >= {"late"}
+
+
+def test_what_a_collection_lists_since_is_written_too(tmp_path: Path) -> None:
+    graph, loss, _ = regression()
+    saver = fe.blocking.Saver()
+    lists = []
+    with fe.blocking.Session(graph) as session:
+        session.initialize()
+        for _ in range(2):
+            prefix = saver.save(session, tmp_path / "a", write_meta_graph=True)
+            meta = described(prefix)
+            lists.append(list(meta.collection_def["mine"].node_list.value))
+            graph.add_to_collection("mine", loss)
+    assert lists == [[], [loss.name]]
+
+
+async def test_the_file_lists_the_variables_of_its_own_graph(tmp_path: Path) -> None:
+    """The graph has grown between the snapshot and the file."""
+    graph, _, _ = regression()
+    saver = fe.train.Saver().add_to(graph)
+    async with fe.Session(graph) as session:
+        await session.initialize()
+        snapshot = saver.snapshot(session)
+        graph.variable(1.0, name="late")
+        prefix = await saver.write(snapshot, tmp_path / "a")
+    meta = described(prefix)
+    assert "late" not in {node.name for node in meta.graph_def.node}
+    listed = meta.collection_def["variables"].bytes_list.value
+    assert {"weight", "global_step"} <= {VariableDef.FromString(each).variable_name[:-2] for each in listed}
+    assert not any(b"late" in each for each in listed)
+
+
+def test_a_saver_of_two_loops_and_two_graphs_writes_what_each_runs(tmp_path: Path) -> None:
+    saver = fe.train.Saver()
+
+    async def alone(session: fe.Session, number: int) -> None:
+        return None
+
+    found: list[tuple[list[str], list[str]]] = []
+    first, second = regression(), regression()
+    first[0].constant(1.0, name="only_in_the_first")
+    second[0].constant(1.0, name="only_in_the_second")
+    sgd = [each for each in first[0].collection("train_op") if each is not first[2]]
+    for graph, step in ((first[0], first[2]), (second[0], second[2]), (second[0], alone), (first[0], sgd)):
+        directory = tmp_path / str(len(found))
+        hooks = [fe.train.Checkpoints(directory, saver=saver)]
+        feeds = None if step is alone else lambda number: DATA
+        with fe.blocking.Session(graph) as session:
+            fe.blocking.loop(session, step, steps=1, feeds=feeds, hooks=hooks, quiet=True)
+        meta = described(directory / "model.ckpt-1")
+        only = [node.name for node in meta.graph_def.node if node.name.startswith("only_in")]
+        found.append((only, list(meta.collection_def["train_op"].node_list.value)))
+    listed = [each.name for each in second[0].collection("train_op")]
+    assert found == [
+        (["only_in_the_first"], [first[2].name]),
+        (["only_in_the_second"], [second[2].name]),
+        (["only_in_the_second"], listed),
+        (["only_in_the_first"], [sgd[0].name]),
+    ]
 
 
 def test_a_graph_that_cannot_be_written_is_saved_without(

@@ -168,9 +168,8 @@ class Checkpoints(Hook):
         # The notes first: a checkpoint counts from the moment at which the state file names it.
         await trio.to_thread.run_sync(lambda: notes.write(f"{path}-{step}", sync=sync, files=files))
         metric = self._metric_of(state)
-        if state.targets:
-            # What goes on from there runs this step, and not every one that the graph lists.
-            self._saver.description.train_op = tuple(state.targets)
+        # A program that goes on from there runs this step, and not every one that the graph lists.
+        self._saver.description.train_op = tuple(state.targets) or None
         self.latest = await self._saver.save(
             session, path, global_step=step, metric=metric, write_meta_graph=True
         )
