@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import flowengine as fe
 from flowengine.cli.main import main
 from flowengine.ir.proto import MetaGraphDef, VariableDef
+from flowengine.train import folder
 
 
 def regression() -> tuple[fe.Graph, Any, Any]:
@@ -180,6 +182,48 @@ def test_a_saver_of_two_loops_and_two_graphs_writes_what_each_runs(tmp_path: Pat
         (["only_in_the_second"], listed),
         (["only_in_the_first"], [sgd[0].name]),
     ]
+
+
+def test_a_saver_of_two_graphs_without_collections_writes_each(tmp_path: Path) -> None:
+    saver = fe.blocking.Saver()
+    for name in ("first", "second"):
+        graph = fe.Graph()
+        variable = graph.ops.VariableV2(shape=[], dtype="float32", name=name)
+        graph.ops.Assign(variable, graph.constant(1.0), name="init")
+        with fe.blocking.Session(graph) as session:
+            session.run([], targets=["init"])
+            prefix = saver.save(session, tmp_path / "a", write_meta_graph=True)
+        assert name in {node.name for node in described(prefix).graph_def.node}
+
+
+def test_a_checkpoint_without_its_meta_is_not_the_latest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state file names a checkpoint when all its files are there."""
+
+    def full(path: str, *arguments: Any, **options: Any) -> None:
+        assert path.endswith("a-2.meta")
+        raise OSError(errno.ENOSPC, "no space", path)
+
+    graph, _, _ = regression()
+    saver = fe.blocking.Saver()
+    with fe.blocking.Session(graph) as session:
+        session.initialize()
+        prefix = saver.save(session, tmp_path / "a", global_step=1, write_meta_graph=True)
+        monkeypatch.setattr(folder, "replace_file", full)
+        with pytest.raises(fe.errors.OpError, match="no space"):
+            saver.save(session, tmp_path / "a", global_step=2, write_meta_graph=True)
+    assert fe.train.latest_checkpoint(tmp_path) == prefix
+
+
+def test_it_is_removed_with_its_checkpoint(tmp_path: Path) -> None:
+    graph, _, _ = regression()
+    saver = fe.blocking.Saver(max_to_keep=2)
+    with fe.blocking.Session(graph) as session:
+        session.initialize()
+        for number in range(4):
+            saver.save(session, tmp_path / "a", global_step=number, write_meta_graph=True)
+    assert sorted(each.name for each in tmp_path.glob("*.meta")) == ["a-2.meta", "a-3.meta"]
 
 
 def test_a_graph_that_cannot_be_written_is_saved_without(

@@ -388,6 +388,7 @@ async def test_a_cancelled_save_leaves_nothing(tmp_path: Path) -> None:
 
 async def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path) -> None:
     names = ["m-3.data-00000-of-00001.tempstate123", "m-3.index.tempstate1", "checkpoint.tempstate77"]
+    names += ["m-3.meta.tempstate4", "m-12.run.tempstate5"]
     strangers = ["n-3.index.tempstate1", "m-3.index.tempstate", "m-3.txt"]
     for name in (*names, *strangers):
         (tmp_path / name).write_bytes(b"")
