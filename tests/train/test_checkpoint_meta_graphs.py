@@ -213,7 +213,7 @@ def test_a_checkpoint_without_its_meta_is_not_the_latest(
         monkeypatch.setattr(folder, "replace_file", full)
         with pytest.raises(fe.errors.OpError, match="no space"):
             saver.save(session, tmp_path / "a", global_step=2, write_meta_graph=True)
-    assert fe.train.latest_checkpoint(tmp_path) == prefix
+    assert fe.train.latest_checkpoint(str(tmp_path)) == prefix
 
 
 def test_it_is_removed_with_its_checkpoint(tmp_path: Path) -> None:

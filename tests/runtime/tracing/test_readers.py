@@ -196,20 +196,6 @@ def test_a_block_without_members_counts_beside_one_with_them_on_another_thread()
     ]
 
 
-def test_the_critical_path_goes_from_a_recv_to_the_work_before_its_send() -> None:
-    """A Recv waits from the start of its partition: it hides the work that it waits for."""
-    other = DEVICE[:-1] + "1"
-    detail = {"edge": "a:0", "to": other}
-    events = [
-        event("recv", "r", 0.0, 0.010, op="Recv", device=other, thread="", detail=detail),
-        event("kernel", "a", 0.0, 0.008),
-        event("send", "s", 0.008, 0.009, op="Send", ready=0.008, detail=detail),
-        event("kernel", "b", 0.010, 0.020, device=other, ready=0.010),
-    ]
-    path = [(part.kind, part.name) for part in critical_path(events)]
-    assert path == [("work", "a"), ("work", "s"), ("engine", "scheduling"), ("work", "b")]
-
-
 @given(st.floats(0, 10), st.floats(0, 1e-3), st.floats(0, 1e-3))
 def test_a_rounded_slice_does_not_outlast_its_parent(began: float, more: float, rest: float) -> None:
     inner = event("kernel", "inner", began + more, began + more + rest)
