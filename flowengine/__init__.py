@@ -91,8 +91,8 @@ if TYPE_CHECKING:
     from flowengine.runtime.run_metadata import RunMetadata as RunMetadata
     from flowengine.runtime.tracing.events import TraceEvent as TraceEvent
     from flowengine.runtime.tracing.joint_trace import TracedTask as TracedTask
-    from flowengine.runtime.tracing.profile import Profile as Profile
     from flowengine.runtime.tracing.profile import ProfileEntry as ProfileEntry
+    from flowengine.runtime.tracing.profile import StepProfile as StepProfile
     from flowengine.saved_model.freezing import freeze as freeze
     from flowengine.session import Session as Session
     from flowengine.tools import summaries as summary  # noqa: F401
@@ -116,7 +116,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "OpDef": ("flowengine.ir.opdef", "OpDef"),
     "OpRegistry": ("flowengine.ir.opdef", "OpRegistry"),
     "Operation": ("flowengine.graphs.tensor", "Operation"),
-    "Profile": ("flowengine.runtime.tracing.profile", "Profile"),
+    "StepProfile": ("flowengine.runtime.tracing.profile", "StepProfile"),
     "ProfileEntry": ("flowengine.runtime.tracing.profile", "ProfileEntry"),
     "PartitionedVariable": ("flowengine.graphs.variables.partitioned", "PartitionedVariable"),
     "ResourceManager": ("flowengine.resources.container", "ResourceManager"),

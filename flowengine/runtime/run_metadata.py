@@ -20,7 +20,7 @@ from flowengine.runtime.tracing.joint_trace import JointTrace, TracedTask
 from flowengine.runtime.tracing.recorder import Recorder
 
 if TYPE_CHECKING:
-    from flowengine.runtime.tracing.profile import Profile, ProfileBy
+    from flowengine.runtime.tracing.profile import ProfileBy, StepProfile
 
 
 @dataclass(slots=True)
@@ -121,7 +121,7 @@ class RunMetadata:
         trace = self._traced()
         return step_stats(trace.events(self.launches or ()), trace.epoch).SerializeToString()
 
-    def profile(self, by: ProfileBy = "op") -> Profile:
+    def profile(self, by: ProfileBy = "op") -> StepProfile:
         """Return the time of the step by op, node, scope or line of the program that built the node.
 
         Needs a step that ran with `RunOptions(trace=...)`; with "blocks", a block is one entry. Raises

@@ -12,10 +12,10 @@ from flowengine.cli.progress import ProgressReport
 from flowengine.cli.running.job import Invocation, RunReport
 from flowengine.cli.running.logdir import log_of
 from flowengine.cli.running.recovery import run_recovering
+from flowengine.cli.running.tracing import run_step
 
 if TYPE_CHECKING:
     from flowengine.core.run_options import RunOptions
-    from flowengine.runtime.run_metadata import RunMetadata
     from flowengine.session import Session
 
 
@@ -107,7 +107,7 @@ async def _train(
             try:
                 for number in range(job.steps):
                     is_last = number == job.steps - 1 and not job.repeat
-                    values, metadata = await _step(session, job, options, is_last=is_last)
+                    values, metadata = await run_step(session, job, options, is_last=is_last)
                     report.values = dict(zip(job.names or job.fetches, values, strict=True))
                     progress.advance(report.values)
                     note(report.values, before + number + 1, metadata)
@@ -118,24 +118,11 @@ async def _train(
                 report.seconds = time.perf_counter() - started
 
 
-async def _step(
-    session: Session, job: Invocation, options: RunOptions, *, is_last: bool
-) -> tuple[Any, RunMetadata | None]:
-    """Run one step; return its values, and the metadata of the last one of all if it is to be traced."""
-    metadata = None
-    if job.trace is not None:
-        options, metadata = job.trace.around(options, is_last=is_last)
-    values = await session.run(
-        job.fetches, job.feeds, targets=job.targets, options=options, run_metadata=metadata
-    )
-    return values, metadata
-
-
 async def _repeat(session: Session, job: Invocation, report: RunReport, options: RunOptions) -> None:
     report.latencies_ms.clear()
     for number in range(job.repeat):
         begun = time.perf_counter()
-        values, _ = await _step(session, job, options, is_last=number == job.repeat - 1)
+        values, _ = await run_step(session, job, options, is_last=number == job.repeat - 1)
         report.latencies_ms.append((time.perf_counter() - begun) * 1e3)
         report.values = dict(zip(job.names or job.fetches, values, strict=True))
 

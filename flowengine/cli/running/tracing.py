@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -12,9 +12,11 @@ from flowengine.cli.failure import USAGE, CommandError, printable
 from flowengine.cli.results import check_new_file
 
 if TYPE_CHECKING:
+    from flowengine.cli.running.job import Invocation
     from flowengine.core.run_options import RunOptions
     from flowengine.runtime.run_metadata import RunMetadata
     from flowengine.runtime.tracing.profile import ProfileBy
+    from flowengine.session import Session
 
 #: Before the names of options in the context's notes.
 _KEPT: Final = "flowengine.cli.running.tracing."
@@ -62,6 +64,19 @@ class StepTrace:
                 print(line, file=sys.stderr, flush=True)
 
 
+async def run_step(
+    session: Session, job: Invocation, options: RunOptions, *, is_last: bool
+) -> tuple[Any, RunMetadata | None]:
+    """Run one step; return its values, and the metadata of the last one of all if it is to be traced."""
+    metadata = None
+    if job.trace is not None:
+        options, metadata = job.trace.around(options, is_last=is_last)
+    values = await session.run(
+        job.fetches, job.feeds, targets=job.targets, options=options, run_metadata=metadata
+    )
+    return values, metadata
+
+
 def keep_option(ctx: click.Context, parameter: click.Parameter, value: str | bool | None) -> None:
     """Keep the value of an option for `step_trace`."""
     assert parameter.name is not None
@@ -87,4 +102,4 @@ def _say(line: str) -> None:
     print(printable(line), file=sys.stderr, flush=True)
 
 
-__all__ = ["StepTrace", "keep_option", "step_trace"]
+__all__ = ["StepTrace", "keep_option", "run_step", "step_trace"]

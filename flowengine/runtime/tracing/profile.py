@@ -38,13 +38,13 @@ class ProfileEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class StepProfile:
     """The time of one step, the longest entries first; printed as a table.
 
     by        "op", "node", "scope" or "line"
     entries   the rows
 
-    >>> fe.Profile("op", (fe.ProfileEntry("MatMul", 0.002, 1.0, 4, 1024),)).entries[0].name
+    >>> fe.StepProfile("op", (fe.ProfileEntry("MatMul", 0.002, 1.0, 4, 1024),)).entries[0].name
     'MatMul'
     """
 
@@ -75,7 +75,7 @@ class Profile:
         )
 
 
-def profile_of(events: Sequence[TraceEvent], by: ProfileBy) -> Profile:
+def profile_of(events: Sequence[TraceEvent], by: ProfileBy) -> StepProfile:
     """Return the profile of a step.
 
     Members of blocks count instead of their block where they have times of their own. Raises
@@ -102,7 +102,7 @@ def profile_of(events: Sequence[TraceEvent], by: ProfileBy) -> Profile:
         ProfileEntry(name, seconds, seconds / total, int(calls), int(size))
         for name, (seconds, calls, size) in found.items()
     ]
-    return Profile(by, tuple(sorted(entries, key=lambda each: -each.seconds)))
+    return StepProfile(by, tuple(sorted(entries, key=lambda each: -each.seconds)))
 
 
 def undivided(events: Sequence[TraceEvent]) -> Iterator[TraceEvent]:
@@ -125,4 +125,4 @@ def _has_between(times: Sequence[float], began: float, ended: float) -> bool:
     return index < len(times) and times[index] <= ended
 
 
-__all__ = ["Profile", "ProfileBy", "ProfileEntry", "profile_of", "undivided"]
+__all__ = ["ProfileBy", "ProfileEntry", "StepProfile", "profile_of", "undivided"]
