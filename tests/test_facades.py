@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from flowengine.kernels.load import load_all
 from flowengine.ops.load import registry
 from flowengine.passes.context import PassContext
 from flowengine.portal import Portal, PortalCall
+from flowengine.saved_model import loading
 
 
 def queued() -> fe.Graph:
@@ -293,6 +295,35 @@ def test_tasks_may_close_one_session_at_a_time() -> None:
             await session.run(y, {"x:0": 1.0})
 
     asyncio.run(main())
+
+
+def test_a_model_whose_loading_is_cancelled_leaves_no_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    g = fe.Graph()
+    x = g.placeholder("float32", [None], name="x")
+    path = str(tmp_path / "model")
+    with fe.blocking.Session(g) as session:
+        session.call(fe.saved_model.save, path, signatures={"double": ({"x": x}, {"y": x + x})})
+    before = set(threading.enumerate())
+    begun = threading.Event()
+
+    async def hold(session: fe.Session, saved: Any) -> Any:
+        begun.set()
+        await trio.sleep_forever()
+
+    monkeypatch.setattr(loading, "restored", hold)
+
+    async def main() -> None:
+        task = asyncio.create_task(fe.asyncio.load_saved_model(path))
+        await asyncio.to_thread(begun.wait, 30)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    left = set(threading.enumerate()) - before
+    assert not [each.name for each in left if each.name == "flowengine portal"]
 
 
 def test_a_callable_checks_its_values_wherever_its_step_runs() -> None:
