@@ -27,10 +27,10 @@ class StepGuard(Hook):
     >>> w = graph.variable(1.0, name="w")
     >>> loss = fe.log(w, name="loss")
     >>> step = fe.optimizers.SGD(0.6).minimize(loss)
-    >>> hooks = [fe.train.StepGuard()]
+    >>> options = {"fetches": {"loss": loss}, "hooks": [fe.train.StepGuard()], "quiet": True}
     >>> with fe.blocking.Session(graph) as session:
     ...     try:
-    ...         fe.blocking.loop(session, step, steps=9, hooks=hooks, quiet=True)
+    ...         fe.blocking.loop(session, step, steps=9, **options)
     ...     except fe.errors.InvalidArgumentError as error:
     ...         print(error.node_name)
     loss
