@@ -49,7 +49,7 @@ class AddedNodes:
                     f"and none can be added to a {type(graph).__name__}: use a saver whose nodes the graph "
                     "has, `Saver.of_nodes(...)` or `Saver.from_meta_graph(...)`"
                 )
-            # Whatever the caller builds at this moment, these nodes are no part of it.
+            # The scopes that the caller has opened must not apply to these nodes.
             with graph.name_scope(None), graph.device(None), graph.control_dependencies(None):
                 nodes = of_graph[saveables] = add_saver_nodes(graph, saveables)
         self._known = graph, graph.version, nodes

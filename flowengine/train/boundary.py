@@ -1,8 +1,8 @@
 """Step boundaries: moments at which no step that changes variables is under way.
 
-A step may be anywhere when somebody wants to see the variables: some of its updates are made, some are not.
-Between two steps of a training loop nothing is half done. Steps that only fill queues or evaluate do not
-count: they may wait for ever, and change no variable.
+When a saver reads the variables, a running step may have made some of its updates and not the others. Between
+two steps of a training loop every update is complete. Steps that only fill queues or evaluate do not count:
+they may wait for ever, and change no variable.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from flowengine.session import Session
 
 T = TypeVar("T")
 
-#: Attributes that name functions, whose bodies are not looked into.
+#: Attributes that name functions. This module does not search their bodies.
 _FUNCTIONS: Final = ("body", "branches", "f", "then_branch")
 
 _changes: WeakKeyDictionary[NodeGraph, bool] = WeakKeyDictionary()
@@ -28,7 +28,7 @@ _changes: WeakKeyDictionary[NodeGraph, bool] = WeakKeyDictionary()
 async def at_boundary(session: Session, take: Callable[[], T]) -> T:
     """Call a function at the next step boundary of a session, at once if it is at one; its result.
 
-    Where steps that change variables overlap all the time there is no boundary, and this waits for ever.
+    It waits for ever if steps that change variables overlap all the time.
     """
     if session.at_step_boundary(changes_variables):
         await trio.lowlevel.checkpoint_if_cancelled()
@@ -40,10 +40,10 @@ async def at_boundary(session: Session, take: Callable[[], T]) -> T:
     def step_ended() -> None:
         if reached.is_set() or not session.at_step_boundary(changes_variables):
             return
-        # Here and now: when this task gets its turn the next step may have begun.
+        # Call it here, because the next step may have begun when this task runs again.
         try:
             results.append(take())
-        except BaseException as error:  # raised where it is waited for
+        except BaseException as error:  # the waiting task raises it
             failures.append(error)
         reached.set()
 

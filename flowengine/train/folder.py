@@ -48,11 +48,11 @@ class CheckpointFolders:
         self._make: Callable[[], Retention] = lambda: Retention(
             max_to_keep, every_hours, keep_best, best, clock()
         )
-        #: What is kept in each folder.
+        #: {folder: the checkpoints that are kept there}
         self._retentions: dict[str, Retention] = {}
         #: The folder of the newest save or restore.
         self._folder: str | None = None
-        #: What makes no sense is told at once.
+        #: Made here so that the constructor raises for invalid arguments.
         self.limits = self._make()
         self.state_name = state_name
         self.files = files
@@ -73,7 +73,7 @@ class CheckpointFolders:
             os.path.join(folder, self.state_name + METRICS_SUFFIX)
         ):
             write_metrics(folder, self.state_name, kept, sync=sync, files=self.files)
-        # As TensorFlow: who keeps all, is told the latest only.
+        # If all checkpoints are kept, the state file names the latest only, as in TensorFlow.
         named = [each.prefix for each in kept] if retention.newest else [prefix]
         write_state(folder, named, name=self.state_name, relative=self._relative, sync=sync, files=self.files)
         for old in gone:
@@ -88,10 +88,10 @@ class CheckpointFolders:
         return None if self._folder is None else self._retentions.get(self._folder)
 
     def recover(self, prefix: str) -> None:
-        """After a restore: what the run that is continued has kept in the folder counts among what is kept.
+        """After a restore, count the checkpoints that an earlier run has kept in the folder as kept ones.
 
-        In this folder only: who begins with a stranger's checkpoint and saves elsewhere removes nothing
-        there. Checkpoints that are newer than the one restored count, too.
+        Only this folder counts, so a program that restores from one folder and saves to another removes
+        nothing from the first one. Checkpoints that are newer than the restored one count, too.
         """
         folder = os.path.dirname(prefix)
         state = read_state(folder, self.state_name)

@@ -1,6 +1,6 @@
-"""MetaGraphDefs of savers: what is written beside checkpoints, and what one that is read says of saving.
+"""MetaGraphDefs of savers: writing them beside checkpoints, and making a saver of one that was read.
 
-That is its SaverDef, or else the variables that its collections list.
+That saver follows the SaverDef, or else saves the variables that the collections list.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from flowengine.train.saveables import Saveable
 class SaverFacts:
     """The parts that a saver is made from.
 
-    content    the MetaGraphDef as it is to be written again
+    content    the MetaGraphDef to write beside checkpoints
     nodes      the nodes that the SaverDef names, or None
     version    of the checkpoint format, as SaverDefs number them
     options    arguments for `Saver`
-    var_list   where there are no nodes: the variables to save, or None for all
+    var_list   without nodes: the variables to save, or None for all
     """
 
     content: bytes
@@ -73,8 +73,8 @@ def read_meta_graph(source: Any) -> SaverFacts:
 class GraphDescription:
     """The MetaGraphDef that a saver writes beside its checkpoints.
 
-    content    the MetaGraphDef that the saver was made from, which is written as it is; else None
-    train_op   nodes that a training step runs, if they are others than the graph lists under this name
+    content    the MetaGraphDef that the saver was made from, which it writes unchanged; else None
+    train_op   the nodes that a training step runs; None for those that the graph lists under this name
     """
 
     def __init__(self, limits: Retention) -> None:
@@ -90,8 +90,8 @@ class GraphDescription:
     ) -> Callable[[], bytes]:
         """Return a function that makes the MetaGraphDef of the present graph, on a thread.
 
-        nodes       that the graph has for saving; without them, those that save `saveables` are added to what
-                    is written, and the graph stays as it is
+        nodes       the graph's nodes for saving; if None, the MetaGraphDef gets nodes that save `saveables`,
+                    and the graph does not change
 
         It is made anew only if the graph or its collections have changed: a large graph takes its time.
         """
@@ -152,7 +152,7 @@ def describe_saver(
         save_tensor_name=nodes.save,
         restore_op_name=nodes.restore,
         max_to_keep=max_to_keep,
-        # TensorFlow's own word for never.
+        # TensorFlow writes this number for never.
         keep_checkpoint_every_n_hours=10000.0 if every_hours is None else every_hours,
         version=SaverDef.V2,
     )

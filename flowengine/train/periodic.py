@@ -105,7 +105,7 @@ class PeriodicSaves:
         self._unsaved = 0
         self._began = trio.current_time()
         if self._saver.runs_nodes(self._session):
-            # Its nodes read the variables in a step of their own, which the next step must not overtake.
+            # Its nodes read the variables in a separate step, which the next training step must not overtake.
             step = self._calls if self._global_step is None else self._global_step
             self.latest = await self._saver.save(
                 self._session, self._path, global_step=step, metric=self._metric

@@ -105,9 +105,9 @@ def input_producer(
 ) -> GraphQueue:
     """Return a queue of the rows of a tensor, shuffled anew each epoch.
 
-    rows            [n, ...]; a tensor, or what makes a constant
-    element_shape   of a row, where the graph does not tell
-    num_epochs      how often each row comes; None: for ever
+    rows            [n, ...]; a tensor, or a value that becomes a constant
+    element_shape   the shape of a row, if the graph does not know it
+    num_epochs      how often the queue has each row; None for no end
     Raises InvalidArgumentError where the shape of a row is not known completely.
 
     >>> graph = fe.Graph()
@@ -130,17 +130,17 @@ def input_producer(
 
 
 def _row_shape(tensor: Tensor, given: Any) -> TensorShape:
-    shape, told = tensor.shape, TensorShape(given)
+    shape, of_row = tensor.shape, TensorShape(given)
     if shape.rank == 0:
         raise InvalidArgumentError(f"'{tensor.name}' is a scalar: rows are taken from a vector or more")
     if shape.rank is not None:
-        told = told.merge_with(TensorShape(shape.as_list()[1:]))
-    if not told.is_fully_defined:
+        of_row = of_row.merge_with(TensorShape(shape.as_list()[1:]))
+    if not of_row.is_fully_defined:
         raise InvalidArgumentError(
-            f"the rows of '{tensor.name}' have shape {told}: give their `element_shape`, or a tensor of "
+            f"the rows of '{tensor.name}' have shape {of_row}: give their `element_shape`, or a tensor of "
             "which it is known"
         )
-    return told
+    return of_row
 
 
 def string_input_producer(
@@ -157,7 +157,7 @@ def string_input_producer(
     """Return a queue of strings, usually the names of files.
 
     strings   a list, or a string tensor [n]
-    Raises InvalidArgumentError for an empty list; a tensor that turns out empty fails when it is run.
+    Raises InvalidArgumentError for an empty list; an empty tensor fails the step that runs it.
     """
     need_graph(graph, "fe.train.string_input_producer(graph, strings)")
     if not isinstance(strings, Tensor) and not len(strings):

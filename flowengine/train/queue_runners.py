@@ -1,13 +1,13 @@
-"""Queue runners: steps that fill queues, again and again, beside the steps that use what is in them.
+"""Queue runners: steps that fill queues, again and again, beside the steps that take from them.
 
     async with fe.train.QueueRunners(session) as coordinator:
         while not coordinator.should_stop():
             await session.run("train")
 
-A runner belongs to one queue: it has nodes that enqueue, each run in a loop by a task, a node that closes
-the queue when there is no more, and one that closes it at once, with whoever waits at it. A pipeline is a
-chain of queues, and its end travels along it: a queue is closed, what reads from it finds nothing more, and
-closes the next.
+A runner belongs to one queue. It has nodes that enqueue, each run in a loop by a task, a node that closes
+the queue at the end of the input, and one that closes it at once and ends the steps that wait at it. A
+pipeline is a chain of queues. When a queue is closed, the runner that reads from it reaches the end of its
+input and closes the next queue.
 
 `source` is a graph, a MetaGraphDef or a list of runners; `collection` is the name that they are listed under.
 Errors: InvalidArgumentError for anything else.
@@ -43,9 +43,9 @@ class QueueRunner:
     """How one queue is filled and closed; nodes by their names, as Operations, or as their Tensors.
 
     queue                          the `GraphQueue`, or its node: it names the runner
-    enqueue_ops                    each is run by a task of its own; one may be named several times
-    close_op                       run when the last of these tasks has come to the end of its input
-    cancel_op                      run when everything is to stop: it lets nobody wait at the queue
+    enqueue_ops                    a task runs each one in a loop; the list may name one several times
+    close_op                       runs when the last of these tasks has reached the end of its input
+    cancel_op                      runs when all is to stop: it ends the steps that wait at the queue
     queue_closed_exception_types   which errors of an enqueue mean the end of its input
 
     >>> graph = fe.Graph()
@@ -290,13 +290,13 @@ class _ActiveRunner:
                 await fill()
         except self._ends:
             if self._active == 1 and self._close is not None:
-                # It may have been closed in other ways: then that is what was wanted.
+                # It fails if the queue is closed already, which is the purpose.
                 with contextlib.suppress(OpError):
                     await self._close()
         except OpError:
             if not self._session.is_closed:
                 raise
-            coordinator.request_stop()  # whoever closed the session knows why its steps ended
+            coordinator.request_stop()  # its steps end because the program closed the session
         finally:
             self._active -= 1
 

@@ -1,4 +1,4 @@
-"""Training that survives what it runs on: checkpoints on the way, and going on from the last one.
+"""Training that survives lost tasks and processes: it saves checkpoints and continues from the last one.
 
     async def step(session, number):
         await session.run((), feeds(number), targets=["train"])
@@ -6,10 +6,10 @@
     await fe.train.run_with_recovery(graph, step, steps=10_000, directory="run", target=target)
 
 A task that is killed, stopped or cut off ends the step that needs it with UnavailableError or AbortedError.
-Then the session is given up, the lost task waited for, everything put back to the last checkpoint, and the
-steps since made again. A process that is killed and started anew with the same directory goes on in the same
-way. A step that depends on nothing but its number, the graph's variables and random nodes, and the `state`
-that is given, ends the run with the very values of a run in which nothing happened.
+Then the run closes the session, waits for the lost task, restores the last checkpoint, and repeats the steps
+since. A process that is killed and started again with the same directory continues in the same way. If a step
+depends on nothing but its number, the graph's variables and random nodes, and `state`, the run ends with the
+values of an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from flowengine.train.recovery_loop import Init, RecoverableRun, RecoveredRun, R
 from flowengine.train.recovery_notes import state_of
 from flowengine.train.saver import Saver
 
-#: Where TensorFlow's Saver takes the file's name, and what it runs to save and to restore.
+#: The nodes of TensorFlow's Saver: the name of the file, the one that saves, the one that restores.
 _SAVER_NODES: Final = ("save/Const:0", "save/control_dependency:0", "save/restore_all")
 
 _SAVE_SECONDS: Final = 600.0
@@ -60,35 +60,35 @@ async def run_with_recovery(
 ) -> RecoveredRun:
     """Make training steps until there are so many, through losses of tasks and restarts of this process.
 
-    graph          what is trained
-    step           `await step(session, number)` makes one step; `number` steps were made before. It is called
-                   again with numbers that it has seen when the run is put back. OutOfRangeError from it, the
-                   end of an input, ends the run
-    directory      where checkpoints are; a run that finds some there goes on from the latest
-    steps          how many steps the model is to make in all; None for until the input ends
+    graph          the graph to train
+    step           `await step(session, number)` makes one step; `number` steps were made before. After an
+                   interruption the run calls it again with numbers that it has seen. OutOfRangeError from it,
+                   the end of an input, ends the run
+    directory      the folder of the checkpoints; a run that finds some there continues from the latest
+    steps          the number of steps that the model is to make in all; None to run until the input ends
     target         "" for this process, or a master such as "flow://host:port"
     config         the session's settings
-    init           what sets the variables of a run that begins: nodes, or `await init(session)`
-    local_init     likewise, what is run at every beginning, also when going on: tables, local variables
-    saver          what saves and restores; None for all variables of a graph that was built here, or for the
-                   nodes of TensorFlow's Saver ("save/restore_all" and so on) in one that was read
-    global_step    the variable that counts steps, or its name: it says how many were made in a checkpoint
-                   that something else has written
+    init           initializes the variables of a new run: nodes, or `await init(session)`
+    local_init     likewise, but runs at every beginning, also when the run continues: tables, local variables
+    saver          the `fe.train.Saver`; None to save all variables of a graph that was built here, or to use
+                   the nodes of TensorFlow's Saver ("save/restore_all" and so on) in a graph that was read
+    global_step    the variable that counts steps, or its name: the number of steps in a checkpoint that
+                   another program has written
     save_steps, save_seconds   save when so many steps, or seconds, have passed since the last save; every ten
                    minutes if neither is given. The beginning and the end are saved as well
-    state          {name: object} outside of the graph that is saved and put back with the variables:
-                   NumPy generators, or what has `state_dict()` and `load_state_dict(state)`
-    around         gives an async context for the steps of each session, such as the graph's queue runners
-    clear          clear the containers of the graph's resources on every task when the run begins or goes on,
-                   so that nothing of a step that was interrupted is left; for all who share them
-    max_restarts   gives up after so many interruptions without a new checkpoint in between
-    max_wait_seconds   gives up when it could not go on for so long after an interruption, or at the beginning
+    state          {name: object} of objects outside of the graph to save and restore with the variables:
+                   NumPy generators, or objects with `state_dict()` and `load_state_dict(state)`
+    around         returns an async context for the steps of each session, such as the graph's queue runners
+    clear          whether to clear the containers of the graph's resources on every task when the run begins
+                   or continues, so that nothing of an interrupted step remains. Other programs that share the
+                   containers lose their resources, too
+    max_restarts   the number of interruptions without a new checkpoint between them after which it gives up
+    max_wait_seconds   the time after which it gives up if it cannot begin, or continue after an interruption
     on_restart     called with each `Restart`
 
-    Returns what became of the run. Raises what the step raises, if that is no UnavailableError or
-    AbortedError; UnavailableError when it gives up waiting, AbortedError when it gives up starting anew, both
-    saying where the run stands and what the last error was; InvalidArgumentError for arguments that make no
-    sense.
+    Returns the `RecoveredRun`. Raises the errors of a step other than UnavailableError and AbortedError;
+    UnavailableError if it gives up waiting, AbortedError if it gives up restarting, both with the step that
+    the run has reached and the last error; InvalidArgumentError for invalid arguments.
 
     >>> graph = fe.Graph()
     >>> count = graph.variable(0, name="count", trainable=False)

@@ -130,7 +130,7 @@ class Recovery:
         self._result = RecoveredRun()
         #: Interruptions since the last checkpoint.
         self._in_a_row = 0
-        #: The error that interrupted the run, and after how many steps; None before it has begun.
+        #: The error that interrupted the run, and the number of steps before it; None if there was none.
         self._interrupted: tuple[Exception, int] | None = None
         self._since = 0.0
         self._attempts = 0
@@ -165,7 +165,7 @@ class Recovery:
                     self._interrupt(error)
                     pause = _PAUSE_SECONDS
                     if self._in_a_row > 1:
-                        # What it met again needs time to go away.
+                        # The same fault may need time to end.
                         await trio.sleep(min(_PAUSE_SECONDS * 2 ** (self._in_a_row - 2), _PAUSE_SECONDS_MAX))
                 else:
                     await self._wait(error, pause)
@@ -174,7 +174,7 @@ class Recovery:
     # -- beginnings ---------------------------------------------------------------------------------
 
     async def _begin(self, session: Session) -> None:
-        """Put everything to where the latest checkpoint has it, or to the beginning."""
+        """Restore everything from the latest checkpoint, or initialize it if the folder has none."""
         run = self._run
         latest = await trio.to_thread.run_sync(latest_checkpoint, run.folder)
         if run.containers:
@@ -192,7 +192,7 @@ class Recovery:
         await _initialize(session, run.local_init)
         await run.saver.restore(session, latest)
         if notes is None:
-            # Somebody else has written it.
+            # Another program has written it.
             notes = RecoveryNotes(await self._step_of(session, latest), {}, self._at_first())
         missing = sorted(run.state.keys() - notes.state.keys())
         if missing:

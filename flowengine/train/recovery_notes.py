@@ -17,7 +17,7 @@ import numpy as np
 from flowengine.checkpoint.files import FileLayer, replace_file, run_path
 from flowengine.core.errors import DataLossError, InvalidArgumentError
 
-#: What an array is written as: {_ARRAY: [type, shape, bytes in hexadecimal digits]}.
+#: The key of an array in JSON: {_ARRAY: [type, shape, bytes in hexadecimal digits]}.
 _ARRAY: Final = "__array__"
 
 
@@ -25,9 +25,9 @@ _ARRAY: Final = "__array__"
 class RecoveryNotes:
     """The notes of one checkpoint.
 
-    step     how many steps had been made
-    random   as `Session.random_places` gives it
-    state    {name: what that object said of itself}
+    step     the number of steps made before
+    random   the result of `Session.random_places`
+    state    {name: the state of that object}
     """
 
     step: int

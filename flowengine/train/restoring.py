@@ -68,7 +68,7 @@ def read_values(
 ) -> list[tuple[Saveable, Array]]:
     """The stored values, each checked to fit its variable.
 
-    strict   whether what the checkpoint does not have is an error; else it is left out
+    strict   whether a variable that the checkpoint does not have is an error; else it is left out
 
     Raises NotFoundError for a missing checkpoint or names, InvalidArgumentError naming every variable of
     another type or shape, DataLossError for damage.

@@ -12,7 +12,7 @@ from typing import Final, Literal
 from flowengine.checkpoint.files import DISK, FileLayer, replace_file
 from flowengine.core.errors import DataLossError, InvalidArgumentError
 
-#: Beside the state file: what each kept checkpoint scored.
+#: The end of the name of the file with the metric of each kept checkpoint, beside the state file.
 METRICS_SUFFIX: Final = ".metrics.json"
 
 Direction = Literal["lowest", "highest"]
@@ -59,7 +59,7 @@ class Retention:
         self.direction = direction
         self._period = None if every_hours is None else every_hours * 3600
         self._next = math.inf if self._period is None else started + self._period
-        #: What is kept and may still be dropped, the oldest first.
+        #: The checkpoints that are kept and may still be dropped, the oldest first.
         self.kept: list[KeptCheckpoint] = []
 
     def add(self, new: KeptCheckpoint) -> list[str]:
@@ -69,7 +69,7 @@ class Retention:
         if not self.newest:
             return []
         staying = {each.prefix for each in (*self.kept[-self.newest :], *self.ranked()[: self.best])}
-        gone = []
+        dropped = []
         for each in self.kept:
             if each.prefix in staying:
                 continue
@@ -77,9 +77,9 @@ class Retention:
                 assert self._period is not None
                 self._next += self._period
             else:
-                gone.append(each.prefix)
+                dropped.append(each.prefix)
         self.kept = [each for each in self.kept if each.prefix in staying]
-        return gone
+        return dropped
 
     def ranked(self) -> list[KeptCheckpoint]:
         """Those with a metric, the best first; of equal ones the newer first; NaN is never good."""

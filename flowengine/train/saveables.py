@@ -1,8 +1,8 @@
 """Saveables: variables of a session, the names they are saved under, and slices of larger tensors.
 
-It is found out from a graph's variables, from what a caller names, or from the nodes that TensorFlow's Saver
-has left in a graph. A variable is known by the container and name under which sessions keep it, so a list of
-saveables is good for any session of the same graph.
+They are derived from a graph's variables, from names that a caller lists, or from the nodes that TensorFlow's
+Saver has left in a graph. A saveable refers to a variable by the container and name under which sessions keep
+it, so any session of the same graph may use it.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def of_graph(graph: NodeGraph) -> list[Saveable]:
 def of_list(graph: NodeGraph, var_list: Iterable[Any] | Mapping[str | bytes, Any]) -> list[Saveable]:
     """The variables that a caller names: by name, as Tensors or Operations, or {name in checkpoint: one}.
 
-    Raises NotFoundError for a name that the graph does not have, InvalidArgumentError for what is no
-    variable and for two under one name.
+    Raises NotFoundError for a name that the graph does not have, InvalidArgumentError for nodes that are not
+    variables and for two under one name.
     """
     pairs: Iterable[tuple[str | bytes | None, Any]]
     pairs = var_list.items() if isinstance(var_list, Mapping) else ((None, each) for each in var_list)

@@ -98,7 +98,7 @@ class Saver:
         self._make: type[BundleWriter] | type[V1Writer] = BundleWriter
         #: The graph that the saver's nodes were added to here.
         self._graph: Graph | None = None
-        #: What was found in a graph, for as long as it does not grow.
+        #: (graph, its version, the saveables that were found in it)
         self._resolved: tuple[NodeGraph, int, list[Saveable] | None] | None = None
         self._folders = CheckpointFolders(
             max_to_keep,
@@ -123,7 +123,7 @@ class Saver:
 
         It saves and restores what the SaverDef's nodes would, and writes the MetaGraphDef beside each
         checkpoint as TensorFlow does. Without a SaverDef it saves the variables that the collections list.
-        Raises InvalidArgumentError for anything but a MetaGraphDef, NotFoundError for a missing file. See
+        Raises InvalidArgumentError if it is not a MetaGraphDef, NotFoundError for a missing file. See
         `flowengine.train.Saver.add_to`.
         """
         found = read_meta_graph(source)
@@ -403,7 +403,7 @@ class Saver:
         def attempt() -> bytes | None:
             try:
                 return make()
-            except Exception:  # what a graph may hold is without end, and the values are what must be saved
+            except Exception:  # a graph may hold anything, and its values must be saved all the same
                 _log.warning("a checkpoint is without its .meta: the graph cannot be written", exc_info=True)
                 return None
 

@@ -1,8 +1,8 @@
-"""The nodes that TensorFlow's Saver leaves in a graph: what they save and restore.
+"""The nodes that TensorFlow's Saver leaves in a graph, and the variables that they save and restore.
 
-Most of them only read variables into a file and assign variables from one. Then a saver does the same
-without running them, straight between the variables and the file; that is quicker, may be for a part of the
-names, and holds no second copy. Whatever else they do (tables, iterators, shapes that change), they are run.
+If they only read variables into a file and assign variables from one, a saver copies between the variables
+and the file itself. That is faster, holds no second copy, and may restore some of the names only. If they do
+more (tables, iterators, shapes that change), the saver runs them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from flowengine.train.saveables import Saveable, of_variable, variable_behind
 _SAVES: Final = {"SaveV2": (1, 2, 3), "SaveSlices": (1, 2, 3), "Save": (1, None, 2)}
 _RESTORES: Final = {"RestoreV2": (1, 2), "RestoreSlice": (1, 2), "Restore": (1, None)}
 
-#: What the nodes between an initialized file name and a `restore_all` may be, beside the above.
+#: Other ops that nodes of a Saver may have.
 _HARMLESS: Final = frozenset(
     {
         "Assign",
@@ -64,12 +64,12 @@ def resolve(graph: NodeGraph, nodes: SaverNodes) -> list[Saveable] | None:
 def left_to_initialize(graph: NodeGraph, initializers: Iterable[str], restore: str) -> list[str]:
     """Return the initializers that do not undo what a saver's node has restored, in their order.
 
-    initializers   nodes that each set a variable, fill a table, or begin an iterator; a group of them counts
-                   as its members
+    initializers   nodes that each set a variable, fill a table, or begin an iterator; a group counts as its
+                   members
     restore        the node that restores, such as "save/restore_all"
 
-    An initializer whose variable, table or iterator the node restores is left out, because running it
-    afterwards would replace the restored value.
+    Leaves out initializers of variables, tables and iterators that the node restores, because they would
+    replace the restored values.
     """
     restored = {name for node in _behind(graph, restore) for name in _set_by(node)}
     left: dict[str, None] = {}

@@ -48,7 +48,7 @@ from flowengine.train.hooks.hook import Hook, LoopState
 from flowengine.train.hooks.step_values import FetchedValues
 from flowengine.train.progress.loop_progress import LoopProgress
 
-#: What a step feeds.
+#: The feeds of a step.
 FeedDict: TypeAlias = Mapping[Any, Any]
 #: A function of the number of steps made before, or feeds one after the other.
 Feeds: TypeAlias = Callable[[int], FeedDict] | Iterable[FeedDict] | AsyncIterable[FeedDict]
@@ -58,9 +58,10 @@ Feeds: TypeAlias = Callable[[int], FeedDict] | Iterable[FeedDict] | AsyncIterabl
 class LoopResult:
     """The result of a loop.
 
-    steps    how many steps the model has made in all
-    reason   why it ended: "steps", "end of input", or what a hook said
-    values   what the last step returned; metrics of the last evaluations
+    steps    the number of steps that the model has made in all
+    reason   the reason of its end: "steps", "end of input", or that of a hook
+    values   the values that the last step returned
+    metrics  {name: value} of the last evaluations
 
     >>> result = fe.train.LoopResult(100, "steps", {"loss": 0.5}, {"accuracy": 0.9})
     """
@@ -87,25 +88,26 @@ async def loop(
 ) -> LoopResult:
     """Make steps until there are so many, the input ends, or a hook stops it.
 
-    session      whose graph is trained
-    step         what a step runs for its effect: an operation, or a list of them; or a function: `await
-                 step(session, number)` makes one step and returns its values, `number` steps were made before
-    steps        how many steps the model is to make in all, those before a restart included
-    feeds        what steps feed: a function of the number of steps made before, which is the right number
-                 also where a loop goes on from a checkpoint; or feed dictionaries one after the other, whose
-                 end is the end of the loop. Not with a function as `step`
-    fetches      what a step returns, for hooks: best a dictionary, whose keys hooks know the values by
-    hooks        `Hook`s, and async context managers that the loop is to be in, such as `QueueRunners`
-    initialize   whether variables without a value are given one first: those that no checkpoint has set
+    session      a session whose graph is trained
+    step         the operation that each step runs, or a list of them; or a function: `await step(session,
+                 number)` makes one step and returns its values, `number` steps were made before
+    steps        the number of steps that the model is to make in all, those before a restart included
+    feeds        the feeds of the steps: a function of the number of steps made before, those before a restart
+                 included; or an iterable of feed dictionaries, whose end ends the loop. Not with a function
+                 as `step`
+    fetches      the fetches of a step, for hooks: best a dictionary, whose keys name the values for hooks
+    hooks        `Hook`s, and async context managers around the loop, such as `QueueRunners`
+    initialize   whether to initialize variables that have no value yet, and that no checkpoint has set
     quiet        whether to show nothing. Otherwise standard error says how far the loop has got, with the
                  rate, the time left, the numbers that steps fetch and those of evaluations: one line that
                  is updated in a terminal, after half a second, and in a notebook; elsewhere a line each ten
                  seconds, and each minute in a long run
     options      the settings of each step, such as its timeout. Not with a function as `step`
 
-    OutOfRangeError of a step, the end of a queue or dataset, ends the loop as the end of its input. Any other
-    error, and cancellation, leave it as they are: the effects of steps that were made stay, hooks' contexts
-    are left, and nothing more is saved. Raises InvalidArgumentError for arguments that do not fit together.
+    OutOfRangeError of a step, the end of a queue or dataset, ends the loop as the end of its input. The loop
+    raises any other error, and ends if it is cancelled: the effects of the steps that were made stay, it
+    leaves the contexts of hooks, and saves nothing more. Raises InvalidArgumentError for arguments that do
+    not fit together.
 
     >>> graph = fe.Graph()
     >>> w = graph.variable(5.0, name="w")
@@ -186,7 +188,7 @@ def _taker(
             )
         return lambda state: step(session, state.step)
     if options is not None:
-        timeout_of(options)  # raises for what are no options
+        timeout_of(options)  # raises if these are not RunOptions
     targets = _targets(step)
     wanted = fetches if fetches is not None else []
     following = _following(feeds)

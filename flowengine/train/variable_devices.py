@@ -1,7 +1,7 @@
 """The memory of a session's variables: that of the host, or of a device that has its own.
 
-A saver without nodes goes to variables directly. Those of a device are copied out and awaited, and what is
-restored is copied in; which memory a variable will be in that no step has made yet, nobody knows.
+A saver without nodes reads and sets variables directly. It copies values out of the memory of a device, and
+restored values into it. The memory of a variable is not known before a step has made the variable.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class VariableHome(NamedTuple):
 def home_of(session: Session, saveable: Saveable) -> VariableHome | None:
     """Find the memory of a variable; None if no step has made the variable.
 
-    Raises InvalidArgumentError where two devices have one of this name: which one is meant nobody knows.
+    Raises InvalidArgumentError if two devices have a variable of this name, so that the name is ambiguous.
     """
     far = ((session.devices[name], held) for name, held in session.partitions.resources.items())
     found = [
@@ -53,7 +53,7 @@ def home_of(session: Session, saveable: Saveable) -> VariableHome | None:
 def homes_for(session: Session, saveables: Iterable[Saveable]) -> list[VariableHome]:
     """Find the memory of each variable to restore, making those that no step has made in host memory.
 
-    Raises FailedPreconditionError naming those if a device of the session has memory of its own.
+    Raises FailedPreconditionError naming them if a device of the session does not share the host's memory.
     """
     homes, unknown = list[VariableHome](), list[str]()
     for saveable in saveables:
@@ -77,7 +77,7 @@ async def in_host_memory(
 ) -> list[Value]:
     """Values of variables in host memory; those of devices are awaited, each device's together.
 
-    Cancelled: copies go on, and nobody takes them.
+    If it is cancelled, copies that have begun continue, and their results are dropped.
     """
     result = list(values)
     for device in dict.fromkeys(each for each in devices if each is not None):

@@ -27,9 +27,9 @@ class Batch:
 class BatchOptions:
     """How arrays are cut into batches.
 
-    size        so many rows each
+    size        the number of rows of a batch
     drop_last   whether a last batch with fewer rows is left out
-    seed        of the orders of the epochs; None for the order of the arrays
+    seed        the seed of the order of rows in each epoch; None to keep the order of the arrays
     """
 
     size: int = 32
@@ -40,8 +40,8 @@ class BatchOptions:
 class BatchSource(ABC):
     """A source of the batches of each epoch.
 
-    keys   what the batches feed, as the caller names it
-    what   what the source is called in messages, such as "data"
+    keys   the placeholders that the batches feed, as the caller names them
+    what   the name of the source in messages, such as "data"
     """
 
     def __init__(self, keys: Sequence[Any], what: str) -> None:
@@ -95,7 +95,7 @@ class ArrayBatches(BatchSource):
 
     async def begin(self, epoch: int) -> None:
         seed = self._options.seed
-        # Of the epoch alone: a run that goes on from a checkpoint has the orders of one that was not killed.
+        # The order depends on the epoch alone, so a restarted run takes the rows in the same order.
         self._order = None if seed is None else np.random.default_rng([seed, epoch]).permutation(self._length)
         self._number = 0
 
@@ -166,7 +166,7 @@ def source_of(data: Any, inputs: Any, options: BatchOptions, what: str) -> Batch
 
     data     {placeholder or name: array}; or a dataset whose elements are batches, an array, or a tuple or
              list of arrays, whose placeholders `inputs` names in this order
-    what     what it is called in messages
+    what     the name of the source in messages
 
     Raises InvalidArgumentError for anything else.
     """

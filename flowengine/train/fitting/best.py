@@ -39,7 +39,7 @@ class BestEpoch:
         self._patience = patience
         self._min_delta = min_delta
         self._every = every
-        #: The best number and its epoch; of equal ones the last, as a saver keeps them; NaN is never best.
+        #: The best number and its epoch: the last one of equal numbers, as a saver has it, and never NaN.
         self._value = math.inf
         self.epoch: int | None = None
         #: How many steps the model had made then.

@@ -86,7 +86,7 @@ class Epochs(Hook):
             WATCHED,
         ]
 
-    # -- what the loop feeds ------------------------------------------------------------------------
+    # -- the feeds of the loop -----------------------------------------------------------------------
 
     def __aiter__(self) -> AsyncIterator[dict[Any, Any]]:
         return self
@@ -114,7 +114,7 @@ class Epochs(Hook):
 
     async def begin(self, state: LoopState) -> None:
         if state.step and not len(self.history):
-            # Saved by `flowengine run`, TensorFlow or another loop, whose steps are no epochs of ours.
+            # `flowengine run`, TensorFlow or another loop has saved it, and they do not count epochs.
             _log.warning("the checkpoint of step %d knows of no epochs: the first begins there", state.step)
         remaining = self._epochs - len(self.history)
         count = self._training.batches.count

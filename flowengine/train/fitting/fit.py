@@ -42,7 +42,7 @@ from flowengine.train.training_loop import loop
 
 #: As Keras has it.
 _BATCH_SIZE: Final = 32
-#: What needs a placeholder, by what the batches are called.
+#: {name of the batches: the part of a message that names what needs their placeholders}
 _USES: Final = {"data": "the training step needs", "validation": "the numbers of validation need"}
 
 
@@ -81,10 +81,11 @@ async def fit(
     data           {placeholder or its name: array}, arrays of as many rows; a tuple of arrays; or a
                    `fe.data.Dataset`, each of whose elements is a batch
     inputs         the placeholders of a tuple's arrays, or of a dataset's components, in their order
-    epochs         how many in all, those before a restart included
-    batch_size     so many rows of arrays a step, 32 by default; the last batch of an epoch has the rows left
-    shuffle        whether each epoch has the rows of arrays in an order of its own, as it has by default; the
-                   orders depend on `seed` and the epoch alone
+    epochs         the number of epochs in all, those before a restart included
+    batch_size     the rows of arrays in a step, 32 by default; the last batch of an epoch has the remaining
+                   rows
+    shuffle        whether each epoch takes the rows of arrays in another random order (the default), which
+                   depends on `seed` and the epoch alone
     drop_last      whether a last batch with fewer rows is left out
     fetches        {name: scalar}, means over a batch such as a loss; a tensor alone is called "loss". The
                    number of an epoch is the mean over its rows
@@ -93,18 +94,18 @@ async def fit(
                    which counts from 0, returns the value of that epoch, such as a learning rate
     validation     data in any of these forms: after each epoch it gives the same numbers, under their names
                    after "val_", without the training step; `validation_feeds` are its `feeds`
-    monitor        name of the number by which an epoch is the best; by default the first of `fetches`, that
-                   of validation if there is one
+    monitor        name of the number by which an epoch is the best; by default the first of `fetches`, or its
+                   number of validation if you give `validation`
     best           whether its "lowest" or "highest" is best; by default the lowest of `fetches`
     patience       end after so many epochs in which it has not become better by more than `min_delta`
     restore_best   whether all variables get the values of the best epoch at the end; by default if `patience`
                    is given. Without a directory each epoch that is the best so far is kept in a temporary one
-    directory      where checkpoints are kept: of the last epoch and of the best. A program that is started
-                   anew goes on behind the last epoch there, and ends with the same values. If another program
-                   has saved the latest checkpoint, the first epoch begins with its values
-    hooks          more hooks of the loop; they see the numbers of an epoch in `state.metrics`, there with the
-                   mean of "loss" as "epoch_loss"
-    initialize     whether variables without a value are given one first
+    directory      the folder for the checkpoints of the last epoch and of the best one. A program that you
+                   start again continues after the last epoch there, and ends with the same values. If another
+                   program has saved the latest checkpoint, the first epoch begins with its values
+    hooks          more hooks of the loop; they see the numbers of an epoch in `state.metrics`, where
+                   "epoch_loss" is the mean of "loss"
+    initialize     whether to initialize variables that have no value yet
     allow_nan      whether infinite numbers and NaN are allowed
     quiet          whether to show nothing. Otherwise standard error shows the progress, as for
                    `fe.train.loop`, and the table of the history at the end
@@ -216,7 +217,8 @@ def _pass(
 ) -> FedBatches:
     """Batches and feeds under the names of tensors.
 
-    wanted   what is run with them; InvalidArgumentError for a placeholder that this needs and nothing feeds
+    wanted   the nodes that steps run with them. Raises InvalidArgumentError if they depend on a placeholder
+             that neither the data nor `feeds` feed
     """
     batches = source_of(data, inputs, options, what)
     beside = "feeds" if what == "data" else f"{what}_feeds"

@@ -10,7 +10,7 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.train.progress.wording import shown
 from flowengine.train.saveables import alike
 
-#: A table of more epochs leaves some out: the first, the last and the best say most.
+#: A table of more epochs shows only the first, the last and the best ones.
 _ROWS_MAX: Final = 16
 _FIRST_ROWS: Final = 4
 _LAST_ROWS: Final = 10
@@ -26,11 +26,12 @@ class TrainingHistory:
 
     numbers   {name: list of float, one an epoch}: means of what the steps fetch, metrics, and of validation
               the same names after "val_"
-    seconds   how long each epoch has taken, with its validation
-    steps     how many steps the model has made in all
-    reason    why it ended: "epochs", that the number to watch has not become better, or what a hook said
+    seconds   the duration of each epoch, its validation included
+    steps     the number of steps that the model has made in all
+    reason    the reason of its end: "epochs", that the number to watch has not become better, or that of a
+              hook
     monitor   the name of the number to watch; None without one
-    best_epoch        in which it was best; of equal ones the last; None before the first
+    best_epoch        the epoch in which it was best, the last one if several are equal; None before the first
     best_checkpoint   the prefix of the checkpoint of that epoch; None without a directory
 
     >>> history = fe.train.TrainingHistory({"loss": [0.5, 0.25]}, [1.0, 1.0], steps=20)

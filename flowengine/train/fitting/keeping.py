@@ -18,7 +18,7 @@ from flowengine.train.hooks.hook import Hook, LoopState
 from flowengine.train.saveables import alike
 from flowengine.train.saver import Saver
 
-#: What `Checkpoints` calls its files before the step.
+#: The part of the names of checkpoints that stands before the step.
 _STEM: Final = "model.ckpt"
 
 
@@ -41,7 +41,8 @@ class KeepOptions:
     def best_epoch(self, measures: Measures, *, has_validation: bool) -> BestEpoch | None:
         """Return the search for the best epoch; None if nothing asks for it.
 
-        Raises InvalidArgumentError for a monitor that no epoch measures, and one whose best is not known.
+        Raises InvalidArgumentError if no epoch measures the monitor, or if neither `best` nor its name tells
+        whether its lowest or highest value is the best.
         """
         names = [*measures.names, *(f"{VALIDATION}{name}" for name in measures.names if has_validation)]
         monitor = self.monitor

@@ -38,7 +38,7 @@ class Measures:
                 raise _no_scalar(name, shape)
         self.fetches = dict(fetches)
         self._values = {name: _metric(name, each).value for name, each in metrics.items()}
-        #: What steps run beside the training.
+        #: The nodes that update the metrics; each step runs them beside the training.
         self.updates = [each.update for each in metrics.values()]
         nodes = reachable(graph.nodes, [node_of(graph, each) for each in self.updates])
         self._resets = [
@@ -62,9 +62,9 @@ class Measures:
     def add(self, values: Mapping[str, Any], rows: int, when: str) -> None:
         """Count what a step has fetched.
 
-        when   stands in the error for a number that is infinite or no number; empty if that is no error
+        when   the words of the error for an infinite number or NaN that say when it came; empty to allow it
 
-        Raises InvalidArgumentError for what is no scalar, too.
+        Raises InvalidArgumentError for a value that is not a scalar, too.
         """
         for name in self.fetches:
             value = values[name]

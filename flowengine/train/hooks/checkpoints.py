@@ -24,25 +24,25 @@ from flowengine.train.saver import Saver
 class Checkpoints(Hook):
     """Saves a loop's model into a folder, and restores the latest checkpoint there before the first step.
 
-    directory      the folder; it is made if it is not there
+    directory      the folder, which is created if it is missing
     every_steps, every_seconds   save when so many steps, or seconds, have passed since the last save; every
                    ten minutes if neither is given. The end is saved as well, and the beginning of a loop that
                    restores nothing
-    saver          what saves; by default one of all variables that keeps the five newest. At a session's
-                   target it adds its nodes to the graph before the first step; tasks and client must see the
-                   folder under the same name
-    state          {name: object} outside of the graph that is saved and put back: NumPy generators, or what
-                   has `state_dict()` and `load_state_dict(state)`
+    saver          the `fe.train.Saver`; by default it saves all variables and keeps the five newest
+                   checkpoints. At a session's target it adds its nodes to the graph before the first step;
+                   tasks and client must see the folder under the same name
+    state          {name: object} of objects outside of the graph to save and restore: NumPy generators, or
+                   objects with `state_dict()` and `load_state_dict(state)`
     metric         name of the number by which a saver with `keep_best` keeps the best: see `LoopState.value`.
                    A checkpoint that is saved before the first evaluation has none
 
-    Beside each checkpoint lies the MetaGraphDef of the graph, `.meta`, whose "train_op" is the loop's step:
-    `flowengine run` and TensorFlow can go on from there.
+    The hook writes the MetaGraphDef of the graph, `.meta`, beside each checkpoint. Its "train_op" is the step
+    of the loop, so `flowengine run` and TensorFlow can continue from there.
 
-    A step waits until a checkpoint that is due is complete. Cancelled, or killed, while it writes one, the
-    one before stays the latest.
+    A step waits until a checkpoint that is due is complete. If the hook is cancelled, or the process killed,
+    while it writes a checkpoint, the one before stays the latest.
 
-    Raises InvalidArgumentError for a saver or a time between saves that cannot be.
+    Raises InvalidArgumentError for an invalid saver or time between saves.
 
     >>> graph = fe.Graph()
     >>> step = graph.variable(0.0, name="w").assign_add_op(1.0)
@@ -111,8 +111,8 @@ class Checkpoints(Hook):
     async def restore(self, state: LoopState, *, initialize: bool = True) -> None:
         """Put the session and the loop back to the latest checkpoint of the folder, if it has one.
 
-        initialize   whether variables may be initialized before, where a restore needs that: if nodes of the
-                     graph restore, or a device has memory of its own
+        initialize   whether it may initialize variables first if the restore needs that, because nodes of the
+                     graph restore, or a device does not share the memory of the host
         """
         runs_nodes = self._saver.runs_nodes(state.session)
         await trio.to_thread.run_sync(lambda: os.makedirs(self._folder, exist_ok=True))

@@ -1,7 +1,7 @@
 """Hooks of a training loop: what happens before, beside and after its steps.
 
-A hook is an object with the methods of `Hook`, each of which may do nothing. The hooks of a loop are asked in
-their order, and left in the opposite one.
+A hook is an object with the methods of `Hook`, each of which may do nothing. A loop calls its hooks in order,
+and leaves their contexts in reverse order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from flowengine.train.hooks.step_values import FetchedValues, is_number, leaves,
 from flowengine.train.saveables import alike
 
 _log: Final = logging.getLogger("flowengine.train")
-#: What is no structure in which a value could have the same name.
+#: Types that are not structures of several values.
 _NUMBERS: Final = (float, int, np.generic, np.ndarray)
 
 
@@ -85,8 +85,8 @@ class LoopState:
     def value(self, name: str) -> float:
         """Return a number by its name: of an evaluation, or of what the last step returned.
 
-        name   the key of a dictionary; "losses/0" for what is deeper in a structure; the name of a tensor
-               that is fetched under no key
+        name   the key of a dictionary; a path such as "losses/0" in a deeper structure; the name of a tensor
+               that is fetched without a key
 
         Raises InvalidArgumentError if there is no such number, or if the value has several elements.
         """
@@ -181,7 +181,7 @@ class Hook:
     'ten steps'
     """
 
-    #: The names that the hook sets in `LoopState.metrics`; None as long as it does not know them.
+    #: The names that the hook sets in `LoopState.metrics`; None as long as they are not known.
     metric_names: Collection[str] | None = ()
 
     def around(self, state: LoopState) -> AbstractAsyncContextManager[Any]:
@@ -206,7 +206,7 @@ class Evaluation(Hook):
 
     evaluate      `await evaluate(session)` returns a number, or {name: number, ...}
     every_steps   how often
-    name          what a number alone is called among the metrics, by default "evaluation". A loop whose
+    name          the name of a single number among the metrics, by default "evaluation". A loop whose
                   evaluations have names refuses other names before its first step
 
     Raises InvalidArgumentError if `evaluate` returns something else.
@@ -292,7 +292,7 @@ class EarlyStopping(Hook):
         self._waited = 0
         self._missed = 0
         self._has_come = self._is_checked = self._is_settled = False
-        #: The best number so far, and after how many steps it came.
+        #: The best number so far, and the number of steps after which it was measured.
         self.best = math.inf * self._sign
         self.best_step = 0
 

@@ -26,7 +26,7 @@ class Profile(Hook):
     """Traces one step of a loop in so many, and writes its timeline into a folder.
 
     folder        gets `timeline-STEP.json` of each traced step, which Perfetto and `flowengine trace` read.
-                  It is made if it is not there
+                  It is created if it is missing
     every_steps   how many steps are between two traced ones; `first` is the number of the first of them
     level         "nodes", or "blocks" for less: see `fe.RunOptions`
     keep          how many timelines stay in the folder, the newest ones; those of earlier loops stay, too

@@ -6,7 +6,7 @@
             ...
             progress.advance(step, lambda: {"loss": loss})
 
-A step asks the clock, and that is all, as long as there is nothing to show.
+A step only reads the clock as long as no progress is due.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from flowengine.train.progress.screens import NoScreen, Screen
 from flowengine.train.progress.terminal import screen_of
 from flowengine.train.progress.wording import ProgressStatus, numbers_among
 
-#: The rate is that of about the last half minute: long enough to be steady, short enough to be of now.
+#: The rate is that of the last half minute, so it is steady and still follows changes.
 _RATE_SECONDS: Final = 30.0
 
 
 class LoopProgress:
     """Shows how far one loop has got. Leaving the block shows it for the last time, if it was ever shown.
 
-    total    how many steps there will be, those before the loop's first included; None if nobody knows
+    total    the number of steps, those before the loop's first included; None if it is not known
     quiet    whether to show nothing
     only_on_terminals   whether to show nothing in a file or a pipe
-    screen   where to show it; by default what fits `sys.stderr`
+    screen   the screen that shows it; by default the one that suits `sys.stderr`
     clock    seconds
     """
 
@@ -84,7 +84,7 @@ class LoopProgress:
         assert self._screen is not None
         self._is_shown = True
         self._screen.show(self, self._status(now))
-        # From now on, so that a slow terminal is not what a loop waits for.
+        # Counted from now, so that a loop does not wait for a slow terminal again and again.
         self._due = now + self._screen.wait(now - self._began)
 
     def __enter__(self) -> LoopProgress:

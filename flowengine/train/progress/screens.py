@@ -1,7 +1,7 @@
 """Screens that show progress: lines in a log, one line in a notebook, or nothing.
 
-A terminal has `terminal.TerminalScreen`. All of them write to standard error, so that what a program writes
-to standard output stays as it is, and none of them raises because a person cannot be reached.
+`terminal.TerminalScreen` is for terminals. All of them write to standard error, so the standard output of a
+program does not change, and none of them raises if it cannot write.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class NoScreen:
 class LogLines:
     """A line now and then, for a file or a pipe."""
 
-    #: Short programs print nothing. A run of a day has fewer than 1500 lines, and one that has just begun
-    #: shows soon that it works.
+    #: Short programs print nothing. A run of a day prints fewer than 1500 lines, and a new run prints its
+    #: first line soon.
     _SECONDS: Final = 10.0
     _SECONDS_MAX: Final = 60.0
 
@@ -88,7 +88,7 @@ class NotebookLine:
 
     def show(self, loop: object, status: ProgressStatus) -> None:
         bundle = {"text/plain": status.line()}
-        with LOCK, suppress(Exception):  # the front end may be gone
+        with LOCK, suppress(Exception):  # the front end may have been closed
             handle = self._handles.get(loop)
             if handle is None:
                 self._handles[loop] = _display(bundle)
@@ -109,7 +109,7 @@ def write(stream: TextIO, text: str) -> bool:
     try:
         stream.write(text)
         stream.flush()
-    except (OSError, ValueError):  # nobody reads it any more; it is closed, or cannot say this text
+    except (OSError, ValueError):  # its reader has ended, it is closed, or it cannot encode this text
         return False
     return True
 

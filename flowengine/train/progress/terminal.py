@@ -44,7 +44,7 @@ class TerminalScreen:
         self._is_drawn = False
         #: Whether the program's text ended in a newline; if not, a line would be drawn into it.
         self._is_at_start = True
-        #: What stands in for the program's streams: {"stdout" or "stderr": it}
+        #: {"stdout" or "stderr": the stream that replaces it}
         self._passing: dict[str, PassingStream] = {}
         self._handlers: list[logging.StreamHandler[Any]] = []
 
@@ -120,7 +120,7 @@ class TerminalScreen:
         self._live = live = Live(
             console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
         )
-        # Where the cursor is, nobody knows: these spaces go on into the next line if it is not at a start.
+        # The column of the cursor is unknown: if it is not 0, these spaces move it to the next line.
         write(self._stream, f"{' ' * console.width}\r")
         live.start(refresh=True)
         # A training that is suspended or killed must not leave a terminal without a cursor.
@@ -213,7 +213,7 @@ def _line_of(status: ProgressStatus, live: Live) -> Text:
 
     console = live.console
     marks = "#." if console.options.ascii_only else "━─"
-    # The console leaves the colour out where nobody wants it.
+    # The console leaves the colour out if the user or the terminal does not allow it.
     line = status.bar_line(console.width, marks=marks, has_colour=True)
     return Text.from_ansi(line, no_wrap=True, overflow="crop")
 

@@ -22,11 +22,11 @@ _COLUMNS_WITH_BAR: Final = 60
 class ProgressStatus:
     """How far many steps have got.
 
-    step, total   steps made, and how many there will be; None if only the end will show that
-    rate          steps a second of late; None before it is known
+    step, total   the steps made, and the number of all steps; None if that is not known before the end
+    rate          recent steps a second; None before it is known
     seconds       since the first step began
-    numbers       {name: value} of what the last step returned
-    label         what stands before the rest, such as "epoch 2/10"
+    numbers       {name: value} of the numbers that the last step returned
+    label         a text before the rest, such as "epoch 2/10"
     is_complete   whether there will be no more steps
     """
 
@@ -59,7 +59,7 @@ class ProgressStatus:
         """
         step = f"step {self.step}" if self.total is None else f"step {self.step}/{self.total}"
         head = " ".join(filter(None, [self.label, step]))
-        room = columns - 1  # a character in the last column would wrap in some terminals
+        room = columns - 1  # some terminals wrap a line that has a character in the last column
         has_bar = bool(self.total) and columns >= _COLUMNS_WITH_BAR
         # The numbers say more than a long bar.
         rest, free = "", room - _width(head) - (_BAR_COLUMNS_MIN + 1 if has_bar else 0)
