@@ -91,8 +91,8 @@ class Dataset:
 
     An element is a value, or a tuple of its components if there are several. Each method returns a new
     dataset. `types` and `shapes` are those of the components. Methods raise InvalidArgumentError at once for
-    arguments that do not fit; an element that cannot be computed raises its error in its place. Cancelled, an
-    iteration ends the tasks that work ahead.
+    arguments that do not fit. If an element cannot be computed, the iteration raises its error instead of the
+    element. A cancelled iteration ends the tasks that work ahead.
 
     >>> from flowengine.data import Dataset
     >>> async def listed(dataset):
@@ -167,8 +167,8 @@ class Dataset:
         make     returns the iterable, once for each iteration
         types    of the components
         shapes   of the components; unknown if none are given
-        A thread iterates, one element at a time. Raises InvalidArgumentError for an element of other types or
-        shapes, UnknownError for an error of the iterable, each in its place. Its position cannot be saved.
+        A thread iterates, one element at a time; its position cannot be saved. Raises InvalidArgumentError
+        instead of an element of other types or shapes, UnknownError for an error of the iterable.
         """
         known = [TensorShape(each) for each in shapes] or [UNKNOWN_SHAPE] * len(types)
         if len(known) != len(types):
@@ -280,11 +280,11 @@ class Dataset:
     def shuffle(self, buffer_size: int, seed: int = 0, *, reshuffles: bool = True) -> Dataset:
         """Draw elements from a buffer of `buffer_size`, in TensorFlow's order for the seed.
 
-        seed         0 draws one from the system
-        reshuffles   whether each repetition has an order of its own
+        seed         0 for a random seed
+        reshuffles   whether each repetition has another order
         """
         origin = origin_of(self.types, self.shapes, reshuffle_each_iteration=reshuffles)
-        first = 87654321 if seed else 0  # what TensorFlow's client gives beside the seed of an op
+        first = 87654321 if seed else 0  # the seed of the graph that TensorFlow takes for an op with a seed
         return Dataset(ShuffleDataset(origin, self._source, buffer_size, first, seed))
 
     def cache(self, path: str = "") -> Dataset:
@@ -314,8 +314,8 @@ class Dataset:
     def flat_map(self, function: Callable[..., Dataset]) -> Dataset:
         """Return the elements of the datasets that a function makes of elements, one dataset after the other.
 
-        The function is called with values, for each element, and once before with zeros and empty strings,
-        for the types of what it makes: a dataset that does nothing yet.
+        The function is called with values, for each element, and once before with zeros and empty strings, to
+        learn the types of its dataset.
         """
         return self.interleave(function, cycle_length=1)
 
@@ -330,9 +330,10 @@ class Dataset:
         """Return the elements of the datasets that a function makes, several of them in turns.
 
         function       called as that of `flat_map`
-        cycle_length   how many take turns; each gives `block_length` elements in its turn
-        parallel       1: each works when it is its turn; others: all of the cycle work ahead, in tasks
-        The order is the same for all of them.
+        cycle_length   the number of datasets that take turns; each yields `block_length` elements at a time
+        parallel       1: a dataset computes an element when its turn comes; others: all of these datasets
+                       compute ahead, in tasks
+        The order of elements does not depend on `parallel`.
         """
         called = DatasetFunction(function, self.types, self.shapes)
         origin = origin_of(called.types, called.shapes, called)
@@ -372,7 +373,7 @@ class Dataset:
         """Return the state after `function` was applied to all elements, one after the other.
 
         It takes the state's tensors, `initial` first, then the element's, and returns the next state's.
-        Cancelled, the tasks that work ahead have ended.
+        If it is cancelled, the tasks that work ahead have ended.
         """
         state: tuple[Any, ...] = state_of(initial)
         called = self._with_state(state, function)
@@ -390,8 +391,8 @@ class Dataset:
 
         compression   "", "ZLIB", "GZIP" or "SNAPPY"
 
-        TensorFlow needs the elements' types (`element_spec`). An earlier save there counts until this one is
-        complete; cancelled or failed, it leaves nothing of its own.
+        TensorFlow needs the elements' types (`element_spec`). An earlier save in the folder stays valid until
+        this one is complete. If it is cancelled or fails, it removes what it has written.
         """
         origin = origin_of(self.types, self.shapes, compression=compression.encode(), use_shard_func=False)
         saved = Dataset(SavedDataset(origin, self._source, os.fsencode(path)))

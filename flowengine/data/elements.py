@@ -14,10 +14,10 @@ from flowengine.resources.data.iterator import IteratorResource
 class Elements:
     """One iteration over a dataset.
 
-    An element is a value, or a tuple of its components if there are several. An element that cannot be made
-    raises its error in its place; the next one follows it. Several tasks may take elements, each of them the
-    next one; all of them come to the end. Tasks that work ahead end with the block; without one, they end at
-    the last element, or with `close`. After `close` it raises FailedPreconditionError.
+    An element is a value, or a tuple of its components if there are several. If an element cannot be
+    computed, the iteration raises its error, and continues with the next one. Several tasks may take
+    elements; each gets the next one, and all of them reach the end. Tasks that work ahead end with the block;
+    without one, at the last element, or with `close`. After `close` it raises FailedPreconditionError.
 
     dataset   the description to iterate over; `Dataset.elements` passes it
 
@@ -36,7 +36,7 @@ class Elements:
         self._resources = ResourceManager()
         self._iterator = IteratorResource(self._resources.services, dataset.types, dataset.shapes)
         self._iterator.make_nowait(dataset)
-        #: Somebody has come to the end; somebody has closed them.
+        #: Whether a task has reached the end, and whether `close` was called.
         self._is_over = False
         self._is_closed = False
 
@@ -87,7 +87,7 @@ class Elements:
         await self._resources.ended()
 
     def __del__(self) -> None:
-        # Left in the middle: whoever broke out of a loop has no other way to say so.
+        # A program that breaks out of a loop does not call `close`.
         iterator = getattr(self, "_iterator", None)
         if iterator is not None and self._resources.services.count:
             iterator.destroy()
