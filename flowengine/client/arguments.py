@@ -30,9 +30,9 @@ def of_type(graph: Graph, value: TensorLike, dtype: DType) -> Tensor:
 def training_flag(graph: Graph, what: str, training: Any) -> bool | Tensor:
     """Return whether a layer trains, as a bool or a bool Tensor of rank 0.
 
-    A Tensor whose rank is unknown, such as a placeholder without a shape, is checked in each step: results
-    selected by it keep the shape that they would have otherwise. Raises ConstructionTypeError for another
-    type, ConstructionValueError for a Tensor that is known to have axes.
+    If the rank of a Tensor is unknown, such as that of a placeholder without a shape, each step checks it, so
+    results that it selects keep their shapes. Raises ConstructionTypeError for another type,
+    ConstructionValueError for a Tensor that is known to have axes.
     """
     if not stands_for_tensor(training):
         return bool(training)

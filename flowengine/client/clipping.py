@@ -45,8 +45,8 @@ def clip_by_norm(
 ) -> Gradient:
     """Scale down so that the L2 norm is at most `clip_norm`: of the whole, or along `axes` only.
 
-    Of floats of any shape, or `IndexedSlices`, whose rows count; the same is returned. Raises
-    InvalidArgumentError for what stands for no tensor.
+    The value is of floats of any shape, or `IndexedSlices`, whose rows count; the result is of the same kind.
+    Raises InvalidArgumentError for a value that is not a tensor.
     """
 
     def clipped(graph: Graph, x: Tensor, scope: str) -> Tensor:

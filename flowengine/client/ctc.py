@@ -1,7 +1,7 @@
 """Connectionist temporal classification: labels of a sequence without their places (Graves et al. 2006).
 
-Logits are (T, N, C) with time first, the last class being the blank; `sequence_length` (N,) int32 says
-how many of the T steps an example has. Labels are sparse, (N, L) of int32 in 0 ... C-2.
+Logits are (T, N, C) with time first, and the last class is the blank; `sequence_length` (N,) int32 has the
+number of steps of each example. Labels are sparse, (N, L) of int32 in 0 ... C-2.
 
 `beam_width` and `top_paths` are numbers of label sequences; `merge_repeated` makes one of equal neighbours.
 Raises InvalidArgumentError for other shapes and types.

@@ -52,8 +52,8 @@ def lookup(
     max_norm             rows with a larger 2-norm are scaled down to it
     returns              (N_1, ..., D_1, ...) of the type of params
 
-    Raises InvalidArgumentError for an empty list of parts, ids of another type, or a word that is none; an
-    id outside of the table is one of the run.
+    Raises InvalidArgumentError for an empty list of parts, ids of another type, or an unknown option; the
+    step raises it for an id outside of the table.
     """
     parts = _parts(params)
     graph = graph_of(*parts, ids)
@@ -120,7 +120,7 @@ def _from_parts(graph: Graph, parts: Sequence[Any], ids: Tensor, strategy: str) 
     places = ops.DynamicPartition(positions, part, num_partitions=len(parts))
     found = [_rows_of(graph, each, rows[number]) for number, each in enumerate(parts)]
     stitched = ops.ParallelDynamicStitch(list(places), found)
-    # With no ids at all the parts do not tell the width: the table does.
+    # Without ids the width of a row is not known from the parts, so take it from the table.
     wanted = _row_shape(graph, parts)
     known = ids.shape.as_tuple()
     if isinstance(wanted, list) and known is not None:
@@ -157,7 +157,7 @@ def _limited(rows: Tensor, ids: Tensor, max_norm: float) -> Tensor:
         axes = ops.Range(array.rank(ids), array.rank(rows), 1)
     with graph.name_scope("clip_by_norm"):
         squares = ops.Sum(ops.Mul(rows, rows), axes, keep_dims=True)
-        # The root of 0 has no derivative: it is taken of 1 there, and the row stays as it is.
+        # The root of 0 has no derivative, so take it of 1 there, which leaves the row unchanged.
         positive = ops.Greater(squares, 0.0)
         norm = ops.Sqrt(ops.SelectV2(positive, squares, array.ones_like(squares)))
         norm = ops.SelectV2(positive, norm, squares)
@@ -186,8 +186,8 @@ def lookup_sparse(
                      sum of their squares
     returns          (N', D_1, ...) where N' - 1 is the last row that has ids
 
-    Raises InvalidArgumentError for an empty list of parts, ids of another type, or a word that is none; an
-    id outside of the table is one of the run.
+    Raises InvalidArgumentError for an empty list of parts, ids of another type, or an unknown option; the
+    step raises it for an id outside of the table.
     """
     if combiner not in _COMBINERS:
         raise InvalidArgumentError(f"embedding: combiner is one of {', '.join(_COMBINERS)}, not {combiner!r}")
@@ -270,7 +270,7 @@ def safe_lookup_sparse(
     """Do as `lookup_sparse`, for ids of any rank, with empty rows and invalid ids or weights allowed.
 
     sparse_ids    of shape (N_1, ..., N_k, M); ids below 0 are left out, and (unless combiner is "sum") those
-                  whose weight is not above 0
+                  without a positive weight
     default_id    the id that a row without any looks up; None gives it zeros
     returns       (N_1, ..., N_k, D)
 

@@ -4,10 +4,10 @@ Every function takes `labels` and `predictions` (or `logits`), tensors or values
 or of the rank of the losses, each dimension 1 or theirs), adds its result to the collection "losses" of the
 graph, and reduces as `reduction` says; the `options` are those of `LossOptions`. Sums are kept in float32, in
 float64 where the predictions are float64 (TensorFlow keeps them in float32 there, too); a loss has the type
-of the predictions, and labels are taken in it. A weight of 0 takes a loss out of sum and count.
+of the predictions, and labels are converted to it. A loss with a weight of 0 does not count.
 
-Errors: InvalidArgumentError where shapes or weights do not fit, when the graph is built if it tells, else
-when it runs.
+Errors: InvalidArgumentError if shapes or weights do not fit, raised by the step if the graph does not know
+them.
 
 `losses` is a tensor of losses; `regularization` adds the penalties of variables.
 
@@ -363,7 +363,7 @@ def collected(graph: Graph, collection: str = LOSSES) -> list[Tensor]:
 def total(graph: Graph, *, regularization: bool = True, name: str = "total_loss") -> Tensor:
     """Sum the collection "losses" and, by default, the penalties of regularizers.
 
-    Scalar. Raises InvalidArgumentError where there is none.
+    Scalar. Raises InvalidArgumentError if the graph has none of them.
     """
     need_graph(graph, "fe.losses.total(graph)")
     parts = collected(graph) + (collected(graph, REGULARIZATION_LOSSES) if regularization else [])

@@ -23,11 +23,11 @@ REGULARIZATION_LOSSES: Final = "regularization_losses"
 class Reduction(StrEnum):
     """A way to reduce the weighted losses; the values are TensorFlow's."""
 
-    NONE = "none"  # as they are
+    NONE = "none"  # no reduction
     SUM = "weighted_sum"
     MEAN = "weighted_mean"  # the sum by the sum of the weights
     SUM_OVER_BATCH_SIZE = "weighted_sum_over_batch_size"  # the sum by the number of losses
-    SUM_OVER_NONZERO_WEIGHTS = "weighted_sum_over_nonzero_weights"  # another word for the next
+    SUM_OVER_NONZERO_WEIGHTS = "weighted_sum_over_nonzero_weights"  # the same as the next
     SUMBY_NONZERO_WEIGHTS = "weighted_sum_by_nonzero_weights"  # the sum by the number of weights not 0
 
 
@@ -37,7 +37,7 @@ BY_NONZERO: Final = Reduction.SUMBY_NONZERO_WEIGHTS
 class LossOptions(TypedDict, total=False):
     """Options of every loss.
 
-    reduction    a `Reduction` or its word; the sum by the number of weights that are not 0 unless it is given
+    reduction    a `Reduction` or its value; by default the sum by the number of weights that are not 0
     collection   the collection to which the loss is added, by default "losses"; None for none
     name         the name of the scope of its nodes
     """

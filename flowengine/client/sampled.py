@@ -85,7 +85,7 @@ def log_uniform_sampler(
     num_sampled    S; with `unique` no class is drawn twice
 
     Classes (N, num_true) and (S,) are int64, expected counts float32. Raises InvalidArgumentError for
-    numbers that do not fit; with `unique` and more classes wanted than there are, the run does.
+    invalid numbers; the step raises it if `unique` is set and there are too few classes.
     """
     return _drawn(
         "LogUniformCandidateSampler",
@@ -112,7 +112,7 @@ def uniform_sampler(
     """Draw each class of 0 ... range_max-1 with equal probability. Arguments as `log_uniform_sampler`.
 
     Classes (N, num_true) and (S,) are int64, expected counts float32. Raises InvalidArgumentError for
-    numbers that do not fit; with `unique` and more classes wanted than there are, the run does.
+    invalid numbers; the step raises it if `unique` is set and there are too few classes.
     """
     return _drawn(
         "UniformCandidateSampler",
@@ -139,7 +139,7 @@ def learned_unigram_sampler(
     """Draw classes as often as they were among the true ones so far. Arguments as `log_uniform_sampler`.
 
     Classes (N, num_true) and (S,) are int64, expected counts float32. Raises InvalidArgumentError for
-    numbers that do not fit; with `unique` and more classes wanted than there are, the run does.
+    invalid numbers; the step raises it if `unique` is set and there are too few classes.
     """
     return _drawn(
         "LearnedUnigramCandidateSampler",
@@ -178,7 +178,7 @@ def fixed_unigram_sampler(
     Otherwise as `log_uniform_sampler`.
 
     Classes (N, num_true) and (S,) are int64, expected counts float32. Raises InvalidArgumentError for
-    numbers that do not fit; with `unique` and more classes wanted than there are, the run does.
+    invalid numbers; the step raises it if `unique` is set and there are too few classes.
     """
     return _drawn(
         "FixedUnigramCandidateSampler",
@@ -210,7 +210,7 @@ def all_candidates(
     """Return all classes 0 ... num_sampled-1: what tests of the losses sample.
 
     Classes (N, num_true) and (S,) are int64, expected counts float32. Raises InvalidArgumentError for
-    numbers that do not fit; with `unique` and more classes wanted than there are, the run does.
+    invalid numbers; the step raises it if `unique` is set and there are too few classes.
     """
     return _drawn("AllCandidateSampler", true_classes, num_true, num_sampled, unique, seed, name)
 
@@ -262,7 +262,7 @@ def softmax_loss(
     biases           (C,)
     labels           (N, num_true) int64, each of probability 1/num_true
     inputs           (N, D)
-    sampled_values   what a sampler drew; `log_uniform_sampler` where it is None
+    sampled_values   the result of a sampler; by default that of `log_uniform_sampler`
     returns          (N,) of the type of inputs
 
     Weights, biases and inputs of one type of floats. Raises InvalidArgumentError where `num_true` or
@@ -372,7 +372,7 @@ def _sampled_logits(
     drawn_logits = ops.Add(ops.MatMul(activations, drawn_rows, transpose_b=True), drawn_offsets)
     if remove_hits:
         drawn_logits = _without_hits(graph, classes, sampled, drawn_logits, num_true)
-    # What is drawn often is expected often: its logit is lowered by the log of that.
+    # Subtract the log of the expected count, because frequent classes are drawn more often.
     true_logits = ops.Sub(true_logits, ops.Log(cast(expected_true, dtype)))
     drawn_logits = ops.Sub(drawn_logits, ops.Log(cast(expected_sampled, dtype)))
     logits = ops.ConcatV2([true_logits, drawn_logits], 1)

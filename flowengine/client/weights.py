@@ -10,7 +10,7 @@ from flowengine.graphs.tensor import Operation, Tensor
 def check_weights(what: str, weights: Tensor, values: Tensor) -> Tensor:
     """The weights, sure to fit values: of rank 0, or of the same rank with dimensions of 1 or as theirs.
 
-    Raises InvalidArgumentError where the graph tells that they do not; where it cannot tell, the run does.
+    Raises InvalidArgumentError if they do not fit; if their shapes are unknown, the step raises it.
     """
     given, wanted = weights.shape, values.shape
     if given.rank == 0:

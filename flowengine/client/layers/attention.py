@@ -33,8 +33,8 @@ def attention(
     """Compute `softmax(query @ keys^T * scale) @ values` (Vaswani et al. 2017, section 3.2.1).
 
     query         (..., T, D); keys (..., S, D); values (..., S, V), of one type of floats
-    mask          bool, (..., T, S) or what can be broadcast to it: False keeps a position from a key
-    causal        lets a position see keys up to its own only
+    mask          bool, of a shape that broadcasts to (..., T, S): False hides a key from a position
+    causal        whether a position sees only the keys up to its own
     scale         1/sqrt(D) unless it is given
     dropout_rate  of the weights, while `training`
     returns       (..., T, V)

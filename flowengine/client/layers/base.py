@@ -45,8 +45,8 @@ class LayerEnd(TypedDict, total=False):
     """Options of how a layer ends, and of its scope.
 
     use_bias               whether a bias is added; True unless it is given
-    activity_regularizer   a function of the result; what it gives, divided by the size N of the batch, is
-                           listed under "regularization_losses"
+    activity_regularizer   a function of the result; the layer lists its value, divided by the size N of the
+                           batch, under "regularization_losses"
     name, reuse            of the layer's variable scope: see `fe.layers`
     """
 

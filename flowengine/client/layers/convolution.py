@@ -6,7 +6,7 @@ padding   "valid" or "same"
 returns   as inputs with filters for I; S_i / stride_i rounded up with padding "same", else
           (S_i - (W_i - 1) * dilation_i) / stride_i rounded up
 
-Errors: InvalidArgumentError for another rank, unknown channels, or numbers and words that do not fit.
+Errors: InvalidArgumentError for another rank, unknown channels, or invalid numbers and options.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def conv1d(
     inputs    (N, S, I) of floats, I known; with data_format="channels_first" I comes second
     returns   (N, S', filters) of their type, with sizes as the module says
 
-    Raises InvalidArgumentError for another rank, unknown channels, or numbers and words that do not fit.
+    Raises InvalidArgumentError for another rank, unknown channels, or invalid numbers and options.
     """
     return _convolved("conv1d", 1, inputs, filters, kernel_size, strides, padding, options)
 
@@ -51,7 +51,7 @@ def conv2d(
     inputs    (N, H, W, I) of floats, I known; with data_format="channels_first" I comes second
     returns   (N, H', W', filters) of their type, with sizes as the module says
 
-    Raises InvalidArgumentError for another rank, unknown channels, or numbers and words that do not fit.
+    Raises InvalidArgumentError for another rank, unknown channels, or invalid numbers and options.
     """
     return _convolved("conv2d", 2, inputs, filters, kernel_size, strides, padding, options)
 
@@ -69,7 +69,7 @@ def conv3d(
     inputs    (N, D, H, W, I) of floats, I known; with data_format="channels_first" I comes second
     returns   (N, D', H', W', filters) of their type, with sizes as the module says
 
-    Raises InvalidArgumentError for another rank, unknown channels, or numbers and words that do not fit.
+    Raises InvalidArgumentError for another rank, unknown channels, or invalid numbers and options.
     """
     return _convolved("conv3d", 3, inputs, filters, kernel_size, strides, padding, options)
 

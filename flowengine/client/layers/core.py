@@ -39,7 +39,7 @@ def dense(inputs: Any, units: int, activation: Activation = None, **options: Unp
     options      see `LayerOptions`
     returns      (D_1, ..., D_r, units) of the type of inputs
 
-    Raises InvalidArgumentError where I is not known, there is no axis before it, or nothing has this name.
+    Raises InvalidArgumentError if I is not known, the inputs have no axis before it, or a name is unknown.
 
         hidden = fe.layers.dense(images, 128, "relu", kernel_initializer="he_normal")
     """
@@ -87,8 +87,9 @@ def dropout(
     inputs        (D_1, ..., D_r) of floats
     rate          a number below 1, or a scalar Tensor of the type of inputs
     training      whether to: a bool, or a bool scalar Tensor
-    noise_shape   of what is drawn, each 1 or None (that of inputs): elements along a 1 go together
-    seed          of what is drawn; see `Graph.seed`
+    noise_shape   the shape of the random mask, each 1 or None (that of inputs); elements along a 1 share one
+                  number
+    seed          of the random mask; see `Graph.seed`
 
     Returns the shape and type of inputs. Raises InvalidArgumentError for a rate that is not from 0 to below
     1, and a `noise_shape` of another rank. Srivastava, Hinton and others 2014.

@@ -16,7 +16,7 @@ from flowengine.graphs.variables import initializers, keys
 from flowengine.graphs.variables.scopes import Reuse
 from flowengine.graphs.variables.variable import GraphVariable
 
-#: Axes of the channels for which images of 4 axes have ops of their own.
+#: {axis of the channels of images with 4 axes: the data format of the fused op}
 _IMAGE_FORMATS: Final = {1: "NCHW", 3: "NHWC"}
 
 

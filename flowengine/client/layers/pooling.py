@@ -5,7 +5,7 @@ strides   those of the window itself unless they are given
 padding   "valid" or "same"
 returns   as inputs; S_i / stride_i rounded up with padding "same", else (S_i - W_i + 1) / stride_i rounded up
 
-Errors: InvalidArgumentError for another rank, or numbers and words that do not fit.
+Errors: InvalidArgumentError for another rank, or invalid numbers and options.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def max_pooling1d(
     inputs    (N, S, C) of real numbers; with data_format="channels_first" C comes second
     returns   (N, S', C) of their type, with sizes as the module says
 
-    Raises InvalidArgumentError for another rank, or numbers and words that do not fit.
+    Raises InvalidArgumentError for another rank, or invalid numbers and options.
     """
     return _pooled("max", 1, inputs, pool_size, strides, padding, options)
 
@@ -53,7 +53,7 @@ def max_pooling2d(
     inputs    (N, H, W, C) of real numbers; with data_format="channels_first" C comes second
     returns   (N, H', W', C) of their type, with sizes as the module says
 
-    Raises InvalidArgumentError for another rank, or numbers and words that do not fit.
+    Raises InvalidArgumentError for another rank, or invalid numbers and options.
     """
     return _pooled("max", 2, inputs, pool_size, strides, padding, options)
 
@@ -70,7 +70,7 @@ def max_pooling3d(
     inputs    (N, D, H, W, C) of real numbers; with data_format="channels_first" C comes second
     returns   (N, D', H', W', C) of their type, with sizes as the module says
 
-    Raises InvalidArgumentError for another rank, or numbers and words that do not fit.
+    Raises InvalidArgumentError for another rank, or invalid numbers and options.
     """
     return _pooled("max", 3, inputs, pool_size, strides, padding, options)
 
@@ -87,7 +87,7 @@ def average_pooling1d(
     inputs    (N, S, C) of floats; with data_format="channels_first" C comes second
     returns   (N, S', C) of their type, with sizes as the module says
 
-    Raises InvalidArgumentError for another rank, or numbers and words that do not fit.
+    Raises InvalidArgumentError for another rank, or invalid numbers and options.
     """
     return _pooled("average", 1, inputs, pool_size, strides, padding, options)
 
@@ -104,7 +104,7 @@ def average_pooling2d(
     inputs    (N, H, W, C) of floats; with data_format="channels_first" C comes second
     returns   (N, H', W', C) of their type, with sizes as the module says
 
-    Raises InvalidArgumentError for another rank, or numbers and words that do not fit.
+    Raises InvalidArgumentError for another rank, or invalid numbers and options.
     """
     return _pooled("average", 2, inputs, pool_size, strides, padding, options)
 
@@ -121,7 +121,7 @@ def average_pooling3d(
     inputs    (N, D, H, W, C) of floats; with data_format="channels_first" C comes second
     returns   (N, D', H', W', C) of their type, with sizes as the module says
 
-    Raises InvalidArgumentError for another rank, or numbers and words that do not fit.
+    Raises InvalidArgumentError for another rank, or invalid numbers and options.
     """
     return _pooled("average", 3, inputs, pool_size, strides, padding, options)
 

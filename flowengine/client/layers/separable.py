@@ -8,7 +8,7 @@ padding            "valid" or "same"; the strides along all axes are equal
 returns            as inputs; S_i / stride_i rounded up with padding "same", else
                    (S_i - (W_i - 1) * dilation_i) / stride_i rounded up
 
-Errors: InvalidArgumentError for another rank, unknown channels, or numbers and words that do not fit.
+Errors: InvalidArgumentError for another rank, unknown channels, or invalid numbers and options.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def separable_conv1d(
 
     inputs    (N, S, I) of floats, I known; with data_format="channels_first" I comes second
 
-    Raises InvalidArgumentError for another rank, unknown channels, or numbers and words that do not fit.
+    Raises InvalidArgumentError for another rank, unknown channels, or invalid numbers and options.
     Chollet 2017.
     """
     what = "separable_conv1d"
@@ -89,7 +89,7 @@ def separable_conv2d(
 
     inputs    (N, H, W, I) of floats, I known; with data_format="channels_first" I comes second
 
-    Raises InvalidArgumentError for another rank, unknown channels, or numbers and words that do not fit.
+    Raises InvalidArgumentError for another rank, unknown channels, or invalid numbers and options.
     Chollet 2017.
     """
     what = "separable_conv2d"
@@ -111,7 +111,7 @@ def depthwise_conv2d(
 
     inputs    (N, H, W, I) of floats, I known; with data_format="channels_first" I comes second
 
-    Raises InvalidArgumentError for another rank, unknown channels, or numbers and words that do not fit.
+    Raises InvalidArgumentError for another rank, unknown channels, or invalid numbers and options.
     """
     what = "depthwise_conv2d"
     graph = graph_of(inputs)
@@ -133,7 +133,7 @@ def _by_channel(
     if filters is not None:
         across = [*(1 for _ in form.sizes), units, filters]
         point = weight(graph, "pointwise_kernel", across, dtype, options, "pointwise")
-    # The op wants equal strides, also along the height of a sequence's image.
+    # The op requires equal strides, also along the height of a sequence's image.
     strides = form.spread(form.strides * 2 if len(form.sizes) == 1 else form.strides)
     attrs = {**form.attrs, "strides": strides}
 

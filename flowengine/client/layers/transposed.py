@@ -6,7 +6,7 @@ padding   "valid" or "same"
 returns   as inputs with filters for I and S_i * stride_i with padding "same", else
           S_i * stride_i + max(W_i - stride_i, 0)
 
-Errors: InvalidArgumentError for another rank, unknown channels, or numbers and words that do not fit.
+Errors: InvalidArgumentError for another rank, unknown channels, or invalid numbers and options.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def conv1d_transpose(
     inputs    (N, S, I) of floats, I known; with data_format="channels_first" I comes second
     returns   (N, S', filters) of their type, with sizes as the module says
 
-    Raises InvalidArgumentError for another rank, unknown channels, or numbers and words that do not fit.
+    Raises InvalidArgumentError for another rank, unknown channels, or invalid numbers and options.
     Dumoulin, Visin 2016.
     """
     return _transposed(1, inputs, filters, kernel_size, strides, padding, options)
@@ -52,7 +52,7 @@ def conv2d_transpose(
     inputs    (N, H, W, I) of floats, I known; with data_format="channels_first" I comes second
     returns   (N, H', W', filters) of their type, with sizes as the module says
 
-    Raises InvalidArgumentError for another rank, unknown channels, or numbers and words that do not fit.
+    Raises InvalidArgumentError for another rank, unknown channels, or invalid numbers and options.
     Dumoulin, Visin 2016.
     """
     return _transposed(2, inputs, filters, kernel_size, strides, padding, options)
@@ -71,7 +71,7 @@ def conv3d_transpose(
     inputs    (N, D, H, W, I) of floats, I known; with data_format="channels_first" I comes second
     returns   (N, D', H', W', filters) of their type, with sizes as the module says
 
-    Raises InvalidArgumentError for another rank, unknown channels, or numbers and words that do not fit.
+    Raises InvalidArgumentError for another rank, unknown channels, or invalid numbers and options.
     Dumoulin, Visin 2016.
     """
     return _transposed(3, inputs, filters, kernel_size, strides, padding, options)

@@ -23,7 +23,7 @@ class ChannelOrder(TypedDict, total=False):
 class WindowOptions(LayerOptions, ChannelOrder, total=False):
     """Options of a layer with a window, a kernel and a bias: `LayerOptions`, `ChannelOrder`, and
 
-    activation   applied at the end, a function of a tensor or its name; None leaves the result as it is
+    activation   a function of a tensor, or its name, applied at the end; None for no activation
     """
 
     activation: Activation
@@ -42,7 +42,7 @@ class ConvolutionOptions(WindowOptions, total=False):
 class WindowForm:
     """A window over the axes of space, one number for each of them.
 
-    what      the layer, as errors name it
+    what      the name of the layer in errors
     sizes     of the window; strides, from one to the next; rates, from one element of a window to the next
     first     whether channels stand before the axes of space
     padding   SAME or VALID

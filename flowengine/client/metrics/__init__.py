@@ -2,8 +2,8 @@ r"""Streaming metrics: how good a model is over many batches, kept in variables 
 
 Each returns a `Metric`, two tensors: `value` and `update`. Fetch the value in a step after the updates: in
 one step it may be read before or after. `labels` and `predictions` (or `predicted` classes) are tensors, `k`,
-`class_id` and `num_classes` integers, `thresholds` between 0 and 1. Weights are a scalar or of the rank of
-what is counted, each dimension 1 or its own. Errors: InvalidArgumentError where shapes do not fit.
+`class_id` and `num_classes` integers, `thresholds` between 0 and 1. Weights are a scalar, or of the rank of
+the counted values with each dimension 1 or theirs. Errors: InvalidArgumentError if shapes do not fit.
 
 `curve` is "ROC" or "PR"; `num_thresholds` counts the thresholds that it is approximated at; `sensitivity` and
 `specificity` are rates from 0 to 1.

@@ -1,8 +1,8 @@
 """The parts of every metric: sums that outlive steps, and a formula over them.
 
-A metric is two tensors: `value`, the formula over the sums as they are, and `update`, which adds a batch to
-the sums and is the formula over what they are then. The sums are variables of the collections
-"local_variables" (no checkpoint holds them, initializing them starts the metric anew) and "metric_variables".
+A metric is two tensors: `value`, the formula over the present sums, and `update`, which adds a batch to the
+sums and is the formula over the new ones. The sums are variables of the collections "local_variables" (no
+checkpoint holds them, and initializing them resets the metric) and "metric_variables".
 """
 
 from __future__ import annotations

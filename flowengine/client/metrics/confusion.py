@@ -1,7 +1,7 @@
 """Metrics over classes, from how often each is taken for each.
 
 labels and predictions are integers of one shape (D_1, ..., D_r), weights floats that broadcast to it; metrics
-are () float32, and the matrix (num_classes, num_classes) of the type that is asked for.
+are () float32, and the matrix (num_classes, num_classes) of the requested type.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def mean_iou(
     labels, predictions   (D_1, ..., D_r) in 0 ... num_classes-1
 
     labels, predictions (D_1, ..., D_r) of whole numbers; the value is a scalar of float32. Raises
-    InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    InvalidArgumentError if shapes or weights do not fit; if they are unknown, the step raises it.
     """
     graph = graph_of(predictions, labels)
 
@@ -82,7 +82,7 @@ def mean_per_class_accuracy(
     labels, predictions   (D_1, ..., D_r) in 0 ... num_classes-1
 
     labels, predictions (D_1, ..., D_r) of whole numbers; the value is a scalar of float32. Raises
-    InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    InvalidArgumentError if shapes or weights do not fit; if they are unknown, the step raises it.
     """
     graph = graph_of(predictions, labels)
 

@@ -1,7 +1,7 @@
 """Metrics of yes and no: true and false positives and negatives, precision and recall.
 
-labels and predictions are of one shape (D_1, ..., D_r); what is not 0 is yes. With thresholds, predictions
-are from 0 to 1, each threshold that they exceed makes them a yes, and a metric has the shape (T,).
+labels and predictions are of one shape (D_1, ..., D_r); elements other than 0 are positive. With thresholds,
+predictions are from 0 to 1, positive above a threshold, and a metric has the shape (T,).
 
 They are bool or convertible to it, weights floats that broadcast to them; values are float32.
 """
@@ -31,7 +31,7 @@ from flowengine.graphs.functions.reductions import reduce_sum
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.tensor import Tensor
 
-#: What keeps a quotient of counts from being 0 / 0; TensorFlow's.
+#: Added to quotients of counts, so that none is 0 / 0; TensorFlow's.
 _EPSILON = 1e-7
 
 
@@ -39,7 +39,7 @@ def true_positives(labels: Any, predictions: Any, weights: Any = None, *, name: 
     """Count the positives that were predicted as positive, in float32; weighted if there are weights.
 
     labels, predictions (D_1, ..., D_r) of bools or numbers; the value is a scalar of float32. Raises
-    InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    InvalidArgumentError if shapes or weights do not fit; if they are unknown, the step raises it.
     """
     return _count("true_positives", labels, predictions, weights, name)
 
@@ -48,7 +48,7 @@ def false_positives(labels: Any, predictions: Any, weights: Any = None, *, name:
     """Count the negatives that were predicted as positive.
 
     labels, predictions (D_1, ..., D_r) of bools or numbers; the value is a scalar of float32. Raises
-    InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    InvalidArgumentError if shapes or weights do not fit; if they are unknown, the step raises it.
     """
     return _count("false_positives", labels, predictions, weights, name)
 
@@ -57,7 +57,7 @@ def true_negatives(labels: Any, predictions: Any, weights: Any = None, *, name: 
     """Count the negatives that were predicted as negative.
 
     labels, predictions (D_1, ..., D_r) of bools or numbers; the value is a scalar of float32. Raises
-    InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    InvalidArgumentError if shapes or weights do not fit; if they are unknown, the step raises it.
     """
     return _count("true_negatives", labels, predictions, weights, name)
 
@@ -66,7 +66,7 @@ def false_negatives(labels: Any, predictions: Any, weights: Any = None, *, name:
     """Count the positives that were predicted as negative.
 
     labels, predictions (D_1, ..., D_r) of bools or numbers; the value is a scalar of float32. Raises
-    InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    InvalidArgumentError if shapes or weights do not fit; if they are unknown, the step raises it.
     """
     return _count("false_negatives", labels, predictions, weights, name)
 
@@ -75,8 +75,8 @@ def precision(labels: Any, predictions: Any, weights: Any = None, *, name: str |
     """Compute the precision: true positives / (true + false positives); 0 if there are none.
 
     labels, predictions (D_1, ..., D_r) of bools or numbers; the value is a scalar of float32, 0 before
-    anything was counted. Raises InvalidArgumentError where shapes or weights do not fit, where the graph
-    tells; else the run does.
+    anything was counted. Raises InvalidArgumentError if shapes or weights do not fit; if they are unknown,
+    the step raises it.
     """
     return _share_beside("false_positives", labels, predictions, weights, name or "precision")
 
@@ -85,8 +85,8 @@ def recall(labels: Any, predictions: Any, weights: Any = None, *, name: str | No
     """Compute the recall: true positives / (true positives + false negatives); 0 if there are none.
 
     labels, predictions (D_1, ..., D_r) of bools or numbers; the value is a scalar of float32, 0 before
-    anything was counted. Raises InvalidArgumentError where shapes or weights do not fit, where the graph
-    tells; else the run does.
+    anything was counted. Raises InvalidArgumentError if shapes or weights do not fit; if they are unknown,
+    the step raises it.
     """
     return _share_beside("false_negatives", labels, predictions, weights, name or "recall")
 
@@ -191,7 +191,7 @@ def true_positives_at_thresholds(
     """Compute `true_positives` at each of T thresholds, (T,).
 
     labels, predictions (D_1, ..., D_r), predictions of floats; the value is (T,) of float32. Raises
-    InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    InvalidArgumentError if shapes or weights do not fit; if they are unknown, the step raises it.
     """
     return _at_thresholds("true_positives", labels, predictions, thresholds, weights, name)
 
@@ -207,7 +207,7 @@ def false_positives_at_thresholds(
     """Compute `false_positives` at each of T thresholds, (T,).
 
     labels, predictions (D_1, ..., D_r), predictions of floats; the value is (T,) of float32. Raises
-    InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    InvalidArgumentError if shapes or weights do not fit; if they are unknown, the step raises it.
     """
     return _at_thresholds("false_positives", labels, predictions, thresholds, weights, name)
 
@@ -223,7 +223,7 @@ def true_negatives_at_thresholds(
     """Compute `true_negatives` at each of T thresholds, (T,).
 
     labels, predictions (D_1, ..., D_r), predictions of floats; the value is (T,) of float32. Raises
-    InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    InvalidArgumentError if shapes or weights do not fit; if they are unknown, the step raises it.
     """
     return _at_thresholds("true_negatives", labels, predictions, thresholds, weights, name)
 
@@ -239,7 +239,7 @@ def false_negatives_at_thresholds(
     """Compute `false_negatives` at each of T thresholds, (T,).
 
     labels, predictions (D_1, ..., D_r), predictions of floats; the value is (T,) of float32. Raises
-    InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    InvalidArgumentError if shapes or weights do not fit; if they are unknown, the step raises it.
     """
     return _at_thresholds("false_negatives", labels, predictions, thresholds, weights, name)
 
@@ -255,7 +255,7 @@ def precision_at_thresholds(
     """Compute `precision` at each of T thresholds, (T,).
 
     labels, predictions (D_1, ..., D_r), predictions of floats; the value is (T,) of float32. Raises
-    InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    InvalidArgumentError if shapes or weights do not fit; if they are unknown, the step raises it.
     """
     return _share_at("precision", "false_positives", labels, predictions, thresholds, weights, name)
 
@@ -271,7 +271,7 @@ def recall_at_thresholds(
     """Compute `recall` at each of T thresholds, (T,).
 
     labels, predictions (D_1, ..., D_r), predictions of floats; the value is (T,) of float32. Raises
-    InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    InvalidArgumentError if shapes or weights do not fit; if they are unknown, the step raises it.
     """
     return _share_at("recall", "false_negatives", labels, predictions, thresholds, weights, name)
 

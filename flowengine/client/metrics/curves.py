@@ -18,7 +18,7 @@ from flowengine.graphs.tensor import Tensor
 _KINDS: Final = ("true_positives", "false_negatives", "true_negatives", "false_positives")
 #: Thresholds end that much outside of 0 and 1, so that predictions of just these are on their right side.
 _MARGIN: Final = 1e-7
-#: What keeps rates from being 0 / 0; TensorFlow's.
+#: Added to rates, so that none is 0 / 0; TensorFlow's.
 _EPSILON: Final = 1e-6
 
 

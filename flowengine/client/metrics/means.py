@@ -28,7 +28,7 @@ def mean(values: Any, weights: Any = None, *, name: str | None = None) -> Metric
     """Return the mean of all values (D_1, ..., D_r) of all batches.
 
     Of numbers; the value is a scalar of float32, float64 where that is computed in, 0 before any batch.
-    Raises InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    Raises InvalidArgumentError if shapes or weights do not fit; if they are unknown, the step raises it.
     """
     graph = graph_of(values, weights)
     with graph.name_scope(name or "mean"):
@@ -38,8 +38,8 @@ def mean(values: Any, weights: Any = None, *, name: str | None = None) -> Metric
 def mean_tensor(values: Any, weights: Any = None, *, name: str | None = None) -> Metric:
     """Return the mean over batches of each element: (D_1, ..., D_r), which must be known -> the same shape.
 
-    Of numbers; the value is of float32, float64 where that is computed in. Raises InvalidArgumentError where
-    shapes or weights do not fit, where the graph tells; else the run does.
+    Of numbers; the value is of float32, float64 where that is computed in. Raises InvalidArgumentError if
+    shapes or weights do not fit; if they are unknown, the step raises it.
     """
     graph = graph_of(values, weights)
     with graph.name_scope(name or "mean"):
@@ -57,7 +57,7 @@ def accuracy(labels: Any, predictions: Any, weights: Any = None, *, name: str | 
     """Compute how often predictions equal labels; both (D_1, ..., D_r), cast to the type of predictions.
 
     Of numbers; the value is a scalar of float32, float64 where that is computed in, 0 before any batch.
-    Raises InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    Raises InvalidArgumentError if shapes or weights do not fit; if they are unknown, the step raises it.
     """
     graph = graph_of(predictions, labels)
     with graph.name_scope(name or "accuracy"):
@@ -71,7 +71,7 @@ def percentage_below(
     """Compute the share of the values (D_1, ..., D_r) below the threshold.
 
     Of numbers; the value is a scalar of float32, float64 where that is computed in, 0 before any batch.
-    Raises InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    Raises InvalidArgumentError if shapes or weights do not fit; if they are unknown, the step raises it.
     """
     graph = graph_of(values)
     with graph.name_scope(name or "percentage_below_threshold"):
@@ -85,7 +85,7 @@ def mean_absolute_error(
     """Return the mean of `|predictions - labels|`; both (D_1, ..., D_r).
 
     Of numbers; the value is a scalar of float32, float64 where that is computed in, 0 before any batch.
-    Raises InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    Raises InvalidArgumentError if shapes or weights do not fit; if they are unknown, the step raises it.
     """
     graph = graph_of(predictions, labels)
     with graph.name_scope(name or "mean_absolute_error"):
@@ -99,7 +99,7 @@ def mean_squared_error(
     """Return the mean of `(predictions - labels)**2`; both (D_1, ..., D_r).
 
     Of numbers; the value is a scalar of float32, float64 where that is computed in, 0 before any batch.
-    Raises InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    Raises InvalidArgumentError if shapes or weights do not fit; if they are unknown, the step raises it.
     """
     graph = graph_of(predictions, labels)
     with graph.name_scope(name or "mean_squared_error"):
@@ -113,7 +113,7 @@ def root_mean_squared_error(
     """Return the root of `mean_squared_error`.
 
     Of numbers; the value is a scalar of float32, float64 where that is computed in, 0 before any batch.
-    Raises InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    Raises InvalidArgumentError if shapes or weights do not fit; if they are unknown, the step raises it.
     """
     graph = graph_of(predictions, labels)
     with graph.name_scope(name or "root_mean_squared_error"):
@@ -131,7 +131,7 @@ def mean_relative_error(
     All (D_1, ..., D_r).
 
     Of numbers; the value is a scalar of float32, float64 where that is computed in, 0 before any batch.
-    Raises InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    Raises InvalidArgumentError if shapes or weights do not fit; if they are unknown, the step raises it.
     """
     graph = graph_of(predictions, labels)
     with graph.name_scope(name or "mean_relative_error"):
@@ -150,7 +150,7 @@ def mean_cosine_distance(
     weights               scalar or with dimensions of 1 or D_i, that of the axis 1
 
     Of numbers; the value is a scalar of float32, float64 where that is computed in, 0 before any batch.
-    Raises InvalidArgumentError where shapes or weights do not fit, where the graph tells; else the run does.
+    Raises InvalidArgumentError if shapes or weights do not fit; if they are unknown, the step raises it.
     """
     graph = graph_of(predictions, labels)
     with graph.name_scope(name or "mean_cosine_distance"):

@@ -45,7 +45,7 @@ class _SquaresOptimizer(Optimizer):
 class AdaGrad(_SquaresOptimizer):
     """a += g**2, w -= rate * g / sqrt(a). Duchi, Hazan, Singer 2011.
 
-    initial_accumulator_value   what `a` starts at, positive. Slot: "accumulator"
+    initial_accumulator_value   the first value of `a`, positive. Slot: "accumulator"
 
     Of variables of floats of any shape; a gradient may be of some rows. A number is a Python number or a ()
     Tensor or variable. Raises InvalidArgumentError as `Optimizer` does.
@@ -137,7 +137,7 @@ class AdaGradDA(_SquaresOptimizer):
 class AdaDelta(Optimizer):
     """Rates from moving averages of squares, of gradients and of updates. Zeiler 2012.
 
-    rho, epsilon   decay of the averages, and what keeps their roots from zero
+    rho, epsilon   decay of the averages; a number added to them, so that their roots are positive
 
     Slots: "accum", "accum_update".
 

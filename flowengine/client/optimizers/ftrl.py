@@ -15,9 +15,9 @@ class FTRL(Optimizer):
     """Follow the regularised leader, per coordinate. McMahan and others 2013.
 
     learning_rate_power         the rate falls with the squares' sum to the power of -this; at most 0
-    initial_accumulator_value   what that sum starts at, at least 0
+    initial_accumulator_value   the first value of that sum, at least 0
     l1, l2                      strengths of the regularisation
-    l2_shrinkage                strength of a penalty of the weights as they are, at least 0
+    l2_shrinkage                strength of a penalty of the present weights, at least 0
 
     Slots: "accum", "linear".
 

@@ -29,7 +29,7 @@ from flowengine.session import Session
 #: Of the Wolfe conditions: how much the loss must fall, and how flat it must have become.
 _FALL: Final = 1e-4
 _FLATTEN: Final = 0.9
-#: Losses that one line search may ask for.
+#: The largest number of losses that a line search computes.
 _TRIES: Final = 25
 
 
@@ -80,8 +80,8 @@ async def lbfgs(
     gradient_tolerance   it ends when no element of the gradient is larger
     loss_tolerance       it ends when the relative decrease of the loss is no larger
 
-    It adds the nodes that it needs to the graph. Cancelled, it leaves the variables at the values that it
-    tried last. Raises InvalidArgumentError for invalid numbers, and if there is no variable.
+    It adds the nodes that it needs to the graph. If it is cancelled, the variables keep the values that it
+    tried last. Raises InvalidArgumentError for invalid numbers, and if there is no variable to change.
 
     >>> graph = fe.Graph()
     >>> w = graph.variable([4.0, -2.0], name="w")
@@ -149,7 +149,7 @@ async def _search(
 ) -> tuple[Any, float, Any] | None:
     """A place along a direction that meets the strong Wolfe conditions, with loss and gradient there.
 
-    The last place that was at least lower where so many tries find no better; None where none was.
+    If the search finds no such place, returns the last place with a lower loss, or None without one.
     """
     descent = float(slope @ direction)
     if descent >= 0:

@@ -20,11 +20,12 @@ from flowengine.graphs.variables.variable import GraphVariable
 class LossScaling(Optimizer):
     """Another optimizer, given gradients of a scaled loss that are divided by the scale again.
 
-    optimizer         what takes the steps
-    scale             what the loss is multiplied by, at the beginning
-    growth_interval   the scale grows after so many steps in a row whose gradients were finite; None for a
-                      scale that stays
-    factor            by how much it grows, and falls, to no less than 1, at a gradient that is not finite
+    optimizer         the optimizer that makes the steps
+    scale             the first scale of the loss
+    growth_interval   the scale grows after so many steps in a row with finite gradients; None for a constant
+                      scale
+    factor            the factor by which the scale grows, and by which it falls, to no less than 1, at a
+                      gradient that is not finite
 
     A step whose gradients are not all finite changes no variable and is not counted. The scale is kept in the
     variables `current_loss_scale` and `good_steps`.

@@ -39,7 +39,7 @@ class Optimizer:
     name          of the scope of its nodes, and of its slots
     op            X of the ops `ApplyX`, `ResourceApplyX`, `SparseApplyX` and `ResourceSparseApplyX`
     slot_inputs   {input of the op: the slot that it takes}
-    use_locking   written into its nodes for TensorFlow; here updates are atomic as they are
+    use_locking   an attribute of its nodes for TensorFlow; here updates are always atomic
 
     `variables` are by default the graph's collection "trainable_variables"; `global_step` is a variable that
     each step increments; `grad_loss`, of the loss's shape, multiplies the gradient; `gate`, `aggregation` and
@@ -73,7 +73,7 @@ class Optimizer:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} '{self.name}' slots={self.slot_names}>"
 
-    # -- what a program calls ------------------------------------------------------------------------
+    # -- methods for programs ------------------------------------------------------------------------
 
     def minimize(
         self,
@@ -267,10 +267,10 @@ class Optimizer:
 
 
 class OptimizerNumbers:
-    """The numbers of one step, as tensors of each type that a variable asks for.
+    """The numbers of one step, as tensors of each type that variables need.
 
     given   {input of the op: a Python number or a Tensor}
-    typed   those that have a type of their own already, such as a count of steps
+    typed   numbers that have their type already, such as a count of steps
     """
 
     def __init__(self, graph: Graph) -> None:

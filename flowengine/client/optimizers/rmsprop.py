@@ -13,8 +13,8 @@ from flowengine.graphs.variables.variable import GraphVariable
 class RMSProp(Optimizer):
     """A gradient divided by the root of a moving average of its square. Tieleman, Hinton 2012.
 
-    decay, momentum, epsilon   of the average; of the step; what keeps the root from zero
-    centered                   the average's variance instead of its square. Graves 2013
+    decay, momentum, epsilon   of the average; of the step; added to the average, so that its root is positive
+    centered                   whether to divide by the root of the variance instead. Graves 2013
 
     Slots: "rms", which starts at 1, "momentum", and "mg" where it is centered.
 

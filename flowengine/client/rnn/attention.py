@@ -45,7 +45,7 @@ class AttentionMechanism(ABC):
     (TensorShape([2, 5]), TensorShape([2, 5]))
     """
 
-    #: The scope of its own variables in that of the cell around.
+    #: The name of the scope of its variables, within that of the cell.
     scope_name: str
 
     def __init__(self, units: int, memory: Any, memory_sequence_length: Any = None) -> None:

@@ -124,7 +124,7 @@ class TrainingHelper(Helper):
         turned = ops.Transpose(tensor, [1, 0, 2])
         self._steps = ops.GatherV2(ops.Shape(turned), 0, 0)
         self._width = tensor.shape[2]
-        # One more step than there are: what follows the last is zeros.
+        # One more step of zeros, which follows the last input.
         padded = ops.Pad(turned, [[0, 1], [0, 0], [0, 0]])
         self._array = self.graph.tensor_array(
             tensor.dtype.base,

@@ -40,7 +40,7 @@ def dynamic_rnn(
     inputs            (N, T, I), or a structure of such; with `time_major` (T, N, I). I known
     sequence_length   (N,) int32 or int64, each at most T (InvalidArgumentError of the run if not); None for T
     initial_state     a structure as `cell.state_size`; zeros unless it is given
-    swap_memory       whether what the backward pass needs may leave the device
+    swap_memory       whether values for the backward pass may be kept in host memory
     name              of the variable scope, "rnn" unless it is given
     returns           outputs as inputs, (N, T, output_size), and the last state
 
@@ -227,9 +227,9 @@ class RawStep(NamedTuple):
     finished     (N,) bool: which examples have ended
     inputs       of the cell
     state        of the cell
-    emit         what is written; at first, a structure of tensors without the batch axis that says what will
-                 be, or None for the cell's outputs
-    loop_state   whatever the function wants to be given again, or None
+    emit         the values to write; at first, a structure of tensors like them without the batch axis, or
+                 None for the cell's outputs
+    loop_state   a value that the function gets back at the next step, or None
     """
 
     finished: Any
@@ -252,11 +252,11 @@ def raw_rnn(
 
     loop_fn   (time, outputs, state, loop_state) -> `RawStep`, or a tuple like it; at first with time 0 and
               None for the others. An example that has ended emits zeros, and its state stands still
-    graph     where the function makes its tensors; found from the first step if it is not given
-    returns   (structure of TensorArrays of what was emitted, last state, last loop state or None)
+    graph     the graph of the function's tensors; by default that of the first step's tensors
+    returns   (structure of TensorArrays of the emitted values, last state, last loop state or None)
 
-    Of floats. Raises InvalidArgumentError where no graph is given, nor found from the first step, and where
-    the function's structures are not alike from step to step.
+    Of floats. Raises InvalidArgumentError if no graph is given and the first step has no tensor, and if the
+    function's structures differ from step to step.
     """
     owner = graph or getattr(cell, "_graph", None)
     if owner is None:

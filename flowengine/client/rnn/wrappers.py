@@ -106,7 +106,7 @@ class DropoutWrapper(_Wrapper):
                 )
         self._kept = {"input": input_keep_prob, "state": state_keep_prob, "output": output_keep_prob}
         self._draws_once, self._seed = variational_recurrent, seed
-        #: {(place, number): what a run has drawn for it}
+        #: {(place, number): its random tensor}
         self._drawn: dict[tuple[str, int], Tensor] = {}
 
     def __call__(self, inputs: Any, state: Any) -> tuple[Any, Any]:
