@@ -24,7 +24,7 @@ from flowengine.ir.opdef import OpDef
 def to_attr(op: str, attr: AttrDef, value: Any) -> AttrValue:
     """The value of one attribute, checked against its definition.
 
-    Raises InvalidArgumentError naming op, attribute and what is allowed.
+    Raises InvalidArgumentError naming the op, the attribute and the allowed values.
     """
     if isinstance(value, PlaceholderAttr):
         return value

@@ -1,7 +1,7 @@
 """Collections: what belongs to a graph beside its nodes, listed under names.
 
-They are lists in the order in which things were added. A MetaGraphDef carries those of a graph; what is
-listed says itself how it is written there (`to_proto`), or is a tensor, an operation, a number or a text.
+They are lists of values in the order in which they were added. A MetaGraphDef carries those of a graph: a
+value has a method that makes its message (`to_proto`), or is a tensor, an operation, a number or a text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Constructors: from an OpDef and a user's arguments to a node.
 
-The type of each attribute that the user does not give is found from the inputs: first from symbolic
-tensors, which have a type, then from Python and NumPy values, which take whatever type is needed.
+Each attribute of a type that the user does not give is inferred from the inputs: first from symbolic tensors,
+which have a type, then from Python and NumPy values, which are converted to the type.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Ops:
         if definition is None:
             if name.startswith("__"):
                 raise AttributeError(name)
-            # Tools that look an object over ask for private names of many kinds.
+            # Tools that inspect objects, such as IPython, look for private names of many kinds.
             definition = None if name.startswith("_") else self._graph.registry.find(name)
         if definition is None:
             close = close_matches(name, self._graph.registry, 3)

@@ -1,13 +1,13 @@
-"""From whatever a program has in its hands to a `Tensor` of a graph.
+"""Conversion of Python and NumPy values, variables and the like to a `Tensor` of a graph.
 
     convert(graph, 3.0)                      # a Const
     convert(graph, [x, 1.0])                 # a Pack
-    convert(graph, variable)                 # what the variable says that it is
+    convert(graph, variable)                 # the result of the variable's `__flowengine_tensor__`
 
 An object that stands for a tensor has a method `__flowengine_tensor__(graph, dtype, name)`. It returns a
-Tensor of this graph: of type `dtype`, or of its own where that is None. A reference type asks for the
-reference to a variable, `resource` for its handle. Constructors and functions take such objects wherever
-they take a Tensor.
+Tensor of this graph: of type `dtype`, or of its own type if that is None. For a reference type it returns the
+reference to a variable, for `resource` its handle. Constructors and functions take such objects wherever they
+take a Tensor.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from flowengine.ir.opdef import OpDef
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
 
-#: The name of the method by which an object says which tensor it stands for.
+#: The name of the method that returns the tensor for which an object stands.
 HOOK: Final = "__flowengine_tensor__"
-#: Types that stand for nothing but their value: asked first, because most arguments are of these.
+#: Types without that method, checked first because most arguments have them.
 _PLAIN: Final = frozenset({int, float, bool, complex, str, bytes, np.ndarray, type(None)})
 
 
@@ -47,8 +47,8 @@ TensorLike: TypeAlias = Any
 def convert(graph: Graph, value: TensorLike, dtype: Any = None, name: str | None = None) -> Tensor:
     """Convert a value to a Tensor of `graph`.
 
-    dtype   what it must be; a Python or NumPy value becomes that if nothing is lost
-    name    of the node that is made, if one is
+    dtype   the required type; a Python or NumPy value is converted if no information is lost
+    name    of the new node, if one is made
 
     Raises InvalidArgumentError, which is a TypeError where types differ and a ValueError for a tensor of
     another graph or a value that is no tensor.

@@ -84,7 +84,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
         self._registry = registry
         self._shapes: ShapeInference | None = None
         self._refined: dict[str, dict[int, TensorShape]] = {}
-        #: The Merges of loops whose variables are declared to change their shape: {node: any of their shapes}
+        #: {Merge of a loop variable that is declared to change its shape: a shape for all of its values}
         self._relaxed: dict[str, TensorShape] = {}
         self._contexts = {}
         self._kept = []
@@ -147,9 +147,9 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
     def from_graph_def(cls, data: Any, *, strict: bool = False, registry: OpRegistry | None = None) -> Graph:
         """Read a GraphDef: its bytes (binary or text form), a str (text form) or the message itself.
 
-        `data` may be a MetaGraphDef, whose collections the graph then has. Ops that the registry does not
-        know are kept as opaque nodes; with `strict` they are faults. Raises InvalidArgumentError with all
-        `faults` of the graph.
+        `data` may be a MetaGraphDef; the graph then has its collections. Ops that the registry does not know
+        become opaque nodes; with `strict` they are faults. Raises InvalidArgumentError with all `faults` of
+        the graph.
         """
         if is_path(data):
             raise InvalidArgumentError(
@@ -331,9 +331,9 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
     def device(self, device: DeviceScope) -> AbstractContextManager[None]:
         """Ask for a device for the nodes built inside; parts left open come from outer scopes.
 
-        device   a name, whole or in part, such as "/gpu:0"; None, to ignore outer scopes; or a function that
-                 is called with each operation that is built inside, whose `device` is the request of inner
-                 scopes, and returns the name to ask for instead
+        device   a name, whole or in part, such as "/gpu:0"; None, to ignore outer scopes; or a function,
+                 which is called with each operation that is built inside and returns a name. The operation's
+                 `device` is the request of inner scopes
         """
         return self.scopes.on_device(device)
 
@@ -371,7 +371,8 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
         >>> with graph.recompute():
         ...     y = fe.exp(graph.constant(1.0))
 
-        What it takes from outside, and what is taken of it, is kept. The mark is written with the graph.
+        A step keeps the inputs of these nodes and the outputs that other nodes take. A written graph has the
+        mark.
         """
         return self.scopes.recomputed()
 
@@ -397,7 +398,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
         scopes = self.scopes
         control_inputs = scopes.control_inputs
         if scopes.pivot and not inputs and scopes.pivot not in control_inputs:
-            # Beside what the node waits for: only the pivot tells in which iteration and branch it is alive.
+            # Beside its other control inputs, because the pivot puts the node into its iteration and branch.
             control_inputs = (*control_inputs, scopes.pivot)
         if scopes.context is not None:
             self.place_in(scopes.context, (name,))

@@ -1,6 +1,6 @@
 """Nodes from elsewhere: a GraphDef imported into a graph that has nodes, and parts of graphs copied.
 
-What is read is checked as a whole before anything is added, so a fault leaves the graph as it was.
+The nodes are all checked before any is added, so an error does not change the graph.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def copy_nodes(
     reached: set[str] = set()
     while names:
         _reach(source, names, stops, reached)
-        # Of a branch or loop that comes along, what describes it comes too.
+        # The nodes that describe a branch or loop are copied with its members.
         names = [name for name in _anchors(source, reached) if name not in reached]
     part = source.rewritten([node for node in source if node.name in reached])
     elements = [each.name for each in wanted]
@@ -127,7 +127,7 @@ class _MappedInputs:
         self.source = source
         self.ports: dict[OutputPort, OutputPort] = {}
         self.controls: dict[str, str] = {}
-        #: What is given for a port, as it was given: nothing is made of it before everything is checked.
+        #: {port: the value given for it}, not converted before everything is checked.
         self._given: dict[OutputPort, Any] = {}
         used = {port for node in source for port in node.inputs}
         unused = []
@@ -306,14 +306,15 @@ class GraphReader:
         data              a GraphDef: its bytes (binary or text form), text as a str, the message, a Graph;
                           of a MetaGraphDef the nodes and functions: `Graph.from_graph_def` reads collections
         prefix            of the names of its nodes, made unique; "" adds them under their own names
-        input_map         {"node:slot" or "node" of it: a tensor of this graph}: what its nodes take instead;
-                          {"^node": Operation} for what they wait for
-        return_elements   names within it, "node:slot" or "node": returned as Tensors and Operations of here
+        input_map         {"node:slot" or "node" of it: the tensor of this graph that its nodes take instead};
+                          {"^node": Operation} for control inputs
+        return_elements   names within it, "node:slot" or "node", to return as Tensors and Operations of this
+                          graph
 
-        Control dependencies around apply to nodes that have none, devices to what nodes leave open. Within a
-        branch or loop the nodes run where that does, and what `input_map` gives is brought in. Raises
-        InvalidArgumentError (a ValueError) with all faults of the graph, or where a name is taken, and then
-        adds nothing.
+        Scopes of control dependencies apply to nodes without control inputs, scopes of devices to the parts
+        of device names that nodes leave open. Within a branch or loop, the nodes belong to it, and take the
+        tensors of `input_map` through it. Raises InvalidArgumentError (a ValueError) with all faults of the
+        graph, or if a name is taken, and then adds nothing.
 
         >>> inner = fe.Graph()
         >>> y = fe.square(inner.placeholder("float32", [], name="x"), name="y")

@@ -1,7 +1,7 @@
 """A graph with its collections, as a MetaGraphDef: written, and read back into a graph.
 
-What is listed under a name is written by its kind: variables and the like by the message that they make of
-themselves, tensors and operations by name, numbers and texts as they are.
+A collection is written by the kind of its values: variables and the like as their messages, tensors and
+operations as names, numbers and texts as values.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _OF_VARIABLES: Final = frozenset(
 def to_meta_graph(graph: NodeGraph, collections: Collections) -> Any:
     """The MetaGraphDef message of a graph's nodes and functions, and of its collections.
 
-    What no message can express, such as a Python object, is left out with a line in the log.
+    Logs and leaves out values that no message can express, such as a Python object.
     """
     from flowengine.ir.graphdef import graph_to_def
     from flowengine.ir.proto import MetaGraphDef

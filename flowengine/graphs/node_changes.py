@@ -89,7 +89,7 @@ class GraphNodes(ir.NodeGraph):
             )
         self._nodes[node.name] = node
         self.version += 1
-        # What comes around a loop, or was not known of a call, may be known better now.
+        # The shapes of loop variables and of results of calls may be known better now.
         self._shapes = None
         return node
 
@@ -111,9 +111,9 @@ class GraphNodes(ir.NodeGraph):
         device           "" for any
         control_inputs   all of them
 
-        What is not given stays as it was. Shapes of what follows are inferred anew. Raises
-        FailedPreconditionError once a step has needed the node; InvalidArgumentError (a ValueError or
-        TypeError) if types of outputs would change, its shapes contradict, or it would wait for itself.
+        Arguments that are left out change nothing. The shapes of the nodes behind it are inferred again.
+        Raises FailedPreconditionError once a step has needed the node; InvalidArgumentError (a ValueError or
+        TypeError) if types of outputs would change, its shapes contradict, or it would depend on itself.
 
         >>> graph = fe.Graph()
         >>> y = fe.exp(graph.constant(0.0))

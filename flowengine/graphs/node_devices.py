@@ -1,8 +1,8 @@
-"""Which device a node asks for: what the scopes around it say, from the innermost out.
+"""The device that a node requests: the scopes around it determine it, from the innermost to the outermost.
 
-A scope is a name, of which an inner one fills its open parts, or a function that is given the operation with
-the device found so far, and says which it asks for instead. The scopes around a function fill what it leaves
-open. None ends the search: what is around it says nothing.
+A scope is a name, which fills the parts that inner scopes leave open, or a function, which gets the operation
+with the device found so far and returns another one. The scopes around a function fill the parts that its
+result leaves open. None ends the search: outer scopes do not count.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Python's operators on what stands for a tensor: `x + 1`, `x < y`, `x @ w`, `x[1:, ..., None]`.
+"""Python's operators on tensors and variables: `x + 1`, `x < y`, `x @ w`, `x[1:, ..., None]`.
 
-Each adds a node under TensorFlow's name for the operator (`add`, `truediv`, ...). The other operand is
-whatever `graphs.conversion` takes; a Python number becomes a constant of this operand's type. `==` and `!=`
-compare the objects, not the values: `ops.Equal(x, y)` compares those.
+Each adds a node under TensorFlow's name for the operator (`add`, `truediv`, ...). The other operand is any
+value that `graphs.conversion` converts; a Python number becomes a constant of this operand's type. `==` and
+`!=` compare the objects, not the values: `ops.Equal(x, y)` compares those.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
     from flowengine.graphs.tensor import Tensor
 
-#: What `/` makes of whole numbers before it divides them.
+#: {type of integers: the type to which `/` converts them}
 _QUOTIENT_TYPES: Final = {
     dtypes.int8: dtypes.float32,
     dtypes.uint8: dtypes.float32,

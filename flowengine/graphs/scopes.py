@@ -1,7 +1,7 @@
 """The scopes around the construction of a node: name scopes, devices and control dependencies.
 
-A `Scopes` belongs to one graph. Its context managers nest and restore what was before, also when left by
-an exception.
+A `Scopes` belongs to one graph. Its context managers nest, and restore the scopes before them, also after an
+exception.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from flowengine.graphs.control.contexts import ControlContext
     from flowengine.graphs.tensor import Operation, Tensor
 
-    #: Says which device an operation asks for; told of it with what the scopes inside have asked for.
+    #: Returns the device that an operation requests; the operation has the request of inner scopes.
     DeviceFunction = Callable[[Operation], str | DeviceName | None]
-    #: What `graph.device` takes.
+    #: An argument of `graph.device`.
     DeviceScope = str | DeviceName | DeviceFunction | None
 
 
@@ -41,9 +41,9 @@ class Scopes:
         self._used: dict[str, int] = {}
         #: The current name scope, with its trailing slash, or empty.
         self.prefix = ""
-        #: The device that the next node asks for, or empty: of the scopes within the innermost function.
+        #: The device that the next node requests by the scopes within the innermost function, or empty.
         self.device = ""
-        #: The functions that choose a device, innermost first, each with what the scopes around it ask for.
+        #: The functions that choose a device, innermost first, each with the device of the scopes around it.
         self.deciders: tuple[tuple[DeviceFunction, str], ...] = ()
         #: The names of the nodes that must run before the next node.
         self.control_inputs: tuple[str, ...] = ()
@@ -51,11 +51,11 @@ class Scopes:
         self.colocation: tuple[str, ...] = ()
         #: The node that a node without inputs waits for, so that it runs where that does; or empty.
         self.pivot = ""
-        #: {op: the name of the gradient function that its next nodes ask for}
+        #: {op: the name of the gradient function of its next nodes}
         self.gradient_names: dict[str, str] = {}
-        #: The segment, to be computed again for its gradient, of which the next nodes are; or empty.
+        #: The recomputed segment to which the next nodes belong, or empty.
         self.segment = b""
-        #: What a tensor is replaced by when it is given to a constructor, where code does not know its place.
+        #: Returns the tensor that a constructor takes for its argument; None outside of branches and loops.
         self.bring: Callable[[Tensor], Tensor] | None = None
         #: The branch or loop to which the next node belongs, or None.
         self.context: ControlContext | None = None

@@ -1,7 +1,7 @@
 """Seeds of random nodes: TensorFlow's rule, by which a graph's seed and a node's own become the node's two.
 
-Neither given, a node draws other values in each session. One of them given, the values are the same in each;
-a node without a seed of its own then gets one from the number of nodes that stand before it.
+Without either seed, a node draws other values in each session. With one of them, the values are the same in
+each session; a node without its own seed then derives one from the number of nodes before it.
 """
 
 from __future__ import annotations

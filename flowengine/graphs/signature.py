@@ -71,7 +71,7 @@ def signature(definition: OpDef) -> inspect.Signature:
     try:
         return inspect.Signature(parameters)
     except ValueError:
-        # A user's op may call an attribute like an input; the docstring still tells.
+        # An attribute and an input of a user's op may have one name; the docstring has both.
         return inspect.Signature([kind("inputs", kind.VAR_POSITIONAL), kind("attrs", kind.VAR_KEYWORD)])
 
 

@@ -1,7 +1,7 @@
 """`x[...]`: from a Python subscript to a StridedSlice and its five masks.
 
-Each entry of the subscript is a place in the vectors begin, end and strides. What cannot be said there is a
-bit of a mask: an end that is left out, `...`, a new axis, an axis that is dropped.
+Each entry of the subscript is a place in the vectors begin, end and strides. A bit of a mask marks an end
+that is left out, `...`, a new axis, and an axis that is dropped.
 """
 
 from __future__ import annotations

@@ -61,10 +61,10 @@ class SparseTensor:
 
 @dataclass(frozen=True, slots=True)
 class RaggedTensor:
-    """Rows of different lengths, one behind the other.
+    """Rows of different lengths, one after the other.
 
-    values       (n, ...) the elements of all rows, or a RaggedTensor where the rows have rows
-    row_splits   (rows + 1,) int64 or int32: where each row begins, and the last ends
+    values       (n, ...) the elements of all rows, or a RaggedTensor if the rows have rows
+    row_splits   (rows + 1,) int64 or int32: the start of each row, and the end of the last
 
     >>> rows = fe.RaggedTensor(np.array([1, 2, 3]), np.array([0, 2, 3]))  # [[1, 2], [3]]
     """

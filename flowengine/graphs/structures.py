@@ -65,7 +65,7 @@ def with_parts(structure: Any, parts: Sequence[Any]) -> Any:
 def maker_of(structure: Any) -> Callable[[Sequence[Any]], Any]:
     """Return a function that makes a structure of the same kind, and with the same keys, of other parts.
 
-    What happens to the structure later changes nothing in what the function makes.
+    Later changes of the structure do not change the results of the function.
     """
     kind: Any = type(structure)
     if isinstance(structure, list | tuple):
@@ -91,7 +91,7 @@ def _mapping_maker(structure: Mapping[Any, Any]) -> Callable[[Sequence[Any]], An
     if kind is dict:
         return ordered
     if isinstance(structure, dict):
-        # A copy keeps what a kind of dictionary has besides: a default, an order of its own.
+        # A copy keeps other properties of a kind of dictionary, such as its default or order.
         template = copy.copy(structure)
 
         def filled(parts: Sequence[Any]) -> Any:
@@ -107,7 +107,7 @@ def _mapping_maker(structure: Mapping[Any, Any]) -> Callable[[Sequence[Any]], An
         try:
             return kind(values)
         except TypeError:
-            return values  # nobody knows how this kind is made
+            return values  # the constructor of this kind takes other arguments
 
     return converted
 

@@ -37,7 +37,7 @@ class SymbolicValue:
             raise self._has_no(f"number to be formatted as {form!r}", _RUN)
         return str(self)
 
-    if not TYPE_CHECKING:  # Type checkers report what is not there by themselves.
+    if not TYPE_CHECKING:  # Type checkers report missing attributes themselves.
 
         def __getattr__(self, name):
             raise missing_member(self, name, "OF_TENSORS")

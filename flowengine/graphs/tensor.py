@@ -60,7 +60,7 @@ class Tensor(TensorOperators):
     def dtype(self) -> DType:
         """The element type; a reference type for the output of a reference variable.
 
-        Raises InvalidArgumentError where there is none: for the output of an op that nobody knows here.
+        Raises InvalidArgumentError for the output of an unknown op, which has no type.
         """
         node = self.graph[self.node_name]
         try:
@@ -80,8 +80,8 @@ class Tensor(TensorOperators):
     def set_shape(self, shape: Any) -> None:
         """Declare a shape that the graph alone does not determine; it is merged with the known one.
 
-        `shape` may be partial. Nodes built on it from here on see it; nothing checks it when a step runs.
-        Raises ValueError (as InvalidArgumentError) if it contradicts what is known.
+        `shape` may be partial. Nodes that are built later see it; a step does not check it. Raises ValueError
+        (as InvalidArgumentError) if it contradicts the known shape.
         """
         self.graph.refine_shape(self.port, TensorShape(shape))
 

@@ -1,8 +1,8 @@
-"""From Python and NumPy values to what a Const holds.
+"""Conversion of Python and NumPy values to the value of a Const.
 
-A Python float becomes float32, an int becomes int32 (int64 where it does not fit), a str is encoded as
-UTF-8; a NumPy array or scalar keeps its type. Asked for a type, a value is converted where no kind of
-number is lost: an int may become a float, a float never an int.
+A Python float becomes float32, an int becomes int32 (int64 if it does not fit), a str is encoded as UTF-8; a
+NumPy array or scalar keeps its type. If a type is requested, an int may become a float, but a float never an
+int.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from flowengine.core.shapes import TensorShape
 def to_value(value: Any, dtype: DType | None = None) -> tuple[Value, DType]:
     """A tensor value (see `core.arrays`; never an alias of the argument) and its type.
 
-    Raises InvalidArgumentError for what is no tensor (None, a ragged list) or cannot become `dtype`.
+    Raises InvalidArgumentError if it is not a tensor (None, a ragged list) or cannot become `dtype`.
     """
     if value is None:
         raise InvalidArgumentError("None is not a tensor: does a function return nothing?")

@@ -72,11 +72,11 @@ def case(
         functions = [function for _, function in pairs]
         checks: list[Operation] = []
         if exclusive:
-            told = ["more than one of the conditions of case holds", *preds]
-            checks.append(graph.assert_that(graph.ops.LessEqual(_how_many(graph, preds), 1), told))
+            shown = ["more than one of the conditions of case holds", *preds]
+            checks.append(graph.assert_that(graph.ops.LessEqual(_how_many(graph, preds), 1), shown))
         if default is None:
-            told = ["none of the conditions of case holds, and there is no default", *preds]
-            checks.append(graph.assert_that(graph.ops.GreaterEqual(_how_many(graph, preds), 1), told))
+            shown = ["none of the conditions of case holds, and there is no default", *preds]
+            checks.append(graph.assert_that(graph.ops.GreaterEqual(_how_many(graph, preds), 1), shown))
             default = functions.pop()
             preds.pop()
         with graph.control_dependencies(checks):

@@ -28,9 +28,9 @@ class ControlContext(ABC):
     name         of the context, unique in its graph
     outer        the context around it, or None
     pivot        the node that lives whenever the context does
-    captured     {a tensor from outside: what stands for it inside}
-    members      the nodes that are in it and in none within it
-    nested       those within it that are built
+    captured     {a tensor from outside: the tensor that has its value inside}
+    members      the nodes that are in it and in no nested one
+    nested       the contexts built within it
     """
 
     is_loop: ClassVar[bool] = False
@@ -75,8 +75,8 @@ class ControlContext(ABC):
     def left(self, *, keeps_membership: bool = False, results: bool = False) -> Iterator[None]:
         """Build outside, in the context around, apart from its control dependencies.
 
-        keeps_membership   what is built is the machinery of this context, and belongs to it
-        results            what is built hands values of this context out
+        keeps_membership   whether the new nodes belong to this context, because they control it
+        results            whether the new nodes take values of this context outside
         """
         scopes = self.graph.scopes
         before = scopes.context, scopes.bring, scopes.control_inputs, scopes.pivot
@@ -181,8 +181,8 @@ class ControlContext(ABC):
 class BranchContext(ControlContext):
     """One side of a conditional.
 
-    pred     what decides
-    branch   1 where it is taken for true, 0 for false
+    pred     the predicate
+    branch   1 if the side runs where the predicate is true, 0 if it runs where it is false
     """
 
     collection: ClassVar[str] = "cond_context"

@@ -80,8 +80,8 @@ class RowLoop:
         """
         with self.loop.left():
             array = GraphTensorArray.create(self.graph, value.dtype.base, self.count, infer_shape=infer_shape)
-            begun = array if written is None else array.write(*written)
-        inside = array.__flowengine_with_parts__([self.loop.carry(begun.flow)])
+            first = array if written is None else array.write(*written)
+        inside = array.__flowengine_with_parts__([self.loop.carry(first.flow)])
         self._outputs.append(array)
         return inside.write(self.loop.variables[0], value).flow
 

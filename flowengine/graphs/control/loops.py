@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 class LoopContext(ControlContext):
     """The iterations of a loop: one frame, and what it carries from one iteration to the next.
 
-    attrs       what each Enter into it has
+    attrs       the attributes of each Enter into it
     merges      each variable at the start of an iteration, as the condition sees it
-    variables   each variable in an iteration that goes on, as the body sees it; once it is decided
-    enters      what brings in each variable at first
+    variables   each variable in an iteration that continues, as the body sees it; empty before the condition
+                is built
+    enters      the Enter of each variable's first value
     exits       each variable when the loop has ended
     """
 
@@ -52,10 +53,10 @@ class LoopContext(ControlContext):
         self.exits: list[Tensor] = []
         self.maximum_iterations: Tensor | None = None
         self._last: list[Tensor] = []
-        #: The Enters of what is the same in every iteration.
+        #: The Enters of values that are the same in every iteration.
         self._constants: set[str] = set()
         given = graph.scopes.control_inputs
-        #: What the Enters of variables wait for, in the context around.
+        #: The nodes that the Enters of variables wait for, in the context around.
         self._controls = given if self.outer is None else self.outer.awaited(given)
 
     @property
@@ -69,7 +70,7 @@ class LoopContext(ControlContext):
         """A variable: as the condition sees it, or as the body does where it is decided already.
 
         initial   a tensor of the context around
-        shape     what it is in every iteration; the shape of `initial` if it is not given
+        shape     its shape in every iteration; by default the shape of `initial`
         """
         scopes = self.graph.scopes
         with self.left():
@@ -108,7 +109,7 @@ class LoopContext(ControlContext):
         ops = self.graph.ops
         for position, (merge, value) in enumerate(zip(self.merges, following, strict=True)):
             self._check(position, merge, value)
-        # Entered, so that what is the same in every iteration comes round only while the loop goes on.
+        # Built inside, so that constants of the loop enter an iteration only while the loop continues.
         with self.entered():
             for merge, value in zip(self.merges, following, strict=True):
                 back = ops.RefNextIteration if value.dtype.is_ref else ops.NextIteration
@@ -153,7 +154,7 @@ class LoopContext(ControlContext):
                 f"('{value.name}'): say what is the same in every iteration by shape_invariants"
             )
 
-    # -- what is the same in every iteration -------------------------------------------------------
+    # -- constants of the loop ---------------------------------------------------------------------
 
     def _enter(self, tensor: Tensor, *, is_constant: bool) -> Tensor:
         ops = self.graph.ops
@@ -167,7 +168,7 @@ class LoopContext(ControlContext):
         return found
 
     def _needs_pivot(self, inputs: Sequence[OutputPort]) -> bool:
-        # What depends on constants of the loop alone would run once more, after the last iteration.
+        # Nodes that depend on constants of the loop alone would run once more, after the last iteration.
         return all(port.node in self._constants for port in inputs)
 
 

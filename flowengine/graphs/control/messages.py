@@ -102,9 +102,9 @@ def carry_contexts(
 
     scope   is put before the names of contexts
     names   {a node of the source: its name in the graph}
-    ports   {an output of the source: what stands for it in the graph instead}
+    ports   {an output of the source: the output that replaces it in the graph}
 
-    One whose predicate or pivot was not copied is left out.
+    Leaves out contexts whose predicate or pivot was not copied.
     """
     for key in FIELDS:
         for context in source.collection(key):
@@ -138,7 +138,7 @@ class _ContextReader:
             if self._has(each) and self._has(outside[each])
         }
         handed_out = set(message.loop_exit_names) if made.is_loop else set()
-        # Those within come after what is around them, and have the last word on what is theirs.
+        # Nested contexts come later, so a node of both is at last in the inner one.
         self._graph.place_in(made, self._nodes(set(values) - set(outside) - handed_out))
         for each in message.nested_contexts:
             field = each.WhichOneof("ctxt")

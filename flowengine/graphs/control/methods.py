@@ -150,8 +150,8 @@ class GraphControlFlow:
         cond, body            take the variables, one argument each if `loop_vars` is a list or tuple; the one
                               returns one bool, the other the variables of the next iteration
         loop_vars             a structure of their first values
-        shape_invariants      the same structure with a shape in each place: what is the same in every
-                              iteration, where a variable changes its shape; None in a shape is any size
+        shape_invariants      the same structure of shapes, for variables that change their shape: the part
+                              that is the same in every iteration; None in a shape is any size
         parallel_iterations   how many iterations may be under way at once
         swap_memory           noted for TensorFlow
         maximum_iterations    one integer, after which it ends in any case
@@ -194,7 +194,7 @@ class GraphControlFlow:
 
         fn            takes a structure like `elems` of rows (...)
         elems         a structure of tensors (n, ...)
-        dtype         the types of what it returns, as a structure; found from it if not given
+        dtype         the types of its results, as a structure; inferred from `fn` if not given
         infer_shape   False if its results differ in shape; then only results of equal shape can be stacked
         parallel_iterations, swap_memory   as for `while_loop`
 
@@ -227,7 +227,7 @@ class GraphControlFlow:
 
         fn        returns a structure like `initializer`
         elems     a structure of tensors (n, ...)
-        reverse   from the last row to the first
+        reverse   whether to go from the last row to the first
         parallel_iterations, swap_memory   as for `while_loop`
 
         Returns the value of `fn` for the last row.
@@ -340,14 +340,14 @@ class GraphControlFlow:
         python_function   takes an array for each input (bytes for a single string), which it must not write
                           to; a coroutine function of trio is awaited by the step, beside its other nodes
         inputs            tensors, in the order of its arguments
-        dtypes            a structure of the types of what it returns; None for a function without results
+        dtypes            a structure of the types of its results; None for a function without results
         shapes            of its results, one each; not known if they are not given
-        stateful          False for a function that does nothing but return the same for the same inputs
+        stateful          False for a function without effects that returns equal results for equal inputs
 
         Returns tensors in the structure of `dtypes`, or the Operation. It has no derivative. An exception of
         the function fails the step; a cancelled step cancels it where it waits. The function stays in this
-        process: a graph that was written, or runs in another task, fails there with FailedPreconditionError;
-        where `Config.python_calls` is False, with PermissionDeniedError.
+        process: a graph that was written, or runs in another task, fails there with FailedPreconditionError,
+        and where `Config.python_calls` is False with PermissionDeniedError.
 
         >>> graph = fe.Graph()
         >>> y = graph.call(lambda x: np.sort(x), [graph.constant([3, 1, 2])], "int32", shapes=[[3]])
@@ -382,7 +382,8 @@ class GraphControlFlow:
         summarize   how many elements of each to show
         message     a text before them
 
-        Let it run by `graph.control_dependencies([...])` around the nodes that depend on it, or as a target.
+        A step runs it if it is a target, or if nodes that the step runs were built within
+        `graph.control_dependencies([...])` of it.
 
         >>> graph = fe.Graph()
         >>> x = graph.placeholder("int32", [])

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 class GraphTensorArray:
     """An array of tensors of one type, each of which is written once.
 
-    graph    the graph that it is of
+    graph    its graph
     dtype    of its elements
-    handle   the array itself, which lives as long as a step
+    handle   the array itself, which exists as long as a step
     flow     float32: the output of the last write, so that reads come after it
-    shape    what is known of the shape of every element
+    shape    the known part of the shape of every element
 
-    Writing gives an array with another flow; use that one from there on. It may be a variable of a loop or a
-    result of a conditional, and `fe.gradients` goes through it. Methods raise ValueError (as
-    InvalidArgumentError) for values of another shape or type; an index out of range is InvalidArgumentError
-    of the step.
+    A write returns an array with another flow; use that one from there on. It may be a variable of a loop or
+    a result of a conditional, and `fe.gradients` differentiates through it. Methods raise ValueError (as
+    InvalidArgumentError) for values of another shape or type; an index out of range fails the step with
+    InvalidArgumentError.
 
     >>> graph = fe.Graph()
     >>> array = graph.tensor_array("float32", 3).unstack([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])

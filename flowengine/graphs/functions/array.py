@@ -3,10 +3,10 @@
 `input`, `tensor`, `value` or `a`, and each of `values` or `args`, is a tensor, a variable, or a value that
 becomes a constant. Elements are of any type, which the result has too, unless a function says otherwise or
 takes a `dtype` or `out_type`. Shapes, `axis`, `block_size` and other sizes are int32 or int64. `graph` is
-needed where no argument is a tensor.
+needed if no argument is a tensor.
 
-`begin`, `end`, `strides` and `size` have a number for each axis, `shift` for each of `axis`; `num` says how
-many parts there are if the graph does not tell; `data_format` is "NHWC" or "NCHW". The bits of `begin_mask`,
+`begin`, `end`, `strides` and `size` have a number for each axis, `shift` for each of `axis`; `num` is the
+number of parts if the graph does not know it; `data_format` is "NHWC" or "NCHW". The bits of `begin_mask`,
 `end_mask`, `ellipsis_mask`, `new_axis_mask` and `shrink_axis_mask` are places.
 
 >>> graph = fe.Graph()
@@ -230,7 +230,7 @@ def split(
     num_or_size_splits   the number of equal parts, or the sizes of the parts
     num                  the number of parts if the sizes are a tensor of unknown length
 
-    Raises ValueError (as InvalidArgumentError) if neither tells the number of parts.
+    Raises ValueError (as InvalidArgumentError) if the number of parts is not known.
     """
     x = tensor_of(value, axis)
     if isinstance(num_or_size_splits, int):

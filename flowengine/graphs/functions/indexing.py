@@ -269,7 +269,7 @@ def _sorted(values: TensorLike, axis: int, direction: str, name: str) -> tuple[T
     order = [*range(place), count - 1, *range(place + 1, count - 1), place] if place != count - 1 else None
     with graph.name_scope(name):
         last = x if order is None else graph.ops.Transpose(x, order)
-        # Of whole numbers, ~x turns the order round without an overflow.
+        # For integers, ~x reverses the order without an overflow.
         is_rising, is_whole = direction == "ASCENDING", x.dtype.base.is_integer
         keys = (graph.ops.Invert(last) if is_whole else -last) if is_rising else last
         length = graph.ops.Shape(last)[-1]

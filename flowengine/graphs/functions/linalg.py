@@ -5,7 +5,7 @@ Leading axes count matrices, the last two are rows and columns. `a`, `b`, `input
 
 Products take numbers of any type, decompositions, solving and determinants float32, float64, complex64 and
 complex128. The result has the type of the first argument. `adjoint` takes the conjugate transpose of a
-matrix; `full_matrices` asks for square factors; `num_lower` and `num_upper` are integers.
+matrix; `full_matrices` returns square factors; `num_lower` and `num_upper` are integers.
 
 >>> graph = fe.Graph()
 >>> def show(*tensors):
@@ -116,7 +116,7 @@ def einsum(equation: str, *inputs: TensorLike, name: str | None = None) -> Tenso
 def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
     """Return the product of two tensors, summed along pairs of axes.
 
-    axes   how many of the last axes of a meet the first of b, or the two lists of axes that meet
+    axes   the number of last axes of a that are paired with the first axes of b, or two lists of axes to pair
 
     The other axes of a come first, then those of b. Needs the rank of both. Raises ValueError (as
     InvalidArgumentError) for axes that do not fit.

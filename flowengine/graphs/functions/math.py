@@ -1,8 +1,8 @@
 """Elementwise arithmetic: one number in, one number out.
 
 `x` and `y`, or all of `inputs`, are tensors, variables or values that become constants: numbers of any type
-unless a function says otherwise; integers where it says so. Two arguments broadcast and are of one type, and
-the result has their type and the shape of both together.
+unless a function says otherwise. Two arguments are of one type and broadcast, and the result has their type
+and the broadcast shape.
 
 >>> graph = fe.Graph()
 >>> def show(*tensors):

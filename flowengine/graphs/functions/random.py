@@ -112,7 +112,7 @@ def random_gamma(
         together = ops.Add(form, ops.ZerosLike(rate, name="zeros_like"), name="add")
         first, second = seeds_for(owner, seed)
         drawn = ops.RandomGamma(dims, together, seed=first, seed2=second)
-        # What is smaller than any number of the type is not 0, whose logarithm would be infinite.
+        # The smallest number instead of 0 after an underflow, because the logarithm of 0 is infinite.
         least = np.finfo(kind.as_numpy_dtype).tiny
         return ops.Maximum(least, ops.RealDiv(drawn, rate, name="truediv"), name="Maximum")
 

@@ -1,7 +1,7 @@
 """How a variable comes into a graph: its nodes, under TensorFlow's names, outside of all loops and branches.
 
-For a variable `w` they are `w` itself, what computes its initial value (below `w/Initializer` where an
-initializer made it), `w/Assign`, and a read: `w/Read/ReadVariableOp` or `w/read`.
+For a variable `w` they are `w` itself, the nodes of its initial value (below `w/Initializer` if an
+initializer made them), `w/Assign`, and a read: `w/Read/ReadVariableOp` or `w/read`.
 """
 
 from __future__ import annotations

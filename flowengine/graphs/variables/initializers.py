@@ -1,8 +1,8 @@
 """Initializers, `fe.initializers`: functions that build the initial value of a variable.
 
-Each function here returns a function (graph, shape, dtype) -> Tensor that adds nodes. Shapes are known, and
-dtypes floating-point if a distribution is drawn from. With a `seed`, of its own or of the graph, the values
-are those that TensorFlow draws. `mean` and `stddev` are those of a normal distribution. The functions raise
+Each function here returns a function (graph, shape, dtype) -> Tensor that adds nodes. Shapes must be known,
+and random initializers need floating-point dtypes. With a `seed`, of its own or of the graph, the values are
+those that TensorFlow draws. `mean` and `stddev` are those of a normal distribution. The functions raise
 InvalidArgumentError for a shape or dtype that does not fit.
 
 >>> graph, initializers = fe.Graph(), fe.initializers
@@ -145,7 +145,7 @@ def orthogonal(gain: float = 1.0, *, seed: int | None = None) -> Initializer:
             graph, (max(rows, columns), min(rows, columns)), dtype, 0.0, 1.0, seed, "RandomStandardNormal"
         )
         q, r = ops.Qr(drawn, full_matrices=False)
-        # Signs taken from R make the distribution uniform, whatever the decomposition chose.
+        # The signs of R make the distribution uniform for any choice of signs by the decomposition.
         matrix = ops.Mul(q, ops.Sign(ops.MatrixDiagPart(r)))
         if rows < columns:
             matrix = ops.Transpose(matrix, [1, 0])
@@ -219,7 +219,7 @@ def variance_scaling(
     distribution   truncated_normal, untruncated_normal or uniform
 
     The inputs and outputs are the last two axes, times the product of the others (a kernel's window). Raises
-    InvalidArgumentError for a scale that is not positive and for other words.
+    InvalidArgumentError for a scale that is not positive and for other modes and distributions.
     """
     if scale <= 0:
         raise InvalidArgumentError(f"the scale of a variance is positive, not {scale}")

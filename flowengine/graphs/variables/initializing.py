@@ -24,7 +24,7 @@ class SessionVariables(ABC):
     """The methods of a session for the variables that its graph lists."""
 
     graph: NodeGraph
-    #: Whether what the graph lists as "table_initializer" has run.
+    #: Whether the nodes that the graph lists as "table_initializer" have run.
     _has_filled = False
 
     @abstractmethod
@@ -57,12 +57,12 @@ class SessionVariables(ABC):
     async def initialize(self, variables: Iterable[Listed] | None = None) -> list[GraphVariable]:
         """Give variables that have no value their first one, and return those; by default as `uninitialized`.
 
-        A variable whose initial value is made from others is set after these. What is initialized already,
-        by a checkpoint or another session, stays as it is. Cancelled or failed, some have their values.
-        Raises InvalidArgumentError for variables whose initial values need each other.
+        Variables are initialized in the order of their dependences. Variables that have a value, from a
+        checkpoint or another session, keep it. If it is cancelled or fails, some have their values. Raises
+        InvalidArgumentError for variables whose initial values depend on each other.
 
-        Where no variables are given, the session's first call then runs what the graph lists as
-        "table_initializer": tables are filled, and iterators that are listed there begin.
+        The first call without `variables` then runs the nodes that the graph lists as "table_initializer",
+        which fill tables and begin iterators.
 
         >>> graph = fe.Graph()
         >>> w = graph.variable(1.0, name="w")

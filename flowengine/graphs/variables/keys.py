@@ -1,6 +1,6 @@
 """The collections of a graph that variables, losses and steps are listed in, under TensorFlow's names.
 
-A MetaGraphDef carries them, so what was listed here is found there.
+A MetaGraphDef carries them under the same names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LOCAL_VARIABLES: Final = "local_variables"
 MODEL_VARIABLES: Final = "model_variables"
 #: Variables that have a moving average.
 MOVING_AVERAGE_VARIABLES: Final = "moving_average_variables"
-#: What fills tables, and begins the iterators that are to begin with them.
+#: Operations that fill tables, and that begin iterators.
 TABLE_INITIALIZERS: Final = "table_initializer"
 #: The count of steps.
 GLOBAL_STEP: Final = "global_step"

@@ -53,12 +53,12 @@ if TYPE_CHECKING:
 class GraphVariables:
     """Variables, their scopes, and collections, of the graph that this is a part of."""
 
-    #: What random nodes built from here on draw from, with seeds of their own; None for values that differ.
+    #: The seed of random nodes that are built later, beside their own seeds; None for other values each time.
     seed: int | None = None
 
     _collections: Collections | None = None
-    #: The collections of a MetaGraphDef, as messages, until somebody asks for them. What they list refers to
-    #: the graph: if it were made at once, no graph that was loaded would be freed before the collector runs.
+    #: The collections of a MetaGraphDef, as messages, until a caller reads them. Their values refer to the
+    #: graph, so a loaded graph that has them is freed by the collector only.
     _unread_collections: Mapping[str, Any] | None = None
     _variables: VariableScopes | None = None
 
@@ -120,11 +120,11 @@ class GraphVariables:
     def summary(self, *, scopes_only: bool | None = None) -> GraphSummary:
         """Return the variables by scope, with shapes, dtypes and sizes, and whether they are trained.
 
-        scopes_only   whether the table has a row for each scope alone; by default for more than 100 variables
+        scopes_only   whether the table has only a row for each scope; by default for more than 100 variables
 
         `str` of it and a notebook show a table. It has `parameters`, `trainable_parameters` and `bytes`, and
-        `variables`. Those of metrics and other local variables are left out. A GraphDef lists no variables:
-        they are found by their nodes, and nobody knows which of them are trained.
+        `variables`, without those of metrics and other local variables. A GraphDef lists no variables: they
+        are found by their nodes, and it is not known which of them are trained.
 
         >>> graph = fe.Graph()
         >>> w = graph.variable(np.zeros([3, 2], np.float32), name="w")
@@ -174,18 +174,18 @@ class GraphVariables:
         initial          a value, a Tensor, or an initializer: a function (graph, shape, dtype) -> Tensor,
                          which needs `shape`
         name             of its node, made unique in the name scope; "Variable" if none is given
-        shape, dtype     what it is declared to be; those of the initial value if none is given
+        shape, dtype     the declared shape and type; by default those of the initial value
         trainable        whether optimizers change it, and it is listed under "trainable_variables"
-        use_resource     a resource handle stands for it; else a reference does
-        collections      where it is listed; under "variables" if none is named
+        use_resource     whether it has a resource handle, and not a reference
+        collections      the names of the collections that list it, by default "variables"
         constraint       a function of a Tensor that optimizers apply to its new value
         regularizer      a function of a Tensor whose result is listed under "regularization_losses"
-        partitioner      a function (shape, dtype) -> counts: into how many parts each axis is cut
-        caching_device   where its value is kept for those that read it
+        partitioner      a function (shape, dtype) -> the number of parts of each axis
+        caching_device   the device that keeps its value for reads
         validate_shape   False for a variable that takes values of any shape
 
-        Wherever it is made, its nodes are outside of loops and branches. It has no value until its
-        initializer has run: see `Session.initialize`. Raises InvalidArgumentError for what does not fit.
+        Its nodes are always built outside of loops and branches. It has no value before its initializer has
+        run: see `Session.initialize`. Raises InvalidArgumentError for arguments that do not fit.
 
         >>> graph = fe.Graph()
         >>> graph.variable(fe.initializers.zeros(), shape=[784, 10], dtype="float32", name="w")

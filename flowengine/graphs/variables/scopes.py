@@ -1,12 +1,12 @@
-"""Variable scopes: variables that are found by name, and what is agreed on for all variables of a scope.
+"""Variable scopes: variables that are found by name, and options for all variables of a scope.
 
     with graph.variable_scope("layer", initializer=fe.initializers.zeros()):
         w = graph.get_variable("w", [784, 10])           # "layer/w:0"
     with graph.variable_scope("layer", reuse=True):
         assert graph.get_variable("w", [784, 10]) is w
 
-A variable's name follows the variable scopes alone, so that it is the same wherever it is asked for; the
-other nodes follow the name scope, which a variable scope opens as well.
+The name of a variable depends on the variable scopes alone, so that it is the same from everywhere. The names
+of other nodes depend on the name scope, which a variable scope opens as well.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
     from flowengine.graphs.variables.partitioned import PartitionedVariable
 
-#: Whether `get_variable` makes a variable (False), finds one (True), or does what is needed ("auto").
+#: Whether `get_variable` makes a variable (False), finds one (True), or finds or makes one ("auto").
 Reuse: TypeAlias = bool | Literal["auto"]
 #: A penalty of a variable: Tensor -> () Tensor, or None for no penalty.
 Regularizer: TypeAlias = Callable[[Tensor], Tensor | None]

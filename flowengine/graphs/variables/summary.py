@@ -22,7 +22,7 @@ from flowengine.ir.traits import GivesVariable
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
 
-#: A table of more variables has a row for each scope alone.
+#: A table of more variables has only a row for each scope.
 _ROWS_MAX: Final = 100
 _HEAD: Final = ("variable", "shape", "dtype", "parameters", "size", "trainable")
 _NUMBERS: Final = frozenset({3, 4})

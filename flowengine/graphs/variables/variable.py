@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 class GraphVariable(TensorOperators, ABC):
     """A variable: a tensor that outlives steps. `graph.variable` makes it; `name` is `w:0` for a node `w`.
 
-    handle          the tensor that stands for the variable: a resource handle, or a reference
+    handle          a resource handle of the variable, or a reference to it
     dtype, shape    those of its value; the shape may be partial
     initial_value   the tensor that `initializer` sets it to; None if a MetaGraphDef did not have it
     initializer     the operation that gives it its first value
     snapshot        a tensor of its value that was made with it
     trainable       whether optimizers change it by default
     constraint      a function of a Tensor that an optimizer applies to its new value, or None
-    caches          whether `snapshot` lies on a caching device, and reads use it
-    save_slice      which part of a larger variable it is, or None
+    caches          whether `snapshot` is on a caching device, and reads use it
+    save_slice      the part of a larger variable that it is, or None
 
     Methods raise InvalidArgumentError for a `value`, `delta`, `indices` or `updates` of another type or
     shape. A step that uses it before its initializer has run fails with FailedPreconditionError.
@@ -59,7 +59,7 @@ class GraphVariable(TensorOperators, ABC):
     >>> proto = graph.variable(w.initialized_value()).to_proto()
     """
 
-    #: Whether a resource handle stands for it, rather than a reference.
+    #: Whether it has a resource handle, and not a reference.
     is_resource: bool
 
     def __init__(
