@@ -27,6 +27,7 @@ VERBS: Final = {
     "ops": ("flowengine.cli.ops", "List the ops that FlowEngine can run."),
     "bench": ("flowengine.cli.bench.verb", "Measure latency and throughput of a graph."),
     "trace": ("flowengine.cli.looking.trace", "Summarize the timeline of a step."),
+    "compare": ("flowengine.cli.comparing.verb", "Find the first tensor in which two runs differ."),
     "checkpoint": ("flowengine.cli.checkpoint.verbs", "Read checkpoints: ls, show, diff, export."),
     "devices": ("flowengine.cli.devices", "List the devices of this machine."),
     "worker": ("flowengine.cli.tasks.worker", "Run one task of a cluster."),

@@ -14,16 +14,14 @@ from click.core import ParameterSource
 from flowengine.cli import results
 from flowengine.cli.failure import USAGE, CommandError, printable
 from flowengine.cli.feeding.images import ImageOptions
-from flowengine.cli.graphs import GraphSource, check_node, find_port, load_graph, value_at
+from flowengine.cli.graphs import GraphSource, load_graph
 from flowengine.cli.interrupt import Interrupt
 from flowengine.cli.labels import Labels, check_fits, check_shapes, read_labels
 from flowengine.cli.labels import document as best_document
 from flowengine.cli.labels import texts as best_texts
-from flowengine.cli.models.feeds import read_feeds
 from flowengine.cli.models.proposals import how_to_go_on, refuse_to_run_nothing
-from flowengine.cli.models.restoring import Restoration, remedied, restoration_of
-from flowengine.cli.models.signatures import CalledSignature, called_signature
-from flowengine.cli.models.starting import starting
+from flowengine.cli.models.restoring import remedied
+from flowengine.cli.models.signatures import called_signature
 from flowengine.cli.overview import shape_of
 from flowengine.cli.pictures.detections import detections_in, is_detector
 from flowengine.cli.pictures.detections import document as detection_document
@@ -33,19 +31,20 @@ from flowengine.cli.placement import config_of
 from flowengine.cli.running.job import Invocation, RunReport
 from flowengine.cli.running.logdir import RunLog
 from flowengine.cli.running.options import HELP, SECTIONS, run_options
+from flowengine.cli.running.recording import step_recording
+from flowengine.cli.running.request import StepRequest, check_standard_input
 from flowengine.cli.running.steps import percentiles, run_job
 from flowengine.cli.running.tracing import step_trace
-from flowengine.cli.running.training import MetaFacts, RunCheckpoints, facts_of, prepared
+from flowengine.cli.running.training import MetaFacts, facts_of, prepared
 from flowengine.cli.shell.commands import SectionedCommand
-from flowengine.cli.tables.planning import TableFeed, table_feed, table_in
+from flowengine.cli.tables.planning import table_in
 from flowengine.cli.tables.request import TableOptions, check_rows_output
 from flowengine.cli.tables.writing import STDOUT
 from flowengine.cli.tasks.clusterfile import target_at
 from flowengine.core.errors import FailedPreconditionError
 
 if TYPE_CHECKING:
-    from flowengine.graphs.graph import Graph
-    from flowengine.ir.graph import OutputPort
+    pass
 
 
 @click.command("run", help=HELP, cls=SectionedCommand, sections=SECTIONS)
@@ -114,56 +113,35 @@ def command(
         refuse_to_run_nothing(loaded, feeds, inits, output)
         click.echo(how_to_go_on(source, graph), nl=False)
         return
-    names = fetches or (tuple(call.outputs) if call.facts else ())
-    fed, rows, table = _fed(loaded, feeds, ImageOptions(image_size, image_scale, image_offset), call)
-    asked, shown = _ports(loaded, names, call, "--fetch")
-    after, after_shown = _ports(loaded, finals, call, "--final")
-    nodes, inits = _nodes(loaded, targets, "--target"), tuple(_nodes(loaded, inits, "--init"))
-    may_look = not (inits or targets or at)
-    restoration = None if training else restoration_of(source, graph, restore, may_look=may_look)
-    wanted = [*(port.node for port in (*asked, *after)), *nodes]
-    starters = starting(loaded, wanted, inits, [*fed, *rows], facts_of(source.meta, loaded).tables)
-    restoration = _with_starters(training, restoration, starters)
-    _check_labels(chosen, loaded, (*shown, *after_shown), (*asked, *after))
-    job = Invocation(
-        graph=loaded,
-        fetches=[value_at(loaded, port) for port in asked],
-        names=shown,
-        finals=[value_at(loaded, port) for port in after],
-        final_names=after_shown,
-        targets=nodes,
-        inits=list(inits),
-        starters=starters,
-        feeds=fed,
+    request = StepRequest(source, graph, call, feeds, fetches, targets, inits)
+    request.read_feeds(ImageOptions(image_size, image_scale, image_offset))
+    request.find(finals)
+    restoration = None if training else request.restoration(restore, may_look=not at)
+    if training is not None:
+        training.facts = replace(training.facts, local=[*training.facts.local, *request.starters])
+    _check_labels(chosen, request)
+    config = config_of(device_counts, places, soft, log=log_device_placement)
+    recording = step_recording(ctx, force=force, recovers=recover)
+    job = request.job(
         steps=steps,
         every=every or 0,
         repeat=repeat or 0,
         timeout_seconds=timeout,
         training=training,
         restoration=restoration,
-        config=config_of(device_counts, places, soft, log=log_device_placement),
+        config=config if recording is None else recording.config(config),
         at=target_at(at or ""),
         keeps=output is not None,
         trace=step_trace(ctx, force=force),
+        recording=recording,
         log=None if logdir is None else RunLog(logdir, loaded),
     )
-    if table is not None:
+    if request.table is not None:
         with _remedied(job, source, graph):
-            over_table.run(job, table, output or STDOUT, ctx.obj["interrupt"])
+            over_table.run(job, request.table, output or STDOUT, ctx.obj["interrupt"])
         return
     report = _reported(job, source, graph, output, ctx.obj["interrupt"])
     _show(report, job, output, as_json, chosen, stats=stats, drawn=(pictures, drawing))
-
-
-def _fed(
-    graph: Graph, feeds: Sequence[str], images: ImageOptions, call: CalledSignature
-) -> tuple[dict[str, Any], list[str], TableFeed | None]:
-    """The values that are fed, the tensors that a table feeds, and that table."""
-    alone, table = table_feed(graph, feeds, call)
-    fed = read_feeds(graph, alone, images, call)
-    rows = [] if table is None else table.tensors
-    call.complete(fed, rows)
-    return fed, rows, table
 
 
 def _check_output(output: str | None, count: int, feeds: Sequence[str], *, force: bool) -> None:
@@ -174,21 +152,12 @@ def _check_output(output: str | None, count: int, feeds: Sequence[str], *, force
         results.check_output(output, count, force=force)
 
 
-def _with_starters(
-    training: RunCheckpoints | None, restoration: Restoration | None, starters: Sequence[str]
-) -> Restoration | None:
-    """Let what makes the variables ready run the starters, too; the restoration that does."""
-    if training is not None:
-        training.facts = replace(training.facts, local=[*training.facts.local, *starters])
-    return None if restoration is None else replace(restoration, starters=tuple(starters))
-
-
 def _named_graph(graph: str | None, meta: str | None, feeds: Sequence[str]) -> str:
     """The one path that the command line names; CommandError for none, for two, and for `-` fed as well."""
     named = meta if graph is None else graph
     if named is None or (graph is not None and meta is not None):
         raise CommandError("name one graph: GRAPH or --meta FILE", USAGE)
-    _check_standard_input(named, feeds)
+    check_standard_input(named, feeds)
     return named
 
 
@@ -218,6 +187,8 @@ def _reported(
     finally:
         if job.trace is not None:
             job.trace.report()
+    if job.recording is not None:
+        job.recording.report()
     return report
 
 
@@ -248,6 +219,8 @@ def _not_over_tables(ctx: click.Context) -> list[str]:
         "as_json",
         "trace",
         "profile",
+        "record",
+        "record_values",
     )
     given = [
         each
@@ -255,14 +228,6 @@ def _not_over_tables(ctx: click.Context) -> list[str]:
         if each.name in names and ctx.get_parameter_source(each.name) is ParameterSource.COMMANDLINE
     ]
     return [max(each.opts, key=len) for each in given]
-
-
-def _check_standard_input(graph: str, feeds: Sequence[str]) -> None:
-    """CommandError where standard input is to be two things."""
-    if graph == "-" and any(feed.endswith("=-") for feed in feeds):
-        raise CommandError("standard input can be the graph or a feed, not both", USAGE)
-    if sum(feed.endswith("=-") for feed in feeds) > 1:
-        raise CommandError("standard input can be fed to one tensor only", USAGE)
 
 
 def _trained_by(facts: MetaFacts) -> tuple[str, ...]:
@@ -274,27 +239,13 @@ def _trained_by(facts: MetaFacts) -> tuple[str, ...]:
     return tuple(facts.train)
 
 
-def _ports(
-    graph: Graph, names: Sequence[str], call: CalledSignature, what: str
-) -> tuple[list[OutputPort], list[str]]:
-    """The outputs that names stand for, and what each is called where it is shown."""
-    ports = [find_port(graph, call.output(each), USAGE, what) for each in names]
-    shown = [name if name in call.outputs else str(port) for name, port in zip(names, ports, strict=True)]
-    return ports, shown
-
-
-def _check_labels(
-    labels: Labels | None, graph: Graph, names: Sequence[str], ports: Sequence[OutputPort]
-) -> None:
+def _check_labels(labels: Labels | None, request: StepRequest) -> None:
     """CommandError where no output can have the classes that `--labels` names."""
+    graph = request.source.graph
+    names = (*request.shown, *request.final_shown)
+    ports = (*request.ports, *request.final_ports)
     if labels is not None and not is_detector(names):
         check_shapes(labels, {name: shape_of(graph, port) for name, port in zip(names, ports, strict=True)})
-
-
-def _nodes(graph: Graph, names: Sequence[str], what: str) -> list[str]:
-    for name in names:
-        check_node(graph, name, USAGE, what)
-    return list(names)
 
 
 def _keep(report: RunReport, job: Invocation, output: str | None) -> None:

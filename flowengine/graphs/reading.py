@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from flowengine.core.dtypes import DType
+from flowengine.core.errors import OpError
 from flowengine.graphs.graph import Graph
-from flowengine.ir.graph import NodeGraph
+from flowengine.ir.frames import FramePath, assign_frames, output_frame
+from flowengine.ir.graph import Node, NodeGraph
+from flowengine.ir.names import LOOP_COND, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS
 
 
 def readers_of(graph: Graph) -> dict[str, str]:
@@ -52,3 +55,33 @@ def part_of(graph: Graph, names: Iterable[str]) -> Graph:
     )
     part.library = graph.library
     return part
+
+
+def conditional_nodes(graph: NodeGraph) -> set[str]:
+    """The nodes that lie in a loop's frame or in one branch of a conditional: a step cannot fetch them."""
+    try:
+        frames: dict[str, FramePath] = assign_frames(graph)
+    except OpError:
+        frames = dict.fromkeys(graph.nodes, ())  # a step that reaches the fault says what it is
+    found: set[str] = set()
+    #: {node: the number of conditionals that it is in}
+    depths: dict[str, int] = {}
+    for node in graph:
+        before = (*(port.node for port in node.inputs), *node.control_inputs)
+        depth = max((depths.get(name, 0) for name in before), default=0) + _opens(graph, node)
+        if depth > 0:
+            depths[node.name] = depth
+        frame = frames.get(node.name)
+        if depth > 0 or frame is None or output_frame(node, frame):
+            found.add(node.name)
+    return found
+
+
+def _opens(graph: NodeGraph, node: Node) -> int:
+    """1 for a node that opens a branch of a conditional, -1 for one that closes it, else 0."""
+    sources = [graph.nodes[port.node].op for port in node.inputs if port.node in graph.nodes]
+    if node.op in SWITCH_OPS:
+        return int(LOOP_COND not in sources)
+    if node.op in MERGE_OPS:
+        return -int(NEXT_ITERATION_OPS.isdisjoint(sources))
+    return 0

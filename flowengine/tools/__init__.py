@@ -1,1 +1,1 @@
-"""Tools that look at steps: files for TensorBoard."""
+"""Tools that look at steps: files for TensorBoard, and comparisons."""

@@ -12,7 +12,9 @@ from tests.docs.transcripts import EXAMPLES, ROOT, Exchange, Said, exchanges, fi
 
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 #: The other pages of users that show commands with their output, or programs of docs/examples.
-OTHERS = [ROOT / "docs" / f"{name}.md" for name in ("how-to", "install", "shell", "tables")]
+OTHERS = [
+    ROOT / "docs" / f"{name}.md" for name in ("comparing", "how-to", "install", "porting", "shell", "tables")
+]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "images" / "terminal.txt", *OTHERS, *TUTORIALS]
 WATCHED = [page for page in PAGES if exchanges(page.read_text(), on_terminal=True)]
 #: What a page's commands need; `make examples` plays these in an environment of its own.

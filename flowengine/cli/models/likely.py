@@ -18,10 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 from flowengine.cli.overview import TensorFacts, facts_of_port
 from flowengine.core import dtypes
-from flowengine.core.errors import OpError
-from flowengine.ir.frames import FramePath, assign_frames, output_frame
+from flowengine.graphs.reading import conditional_nodes
 from flowengine.ir.graph import Node, OutputPort
-from flowengine.ir.names import MERGE_OPS, SWITCH_OPS
 from flowengine.ir.traits import (
     Bookkeeping,
     Constant,
@@ -85,7 +83,7 @@ class _Outputs:
         self.consumers: dict[str, list[str]] = {}
         #: Nodes that belong to gradients, or come of them: updates, norms, what waits for a step of training.
         self.derived: set[str] = set()
-        self.unfetchable = set(_unfetchable(graph))
+        self.unfetchable = conditional_nodes(graph)
         for node in graph:
             for port in node.inputs:
                 self.consumers.setdefault(port.node, []).append(node.name)
@@ -234,7 +232,7 @@ def likely_predictions(graph: Graph) -> list[tuple[TensorFacts, list[str]]]:
     found: dict[str, int] = {}
     used: dict[str, list[str]] = {}
     derived = {node.name for node in graph if _is_in_gradients(node)}
-    unfetchable = set(_unfetchable(graph))
+    unfetchable = conditional_nodes(graph)
     for node in graph:
         own = bits.get(node.name, 0) | (node.has(GivesVariable) << len(wanted))
         for port in node.inputs:
@@ -270,25 +268,6 @@ def _gives_a_result(node: Node) -> bool:
     if any(dtype.is_ref for dtype in node.input_types()):
         return False
     return not any(dtype.is_ref or dtype in _REFERRING for dtype in node.output_types)
-
-
-def _unfetchable(graph: Graph) -> Iterator[str]:
-    """The nodes that lie in a loop's frame or in one branch of a conditional."""
-    try:
-        frames: dict[str, FramePath] = assign_frames(graph)
-    except OpError:
-        frames = dict.fromkeys(graph.nodes, ())  # a step that reaches the fault says what it is
-    branching: set[str] = set()
-    for node in graph:
-        frame = frames.get(node.name)
-        if frame is None or output_frame(node, frame):
-            yield node.name
-        elif node.op in SWITCH_OPS or (
-            node.op not in MERGE_OPS
-            and not branching.isdisjoint((*(port.node for port in node.inputs), *node.control_inputs))
-        ):
-            branching.add(node.name)
-            yield node.name
 
 
 def _reached_from_placeholders(graph: Graph, consumers: dict[str, list[str]]) -> set[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from flowengine.cli.models.restoring import Restoration
 from flowengine.cli.running.logdir import RunLog
+from flowengine.cli.running.recording import StepRecording
 from flowengine.cli.running.tracing import StepTrace
 from flowengine.cli.running.training import RunCheckpoints
 
@@ -45,6 +46,8 @@ class Invocation:
     keeps: bool = False
     #: Whether the last step is traced, and where that goes, or whether the steps are guarded.
     trace: StepTrace | None = None
+    #: Records the last step; None if nobody asks for it.
+    recording: StepRecording | None = None
     #: Writes the values of steps for TensorBoard; None if nobody asks for it.
     log: RunLog | None = None
 

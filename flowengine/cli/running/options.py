@@ -78,7 +78,7 @@ SECTIONS: Final = {
     ),
     "Images": ("drawing", "image_size", "image_scale", "image_offset"),
     "Tables": ("batch_size", "keep_inputs", "keep_going"),
-    "Looking": ("trace", "profile", "guard", "logdir"),
+    "Looking": ("trace", "profile", "guard", "record", "record_values", "logdir"),
     "Steps": ("targets", "inits", "finals", "steps", "every", "repeat", "timeout", "force"),
     "Training runs": ("meta", "checkpoint", "save_every", "resume", "recover"),
     "Exported models": ("function", "tags"),
@@ -186,6 +186,23 @@ _OPTIONS: Final = (
         expose_value=False,
         callback=keep_option,
         help="Stop at the first node that makes NaN or an infinity of finite inputs, and name it.",
+    ),
+    click.option(
+        "--record",
+        type=click.Path(),
+        expose_value=False,
+        callback=keep_option,
+        metavar="FILE",
+        help="Record the value of every node in the last step, as figures and samples, for "
+        "`flowengine compare`.",
+    ),
+    click.option(
+        "--record-values",
+        multiple=True,
+        expose_value=False,
+        callback=keep_option,
+        metavar="PATTERN",
+        help="Record the whole values of tensors whose names match, such as 'tower/*', or '*'.",
     ),
     click.option(
         "-o",

@@ -107,7 +107,7 @@ async def _train(
             try:
                 for number in range(job.steps):
                     is_last = number == job.steps - 1 and not job.repeat
-                    values, metadata = await run_step(session, job, options, is_last=is_last)
+                    values, metadata = await run_step(session, job, options, number + 1, is_last=is_last)
                     report.values = dict(zip(job.names or job.fetches, values, strict=True))
                     progress.advance(report.values)
                     note(report.values, before + number + 1, metadata)
@@ -122,7 +122,8 @@ async def _repeat(session: Session, job: Invocation, report: RunReport, options:
     report.latencies_ms.clear()
     for number in range(job.repeat):
         begun = time.perf_counter()
-        values, _ = await run_step(session, job, options, is_last=number == job.repeat - 1)
+        done = job.steps + number + 1
+        values, _ = await run_step(session, job, options, done, is_last=number == job.repeat - 1)
         report.latencies_ms.append((time.perf_counter() - begun) * 1e3)
         report.values = dict(zip(job.names or job.fetches, values, strict=True))
 

@@ -65,10 +65,15 @@ class StepTrace:
 
 
 async def run_step(
-    session: Session, job: Invocation, options: RunOptions, *, is_last: bool
+    session: Session, job: Invocation, options: RunOptions, number: int = 1, *, is_last: bool
 ) -> tuple[Any, RunMetadata | None]:
-    """Run one step; return its values, and the metadata of the last one of all if it is to be traced."""
+    """Run the step of a number; return its values, and its metadata if it is traced.
+
+    The last one of all is traced or recorded, if that is asked for.
+    """
     metadata = None
+    if job.recording is not None and is_last:
+        return await job.recording.step(session, job, number), None
     if job.trace is not None:
         options, metadata = job.trace.around(options, is_last=is_last)
     values = await session.run(
@@ -77,10 +82,15 @@ async def run_step(
     return values, metadata
 
 
-def keep_option(ctx: click.Context, parameter: click.Parameter, value: str | bool | None) -> None:
+def keep_option(ctx: click.Context, parameter: click.Parameter, value: object) -> None:
     """Keep the value of an option for `step_trace`."""
     assert parameter.name is not None
     ctx.meta[_KEPT + parameter.name] = value
+
+
+def kept_option(ctx: click.Context, name: str) -> Any:
+    """Return the value of an option that `keep_option` has kept."""
+    return ctx.meta[_KEPT + name]
 
 
 def step_trace(ctx: click.Context, *, force: bool) -> StepTrace | None:
@@ -88,7 +98,7 @@ def step_trace(ctx: click.Context, *, force: bool) -> StepTrace | None:
 
     CommandError if the file cannot be written, or for a trace together with a guard.
     """
-    file, by, guard = (ctx.meta[_KEPT + name] for name in ("trace", "profile", "guard"))
+    file, by, guard = (kept_option(ctx, name) for name in ("trace", "profile", "guard"))
     if file is None and by is None and not guard:
         return None
     if guard and (file is not None or by is not None):
@@ -102,4 +112,4 @@ def _say(line: str) -> None:
     print(printable(line), file=sys.stderr, flush=True)
 
 
-__all__ = ["StepTrace", "keep_option", "run_step", "step_trace"]
+__all__ = ["StepTrace", "keep_option", "kept_option", "run_step", "step_trace"]
