@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final, Protocol
+from typing import Any, BinaryIO, Final, Protocol
 
 import trio
 
@@ -87,7 +87,7 @@ async def run_followed(
         with trio.CancelScope(shield=True), trio.move_on_after(2 * PARTS_SECONDS):
             values = await take(PARTS_SECONDS)
         if values and options.guard_file is not None and isinstance(error, OpError):
-            _keep(values, options.guard_file, error)
+            keep_values(values, options.guard_file, error)
         raise
     if reply.result is not None:
         await take(PARTS_SECONDS)
@@ -126,19 +126,33 @@ def _merge(reply: Reply, graph: NodeGraph, trace: JointTrace | None, offset: Clo
             if part.has_values:
                 values, *tensors = tensors
             if trace is not None:
-                of_task = offset.beyond(ClockOffset(*table["clock"]))
-                events = [
-                    replace(event, line=line_of(graph, event.name, event.op) or "")
-                    for event in decoded(chunks)
-                ]
-                trace.add(task, part.outcome, of_task, part.began, events, part.dropped)
+                add_part(trace, graph, task, part, chunks, offset.beyond(ClockOffset(*table["clock"])))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidArgumentError(f"the master's answer is no trace: {error!r}") from None
     return values
 
 
-def _keep(values: bytes, file: str, error: OpError) -> None:
+def add_part(
+    trace: JointTrace,
+    graph: NodeGraph,
+    task: str,
+    part: m.TracePart,
+    chunks: Sequence[bytes],
+    offset: ClockOffset,
+) -> None:
+    """Add the part of a task to a trace, with the lines of the client's graph.
+
+    Raises InvalidArgumentError for chunks that are none.
+    """
+    events = [replace(event, line=line_of(graph, event.name, event.op) or "") for event in decoded(chunks)]
+    trace.add(task, part.outcome, offset, part.began, events, part.dropped)
+
+
+def keep_values(values: bytes, file: str | BinaryIO, error: OpError) -> None:
     """Write the inputs and outputs of the node that the guard found, where the client runs."""
+    if not isinstance(file, str):
+        file.write(values)
+        return
     file = file if file.endswith(".npz") else f"{file}.npz"
     try:
         Path(file).write_bytes(values)
@@ -148,4 +162,4 @@ def _keep(values: bytes, file: str, error: OpError) -> None:
         error.add_note(f"its inputs and outputs are in {file}")
 
 
-__all__ = ["MasterPeer", "run_followed"]
+__all__ = ["MasterPeer", "add_part", "keep_values", "line_of", "run_followed"]

@@ -11,6 +11,7 @@ until it is taken, so that a step that failed or was cancelled has its trace, to
 
 from __future__ import annotations
 
+import io
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
@@ -37,7 +38,7 @@ def to_table(options: RunOptions) -> dict[str, Any]:
 
 
 def from_table(table: dict[str, Any]) -> RunOptions:
-    """Return the options of a part; `guard_file` is "" if the guard keeps values in memory.
+    """Return the options of a part, whose guard keeps values in memory, if it keeps any.
 
     Raises InvalidArgumentError for a table that `to_table` did not write.
     """
@@ -53,7 +54,7 @@ def from_table(table: dict[str, Any]) -> RunOptions:
         trace=trace or None,
         trace_events=events,
         guard=(known or True) if guard is True else False,
-        guard_file="" if keeps is True else None,
+        guard_file=io.BytesIO() if keeps is True else None,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.setting_values import is_number
@@ -18,11 +18,12 @@ class RunOptions:
     keep_on_device    fetched values stay in the memory of the device that has computed them, as its arrays:
                       read them, do not write into them. Not at a target, and not in a sandbox
     trace             "blocks" or "nodes": fills `RunMetadata.events`; "nodes" times the members of blocks,
-                      too. Not in a sandbox
+                      too
     trace_events      the number of events that a trace keeps; later ones are only counted
     guard             True: InvalidArgumentError from the first node that makes NaN or an infinity of finite
                       inputs; {pattern of node names: (least, largest value)} for bounds, too
-    guard_file        a .npz file for the inputs and outputs of the node that the guard finds
+    guard_file        a .npz file for the inputs and outputs of the node that the guard finds: its name, or an
+                      open binary file
     observe           called with the name of each node that has run, ((loop, iteration), ...) and its
                       outputs, arrays or None: in the order of their dependences, some on a thread. Arrays
                       are lent: copy what you keep. Nodes that only hand a value on may be left out. Not at a
@@ -42,7 +43,7 @@ class RunOptions:
     trace: Literal["blocks", "nodes"] | None = None
     trace_events: int = 1_000_000
     guard: bool | Mapping[str, tuple[float, float]] = False
-    guard_file: str | None = None
+    guard_file: str | BinaryIO | None = None
     observe: Callable[[str, tuple[tuple[str, int], ...], Sequence[Any]], None] | None = None
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Any, BinaryIO, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import trio
 
@@ -45,13 +45,11 @@ class JointStep(NamedTuple):
 
     The end of the local part is not the end of the step: its initiator announces that to the rendezvous.
     group    the partitions that run here
-    guard_file   gets the values that the guard keeps, instead of the file of the step's options
     """
 
     number: int
     rendezvous: Rendezvous
     group: Group
-    guard_file: BinaryIO | None = None
 
 
 class PartitionRunner:
@@ -89,8 +87,7 @@ class PartitionRunner:
         stay = options is not None and options.keep_on_device
         await self._runner.checkpoint()
         recorder = recorder_of(options, run_metadata, waited, self._runner.device.name)
-        guard_file = None if joint is None else joint.guard_file
-        make = partial(executor_for, options, recorder, guard_file=guard_file)
+        make = partial(executor_for, options, recorder)
         compiles = self._compiles and not (options is not None and options.looks_at_values)
         step = _PlanStep(self, plan, feeds, compiles, run_metadata, joint, make)
         self._runner.running.update(step.executors)

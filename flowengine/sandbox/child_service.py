@@ -8,11 +8,13 @@ import socket
 import sys
 from collections.abc import Mapping
 from functools import partial
+from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import trio
 
+from flowengine.cluster.followed_part import FollowedPart
 from flowengine.core.accounting import bytes_of
 from flowengine.core.arrays import Value, to_array
 from flowengine.core.buffers import keep_idle
@@ -58,12 +60,16 @@ _IDLE_BYTES: Final = 8 << 20
 
 
 class _ChildRequest(NamedTuple):
-    """A request: names of what is fed, fetched and run; NumPy's dtypes of what is fed."""
+    """A request: names of what is fed, fetched and run; NumPy's dtypes of what is fed.
+
+    followed   the part that is recorded, if its one step is traced or guarded
+    """
 
     feeds: tuple[str, ...]
     dtypes: tuple[Any, ...]
     fetches: tuple[str, ...]
     targets: tuple[str, ...]
+    followed: FollowedPart | None = None
 
 
 class BoxService:
@@ -88,6 +94,9 @@ class BoxService:
         plain = {
             w.OPEN: self._open,
             w.PREPARE: self._prepare,
+            w.FOLLOW: self._follow,
+            w.TAKE_PART: self._take_part,
+            w.READ_CLOCK: self._read_clock,
             w.RESET: self._reset,
             w.SETTLE: self._settle,
             w.FREED: self._freed,
@@ -185,10 +194,52 @@ class BoxService:
         if feeds and self._resources.account is not None:
             self._resources.account.check()
         try:
-            values = list(await session.run(prepared.fetches, feeds, targets=prepared.targets))
+            if prepared.followed is None:
+                values = list(await session.run(prepared.fetches, feeds, targets=prepared.targets))
+            else:
+                values = list(await self._run_followed(session, prepared, prepared.followed, feeds))
         finally:
             feeds.clear()
         return self._reply(session, values)
+
+    # -- steps that are traced or guarded ------------------------------------------------------------
+
+    def _follow(self, request: IncomingCall) -> None:
+        message = w.BoxFollow.from_wire(request.arguments)
+        prepared = self._prepared.get(message.prepared)
+        if prepared is None:
+            raise NotFoundError(f"there is no request {message.prepared}")
+        self._prepared.put(message.prepared, prepared._replace(followed=FollowedPart(message.options)))
+
+    async def _run_followed(
+        self, session: Session, prepared: _ChildRequest, part: FollowedPart, feeds: dict[str, Value]
+    ) -> Any:
+        error: BaseException | None = None
+        part.begin()
+        try:
+            return await session.run(
+                prepared.fetches,
+                feeds,
+                targets=prepared.targets,
+                options=part.options,
+                run_metadata=part.metadata,
+            )
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            part.end(error)
+
+    async def _take_part(self, request: IncomingCall) -> Reply:
+        message = w.BoxTakePart.from_wire(request.arguments)
+        prepared = self._prepared.pop(message.prepared)
+        if prepared is None or prepared.followed is None:
+            raise NotFoundError(f"request {message.prepared} is not followed")
+        part, tensors = await prepared.followed.taken(message.seconds, perf_counter)
+        return Reply(part.to_wire(), tensors)
+
+    def _read_clock(self, _: IncomingCall) -> float:
+        return perf_counter()
 
     def _reply(self, session: Session, values: list[Any]) -> Reply:
         passage = self._passage

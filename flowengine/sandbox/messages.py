@@ -13,6 +13,9 @@ OPEN: Final = "box_open"
 PREPARE: Final = "box_prepare"
 RUN: Final = "box_run"
 RESET: Final = "box_reset"
+FOLLOW: Final = "box_follow"
+TAKE_PART: Final = "box_take_part"
+READ_CLOCK: Final = "box_read_clock"
 SETTLE: Final = "box_settle"
 FREED: Final = "box_freed"
 
@@ -110,6 +113,28 @@ DROPPED: Final = False
 
 
 @dataclass(frozen=True)
+class BoxFollow(Message):
+    """An order to trace or guard the one step of a prepared request. Answer: nothing.
+
+    options   trace and guard, as `cluster.following.to_table` wrote it
+    """
+
+    prepared: int
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class BoxTakePart(Message):
+    """A request for the trace of a followed step, whose request is forgotten then. Answer: a `TracePart`.
+
+    seconds   how long the step is waited for if it has not ended
+    """
+
+    prepared: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class BoxReset(Message):
     """Containers to clear; none: all."""
 
@@ -118,17 +143,22 @@ class BoxReset(Message):
 
 __all__ = [
     "DROPPED",
+    "FOLLOW",
     "FREED",
     "OPEN",
     "PREPARE",
+    "READ_CLOCK",
     "REQUESTS_MAX",
     "RESET",
     "RUN",
     "SETTLE",
+    "TAKE_PART",
+    "BoxFollow",
     "BoxMeaning",
     "BoxOpen",
     "BoxPrepare",
     "BoxReset",
     "BoxRun",
+    "BoxTakePart",
     "BoxValues",
 ]

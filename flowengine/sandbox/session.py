@@ -42,6 +42,7 @@ from flowengine.sandbox.spares import SpareBoxes, current_spares
 from flowengine.sandbox.startup import start
 from flowengine.saved_model.signatures import SignatureFacts
 from flowengine.transport.errors import ConnectionLostError, RemoteProtocolError
+from flowengine.transport.peer import Peer
 
 #: So many deaths within so many seconds end the session: something is wrong that another process will meet.
 _DEATHS_MAX: Final = 3
@@ -155,15 +156,17 @@ class BoxSession:
         run_metadata: RunMetadata | None,
     ) -> list[Any]:
         timeout = None if options is None else remote_timeout_of(options)
-        if options is not None and (options.trace is not None or options.guard):
-            raise InvalidArgumentError(
-                "trace and guard: the step runs in a sandbox, which does neither: use a session here"
-            )
+        is_followed = options is not None and (options.trace is not None or options.guard)
         seconds = self._box.seconds if timeout is None else min(timeout, self._box.seconds)
         process = await self._open()
         began = trio.current_time()
         async with _RequestWatch(self, process):
-            results, request = await self._call(process, asked, values, seconds)
+            if options is not None and is_followed:
+                results, request = await self._call_followed(
+                    process, asked, values, seconds, options, run_metadata
+                )
+            else:
+                results, request = await self._call(process, asked, values, seconds)
             owned = request.values(results)
         if run_metadata is not None:
             run_metadata.wall_seconds = trio.current_time() - began
@@ -177,8 +180,7 @@ class BoxSession:
         while True:
             request = self._requests.get(asked.key)
             if request is None:
-                reply = await peer.call(w.PREPARE, asked.message().to_wire())
-                request = BoxRequest(asked, w.BoxMeaning.from_wire(reply.result), self._box.seconds)
+                request = await self._prepared(peer, asked)
                 self._requests.put(asked.key, request)
             feeds = await converted(request.feeds, values)
             results = await process.run(request, seconds, feeds)
@@ -186,6 +188,38 @@ class BoxSession:
                 return results, request
             # The process has dropped it meanwhile.
             self._requests.pop(asked.key)
+
+    async def _prepared(self, peer: Peer, asked: AskedNames) -> BoxRequest:
+        reply = await peer.call(w.PREPARE, asked.message().to_wire())
+        return BoxRequest(asked, w.BoxMeaning.from_wire(reply.result), self._box.seconds)
+
+    async def _call_followed(
+        self,
+        process: BoxProcess,
+        asked: AskedNames,
+        values: Sequence[Any],
+        seconds: float,
+        options: RunOptions,
+        run_metadata: RunMetadata | None,
+    ) -> tuple[list[Any], BoxRequest]:
+        """As `_call`, traced or guarded: by a request that no other step uses."""
+        from flowengine.sandbox.followed_steps import run_followed
+
+        peer = process.peer
+        assert peer is not None
+        request = await self._prepared(peer, asked)
+        feeds = await converted(request.feeds, values)
+        results = await run_followed(
+            peer,
+            self._graph,
+            request.number,
+            lambda: process.run(request, seconds, feeds),
+            options,
+            run_metadata,
+        )
+        if results is None:
+            raise UnavailableError("the sandbox dropped the request before its step: run it again")
+        return results, request
 
     # -- the process --------------------------------------------------------------------------------
 

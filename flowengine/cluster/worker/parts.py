@@ -16,8 +16,8 @@ from typing import Any, Final, TypeAlias
 
 import trio
 
+from flowengine.cluster.followed_part import FollowedPart
 from flowengine.cluster.messages import WELL, PartStatus, StepEnd, error_to_table
-from flowengine.cluster.worker.followed_parts import FollowedPart
 from flowengine.cluster.worker.registered_partitions import RegisteredGraph
 from flowengine.core.arrays import Value
 from flowengine.core.errors import CancelledError, OpError, UnavailableError
@@ -197,8 +197,7 @@ class PartRun:
                 group = graph.make_group()
                 parts.began(number, group)
                 options = None if followed is None else followed.options
-                guarded = None if followed is None else followed.guarded
-                joint = JointStep(number, rendezvous, group, guarded)
+                joint = JointStep(number, rendezvous, group)
                 results, hot = await parts.partitions.run(
                     graph.plan, graph.spread(feeds), None, self._metadata, options, joint=joint
                 )

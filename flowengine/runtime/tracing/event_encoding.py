@@ -6,6 +6,7 @@ Long traces come in several chunks, so that writing one never stops the event lo
 from __future__ import annotations
 
 import json
+import math
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -21,6 +22,8 @@ _CHUNK_BYTES_MAX: Final = 64 << 20
 
 _TEXTS: Final = slice(0, 5)
 _NUMBERS: Final = slice(5, 7)
+#: {kind: the details without which nothing can be read of it}
+_DETAILS: Final = {"send": ("edge", "to"), "recv": ("edge", "to"), "node": ("block",)}
 
 
 def encoded(events: Sequence[TraceEvent]) -> Pieces[list[bytes]]:
@@ -61,7 +64,7 @@ def decoded(chunks: Iterable[bytes]) -> Iterator[TraceEvent]:
             if reader.unconsumed_tail:
                 raise ValueError(f"a chunk has more than {_CHUNK_BYTES_MAX} bytes")
             events = [_event(row) for row in json.loads(text)]
-        except (zlib.error, ValueError, TypeError, KeyError, RecursionError) as error:
+        except (zlib.error, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise InvalidArgumentError(f"these are no events of a trace: {error}") from None
         yield from events
 
@@ -75,6 +78,10 @@ def _event(row: Any) -> TraceEvent:
         and all(type(each) in (int, float) for each in row[_NUMBERS])
         and (ready is None or type(ready) in (int, float))
         and type(detail) is dict
+        and all(map(math.isfinite, row[_NUMBERS]))
+        and (ready is None or math.isfinite(ready))
+        and all(type(detail.get(each)) is str for each in _DETAILS.get(row[0], ()))
+        and type(detail.get("waits_for", "")) is str
     ):
         raise ValueError(f"an event has fields of other types: {row!r:.200}")
     kind, name, op, device, thread, began, ended = row[:7]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import BinaryIO
 
 from flowengine.core.run_options import RunOptions
 from flowengine.runtime.executor import Executor
@@ -16,22 +15,17 @@ from flowengine.runtime.tracing.recorder import Recorder
 
 
 def executor_for(
-    options: RunOptions | None,
-    recorder: Recorder | None,
-    device_name: str,
-    *,
-    guard_file: BinaryIO | None = None,
+    options: RunOptions | None, recorder: Recorder | None, device_name: str
 ) -> Callable[..., Executor]:
     """Return the maker of a step's executor; it takes the arguments of `Executor`.
 
-    recorder     follows the step, if it is traced
-    guard_file   gets the values that the guard keeps, instead of `options.guard_file`
+    recorder   follows the step, if it is traced
     """
     if recorder is not None:
         return partial(TracedExecutor, recorder=recorder, device_name=device_name)
     if options is not None and options.guard:
         bounds = {} if options.guard is True else options.guard
-        return partial(WatchedExecutor, watcher=Guard(bounds, guard_file or options.guard_file))
+        return partial(WatchedExecutor, watcher=Guard(bounds, options.guard_file))
     if options is not None and options.observe is not None:
         return partial(WatchedExecutor, watcher=Observer(options.observe))
     return Executor

@@ -27,7 +27,7 @@ _OUTPUTS = st.none() | st.tuples(
 )
 EVENTS = st.builds(
     TraceEvent,
-    kind=_TEXTS,
+    kind=st.sampled_from(["kernel", "wait", ""]),
     name=_TEXTS,
     op=_TEXTS,
     device=_TEXTS,
@@ -88,6 +88,12 @@ def test_the_row_that_others_are_made_of_is_good() -> None:
         row(10, [[1]]),
         row(11, None),
         row(12, []),
+        row(5, float("nan")),
+        row(6, float("inf")),
+        row(7, 10**400),
+        row(0, "send"),
+        row(0, "node"),
+        row(12, {"waits_for": 3}),
     ],
     ids=lambda chunk: str(zlib.crc32(chunk)),
 )
