@@ -95,6 +95,7 @@ if TYPE_CHECKING:
     from flowengine.runtime.tracing.profile import StepProfile as StepProfile
     from flowengine.saved_model.freezing import freeze as freeze
     from flowengine.session import Session as Session
+    from flowengine.tools import debugging as debug  # noqa: F401
     from flowengine.tools import summaries as summary  # noqa: F401
 
 __version__: _Final = "0.1.0"
@@ -164,6 +165,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "recompute_grad": ("flowengine.gradients.recomputation", "recompute_grad"),
     "saved_model": ("flowengine.saved_model", None),
     "schedules": ("flowengine.client.schedules", None),
+    "debug": ("flowengine.tools.debugging", None),
     "summary": ("flowengine.tools.summaries", None),
     "testing": ("flowengine.testing", None),
     "train": ("flowengine.train", None),

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from flowengine.graphs.variables.initializing import Listed
     from flowengine.graphs.variables.variable import GraphVariable
     from flowengine.saved_model.model import BlockingModel
+    from flowengine.tools.debugging.blocking import Stepper as Stepper
     from flowengine.tools.summaries.blocking import Writer as Writer
     from flowengine.train.fitting.history import TrainingHistory
     from flowengine.train.training_loop import Feeds, LoopResult
@@ -440,8 +441,9 @@ class QueueRunners:
         return isinstance(error, OutOfRangeError)
 
 
-__all__ = ["QueueRunners", "Saver", "Session", "Writer", "fit", "load_saved_model", "loop"]
+__all__ = ["QueueRunners", "Saver", "Session", "Stepper", "Writer", "fit", "load_saved_model", "loop"]
 
 if not TYPE_CHECKING:
-    _LAZY = {"Writer": "flowengine.tools.summaries.blocking"}
+    _LAZY = {"Stepper": "flowengine.tools.debugging.blocking"}
+    _LAZY["Writer"] = "flowengine.tools.summaries.blocking"
     __getattr__, __dir__ = public_module(__name__, __all__, _LAZY)

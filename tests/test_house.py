@@ -19,6 +19,7 @@ FACADES: Final = {
     },
     "Saver": {"flowengine/blocking.py", "flowengine/train/saver.py"},
     "QueueRunners": {"flowengine/blocking.py", "flowengine/train/queue_runners.py"},
+    "Stepper": {"flowengine/tools/debugging/blocking.py", "flowengine/tools/debugging/stepper.py"},
     "Writer": {"flowengine/tools/summaries/blocking.py", "flowengine/tools/summaries/writer.py"},
 }
 #: Files written by `make generate`, and tables.

@@ -28,6 +28,7 @@ class RunOptions:
                       outputs, arrays or None: in the order of their dependences, some on a thread. Arrays
                       are lent: copy what you keep. Nodes that only hand a value on may be left out. Not at a
                       target, and not in a sandbox
+    stepper           set by `fe.debug.Stepper`, which pauses the step
 
     Raises InvalidArgumentError for a timeout that is no number, or not positive, another word as a trace, and
     a number of events below one.
@@ -45,6 +46,7 @@ class RunOptions:
     guard: bool | Mapping[str, tuple[float, float]] = False
     guard_file: str | BinaryIO | None = None
     observe: Callable[[str, tuple[tuple[str, int], ...], Sequence[Any]], None] | None = None
+    stepper: Any = None
 
     def __post_init__(self) -> None:
         if self.trace not in (None, "blocks", "nodes"):
@@ -53,8 +55,8 @@ class RunOptions:
             raise InvalidArgumentError(
                 f"trace_events is {self.trace_events!r}: it must be a positive number of events"
             )
-        if bool(self.guard) + (self.trace is not None) + (self.observe is not None) > 1:
-            raise InvalidArgumentError("trace, guard and observe: one step has one of them")
+        if bool(self.guard) + sum(each is not None for each in (self.trace, self.observe, self.stepper)) > 1:
+            raise InvalidArgumentError("trace, guard, observe and stepper: one step has one of them")
         if self.observe is not None and not callable(self.observe):
             raise InvalidArgumentError(f"observe is {self.observe!r}: it must be a function")
         for pattern, bounds in () if isinstance(self.guard, bool) else self.guard.items():
@@ -69,7 +71,7 @@ class RunOptions:
     @property
     def looks_at_values(self) -> bool:
         """Whether each node's value is looked at, so that the step runs uncompiled."""
-        return bool(self.guard) or self.observe is not None
+        return bool(self.guard) or self.observe is not None or self.stepper is not None
 
 
 def remote_timeout_of(options: RunOptions) -> float | None:
@@ -80,11 +82,12 @@ def remote_timeout_of(options: RunOptions) -> float | None:
             "keep_on_device: the step runs in another process, whose arrays cannot be handed out here: fetch "
             "without it"
         )
-    if options.observe is not None:
-        raise InvalidArgumentError(
-            "observe: the step runs in another process, which cannot call this function: use a session of "
-            "this process"
-        )
+    for name in ("observe", "stepper"):
+        if getattr(options, name) is not None:
+            raise InvalidArgumentError(
+                f"{name}: the step runs in another process, which cannot call a function here: use a session "
+                "of this process"
+            )
     return timeout
 
 

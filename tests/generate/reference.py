@@ -142,6 +142,12 @@ PAGES: Final = {
         "[TensorBoard](../tensorboard.md)",
         ("flowengine.summary",),
     ),
+    "debug": Page(
+        "Debugging",
+        "`fe.debug`: a step that stops before its nodes.",
+        "[Stepping through a step](../debugging.md)",
+        ("flowengine.debug",),
+    ),
     "saved_model": Page(
         "SavedModels",
         "`fe.saved_model`: models with signatures.",

@@ -9,6 +9,7 @@ from flowengine.core.run_options import RunOptions
 from flowengine.runtime.executor import Executor
 from flowengine.runtime.guarding.guard import Guard
 from flowengine.runtime.guarding.observer import Observer
+from flowengine.runtime.guarding.stepped import SteppedExecutor
 from flowengine.runtime.guarding.watched import WatchedExecutor
 from flowengine.runtime.tracing.executor import TracedExecutor
 from flowengine.runtime.tracing.recorder import Recorder
@@ -28,6 +29,8 @@ def executor_for(
         return partial(WatchedExecutor, watcher=Guard(bounds, options.guard_file))
     if options is not None and options.observe is not None:
         return partial(WatchedExecutor, watcher=Observer(options.observe))
+    if options is not None and options.stepper is not None:
+        return partial(SteppedExecutor, control=options.stepper)
     return Executor
 
 
