@@ -14,7 +14,6 @@ import numpy as np
 
 from flowengine.cli.digits import widened
 from flowengine.cli.failure import STEP_ERROR, USAGE, CommandError, printable
-from flowengine.cli.pictures.writing import check_pictures, is_for_pictures, write_pictures
 from flowengine.core.arrays import to_array
 
 FILE_KINDS: Final = (".npz", ".npy", ".json")
@@ -90,6 +89,8 @@ def check_output(path: str, count: int, *, force: bool = True) -> None:
 
     force   whether a file that is there may be replaced
     """
+    from flowengine.cli.pictures.writing import check_pictures, is_for_pictures
+
     suffix = os.path.splitext(path)[1].lower()
     if is_for_pictures(path):
         check_pictures(path, count)
@@ -119,6 +120,8 @@ def write(path: str, values: Mapping[str, Any], document: Mapping[str, Any]) -> 
 
     Pictures go into a .png file, or as .png files into a folder.
     """
+    from flowengine.cli.pictures.writing import is_for_pictures, write_pictures
+
     if is_for_pictures(path):
         write_pictures(path, values)
         return

@@ -63,30 +63,26 @@ def test_a_value_from_standard_input(linear: str) -> None:
     assert done.stderr == b""
 
 
-def test_a_run_in_this_process_imports_nothing_of_clusters(linear: str) -> None:
-    """Imports of the command line take most of the time of a small run."""
+def _imported(*arguments: str) -> set[str]:
+    """The modules that a command imports. Imports take most of the time of a small run."""
     done = subprocess.run(
-        [
-            sys.executable,
-            "-X",
-            "importtime",
-            "-m",
-            "flowengine",
-            "run",
-            linear,
-            "-x",
-            "x=[[3, 4]]",
-            "-y",
-            "y",
-        ],
+        [sys.executable, "-X", "importtime", "-m", "flowengine", *arguments],
         capture_output=True,
         env=environment(),
         check=True,
     )
-    imported = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
+    return {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
+
+
+def test_a_run_in_this_process_imports_nothing_of_clusters_and_pictures(linear: str) -> None:
+    imported = _imported("run", linear, "-x", "x=[[3, 4]]", "-y", "y")
     assert "flowengine.session" in imported
     wrong = ("flowengine.cluster", "flowengine.transport.connection", "flowengine.gradients", "msgpack")
-    assert imported.isdisjoint(wrong)
+    assert imported.isdisjoint((*wrong, "flowengine.cli.pictures.writing"))
+
+
+def test_help_imports_nothing_that_only_mistyped_commands_need() -> None:
+    assert _imported("--help").isdisjoint(("difflib", "flowengine.cli.pictures"))
 
 
 def test_a_graph_from_standard_input(linear: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import shlex
 from collections.abc import Mapping, Sequence
@@ -28,6 +27,8 @@ class SuggestingGroup(click.Group):
 
     def _suggested(self, ctx: click.Context, name: str) -> str:
         """Return the sentence that follows; it is empty if nothing is alike."""
+        import difflib  # for this alone
+
         alike = difflib.get_close_matches(name.lower(), self.list_commands(ctx), n=3, cutoff=0.6)
         if alike:
             return f" Did you mean {' or '.join(alike)}?"
