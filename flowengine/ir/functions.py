@@ -61,7 +61,9 @@ def unregistered(found: Iterable[UnknownOp]) -> NotFoundError:
     if others:
         named = [f"'{each.op}' at {each.place}" for each in others[:_NAMED_MAX]]
         more = len(others) - len(named)
-        text += f"; nor are {', '.join(named)}" + (f" and {more} more ops" if more else "")
+        text += f"; nor {'is' if len(others) == 1 else 'are'} {', '.join(named)}" + (
+            f" and {more} more ops" if more else ""
+        )
     error = NotFoundError(text)
     error.missing_op = first.op
     error.locate(node_name=first.node, op_type=first.op)

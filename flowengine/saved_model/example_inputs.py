@@ -19,8 +19,13 @@ from flowengine.core.arrays import to_array
 from flowengine.core.dtypes import DType
 from flowengine.core.names import parse_tensor_name
 from flowengine.core.shapes import TensorShape
-from flowengine.ir.graph import Node, OutputPort
+from flowengine.functions.bodies import FunctionBodies
+from flowengine.ir.attrs import FuncAttr
+from flowengine.ir.functions import FunctionLibrary
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
+from flowengine.ir.names import CALL_OPS
 from flowengine.ir.proto.example_pb2 import Example
+from flowengine.ir.traits import Constant, HandsOn
 
 if TYPE_CHECKING:
     from flowengine.graphs.graph import Graph
@@ -45,27 +50,45 @@ class ExampleFeature:
 def features_of(graph: Graph, tensor: str) -> dict[str, ExampleFeature]:
     """Return {name: feature} of the examples that a tensor takes; empty where nothing parses it as such.
 
-    Of functions that the graph calls nothing is known.
+    A tensor may be parsed in a function that the graph calls with it, as in exports of TensorFlow 2.
     """
-    port = OutputPort(*parse_tensor_name(tensor))
+    library = FunctionLibrary(graph.library, graph.registry, graph.producer)
+    return _features(graph, OutputPort(*parse_tensor_name(tensor)), FunctionBodies(library), frozenset())
+
+
+def _features(
+    nodes: NodeGraph, port: OutputPort, bodies: FunctionBodies, within: frozenset[str]
+) -> dict[str, ExampleFeature]:
+    """The features of a port's examples; `within` names the functions around, which may call themselves."""
     found: dict[str, ExampleFeature] = {}
-    for node in graph:
+    for node in nodes:
+        if port not in node.inputs:
+            continue
         if node.op in _PARSERS and node.inputs[0] == port:
-            found |= _parsed(graph, node)
+            found |= _parsed(nodes, node)
+        elif node.has(HandsOn) and node.inputs[0] == port:
+            found |= _features(nodes, OutputPort(node.name, 0), bodies, within)
+        elif node.op in CALL_OPS:
+            function: FuncAttr = node.attrs["f"]
+            if function.name in bodies.library and function.name not in within:
+                body = bodies.of(function)
+                for argument, given in zip(body.arguments, node.inputs, strict=True):
+                    if given == port:
+                        found |= _features(body.graph, argument, bodies, within | {function.name})
     return found
 
 
-def _parsed(graph: Graph, node: Node) -> dict[str, ExampleFeature]:
+def _parsed(nodes: NodeGraph, node: Node) -> dict[str, ExampleFeature]:
     types: Sequence[DType] = node.attrs["Tdense"]
     sparse_types: Sequence[DType] = node.attrs["sparse_types"]
     shapes: Sequence[TensorShape] = node.attrs["dense_shapes"]
     ragged_types: Sequence[DType] = node.attrs.get("ragged_value_types", [])
     if node.op == _PARSERS[0]:
         ends = (2, 2 + len(sparse_types), 2 + len(sparse_types) + len(types))
-        sparse, dense = (_values(graph, node.inputs[a:b]) for a, b in itertools.pairwise(ends))
+        sparse, dense = (_texts(nodes, node.inputs[a:b]) for a, b in itertools.pairwise(ends))
         ragged: list[Any] = []
     else:
-        sparse, dense, ragged = (_values(graph, node.inputs[at : at + 1]) for at in (2, 3, 4))
+        sparse, dense, ragged = (_texts(nodes, node.inputs[at : at + 1]) for at in (2, 3, 4))
     defaults = node.inputs[len(node.inputs) - len(types) :]
     found = {
         key: ExampleFeature(dtype, None, required=False)
@@ -73,18 +96,27 @@ def _parsed(graph: Graph, node: Node) -> dict[str, ExampleFeature]:
         for key, dtype in zip(keys, kinds, strict=False)
     }
     for key, dtype, shape, default in zip(dense, types, shapes, defaults, strict=False):
-        value = graph.constant_value(graph.tensor(str(default)))
+        value = _constant(nodes, default)
         varies = shape.dims is None or None in shape.dims
         required = value is not None and not to_array(value).size and not varies
         found[key] = ExampleFeature(dtype, None if varies else shape, required)
     return found
 
 
-def _values(graph: Graph, ports: Iterable[OutputPort]) -> list[str]:
+def _constant(nodes: NodeGraph, port: OutputPort) -> Any:
+    """The value of a constant, or of one that is handed on; None of what is no constant."""
+    node = nodes[port.node]
+    while node.has(HandsOn):
+        node = nodes[node.inputs[0].node]
+    constant = node.trait(Constant)
+    return None if constant is None else node.attrs[constant.value].value()
+
+
+def _texts(nodes: NodeGraph, ports: Iterable[OutputPort]) -> list[str]:
     """The texts of constants, one after another; none of what is no constant."""
     found: list[str] = []
     for port in ports:
-        value = graph.constant_value(graph.tensor(str(port)))
+        value = _constant(nodes, port)
         if value is not None:
             found += [each.decode() for each in to_array(value).reshape(-1).tolist()]
     return found

@@ -110,3 +110,22 @@ def test_a_graph_of_effects_inside_a_loop_has_no_output_to_plan(tmp_path: Path, 
     path.write_bytes(text_format.Parse(text, GraphDef()).SerializeToString())
     assert main(["plan", str(path)]) == failure.USAGE
     assert "the graph has no likely output" in capsys.readouterr().err
+
+
+def test_what_orders_the_steps_of_a_tensor_array_is_no_loss() -> None:
+    g = Graph()
+    x = g.placeholder("float32", [None], name="x")
+    w = g.variable(np.float32(2), name="w").value()
+    array, flow = g.ops.TensorArrayV3(3, dtype="float32")
+
+    def body(i: fe.Tensor, total: fe.Tensor, flow: fe.Tensor) -> list[fe.Tensor]:
+        row = g.ops.Gather(x, i) * w
+        return [i + 1, total + row, g.ops.TensorArrayWriteV3(array, i, row, flow)]
+
+    start = [g.constant(0), g.constant(np.float32(0)), flow]
+    _, total, last = g.while_loop(lambda i, total, flow: i < 3, body, start)
+    loss = g.ops.Square(total, name="total_cost")
+    fe.optimizers.SGD(0.1).minimize(loss)
+    found = [each.node for each in proposed(g)]
+    assert found[0] == "total_cost"
+    assert last.node_name not in found

@@ -87,7 +87,7 @@ def test_all_unknown_ops_are_named_at_once(verb: list[str], path: str, capsys: O
     assert main([verb[0], path, *verb[1:], "--fetch", "y"]) == failure.MISSING_OP
     told = capsys.readouterr().err
     assert "Whirr 'strange': Op type not registered 'Whirr'" in told
-    assert "'Hum' at node 'odd' of function 'inner'" in told
+    assert "nor is 'Hum' at node 'odd' of function 'inner'" in told
     assert "can define it, with its kernel (--import MODULE on the command line)" in told
 
 

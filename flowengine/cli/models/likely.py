@@ -20,6 +20,7 @@ from flowengine.cli.overview import TensorFacts, facts_of_port
 from flowengine.core import dtypes
 from flowengine.graphs.reading import conditional_nodes
 from flowengine.ir.graph import Node, OutputPort
+from flowengine.ir.names import CONTROL_FLOW_OPS
 from flowengine.ir.traits import (
     Bookkeeping,
     Constant,
@@ -123,7 +124,17 @@ class _Outputs:
         )
 
     def _may_be_asked_for(self, node: Node) -> bool:
-        return node.name not in self.unfetchable and node.name not in self.hidden and _gives_a_result(node)
+        if node.name in self.unfetchable or node.name in self.hidden:
+            return False
+        return _gives_a_result(node) and not self._is_flow(node)
+
+    def _is_flow(self, node: Node) -> bool:
+        """Whether a loop only hands on what orders the steps of a TensorArray: a scalar without a meaning."""
+        seen: set[str] = set()
+        while node.op in CONTROL_FLOW_OPS and node.name not in seen:
+            seen.add(node.name)
+            node = self.graph[node.inputs[0].node]
+        return bool(seen) and node.has(OfOneStep)
 
     def _rank(self, node: Node) -> tuple[bool, bool, bool, int]:
         trains = bool(self.derived)
