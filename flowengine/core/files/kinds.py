@@ -12,6 +12,7 @@ _REBUILD: Final = "its model has to be rebuilt as a graph of TensorFlow's ops fi
 _WEIGHTS: Final = "weights without a graph: name the graph, and feed or restore the weights"
 _UNPACK: Final = "unpack it, and name the graph or the SavedModel's folder in it"
 _FEED: Final = "which --feed NAME=FILE feeds to a graph: name the graph first"
+_UTF8: Final = "write it as UTF-8, which graphs in text form are read as"
 _DOWNLOAD: Final = "a download that failed often leaves one: fetch the model itself"
 
 _PYTORCH: Final = f"a PyTorch file: {_REBUILD}"
@@ -37,6 +38,13 @@ _KINDS: Final = (
     (b"TFL3", 4, f"a TensorFlow Lite model: {_SOURCE}"),
     (b"GGUF", 0, f"a GGUF file of llama.cpp: {_REBUILD}"),
     (b"ftrt", 0, f"a TensorRT engine: {_SOURCE}"),
+    (b"RKNN", 0, f"a model for Rockchip's processors: {_SOURCE}"),
+    (b"CBM1", 0, f"a model of CatBoost: {_REBUILD}"),
+    (b"{L\0\0\0\0\0\0\0\x07learner", 0, f"a model of XGBoost: {_REBUILD}"),
+    (b"ML\xefR", 0, f"bytecode of MLIR: {_SOURCE}"),
+    (b"ftyp", 4, "a film: feed its frames, as an array or as pictures, and name the graph first"),
+    (b"\xff\xfe", 0, f"text in UTF-16: {_UTF8}"),
+    (b"\xfe\xff", 0, f"text in UTF-16: {_UTF8}"),
     (b"\x1f\x8b", 0, f"a gzip archive: {_UNPACK}"),
     (b"BZh", 0, f"a bzip2 archive: {_UNPACK}"),
     (b"\xfd7zXZ\0", 0, f"an xz archive: {_UNPACK}"),
@@ -85,6 +93,12 @@ _TEXT_KINDS: Final = (
     (rb"(?s)<\?xml.{0,200}<PMML|<PMML", f"a PMML model: {_REBUILD}"),
     (rb"(?s)(<\?xml.{0,80})?<net ", f"a model of OpenVINO: {_SOURCE}"),
     (rb"<\?xml|<svg", "an XML document, which holds no graph"),
+    (rb"(//[^\n]*\n|\s)*(module\b[^\n]*\{|func\.func )", f"a module of MLIR as text: {_SOURCE}"),
+    (rb"HloModule ", f"a module of XLA as text: {_SOURCE}"),
+    (
+        rb"(?s)(#[^\n]*\n|\s)*model *\{\s*(ssd|faster_rcnn|center_net|context_rcnn) *\{",
+        "the configuration of an object detector: export_inference_graph writes the graph that it describes",
+    ),
     (rb"tree\nversion=", f"a model of LightGBM: {_REBUILD}"),
     (rb"\[net\]", f"the configuration of a Darknet model: {_REBUILD}"),
     (rb'(?s)name: *"[^"\n]*"\s+(layer|layers|input) *[:{]', f"a network of Caffe: {_REBUILD}"),
