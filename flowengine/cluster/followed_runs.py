@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -17,11 +16,15 @@ from flowengine.cluster.following import PARTS_SECONDS, known_to, to_table
 from flowengine.core.arrays import Value
 from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.run_options import RunOptions
+from flowengine.core.work_pieces import Pieces, Piecework
 from flowengine.ir.graph import NodeGraph
+from flowengine.runtime.planning.planning_jobs import in_turns
 from flowengine.runtime.run_metadata import RunMetadata, check_metadata
 from flowengine.runtime.tracing.clock_alignment import NO_OFFSET, ClockOffset, aligned
 from flowengine.runtime.tracing.event_encoding import decoded
+from flowengine.runtime.tracing.events import TraceEvent
 from flowengine.runtime.tracing.joint_trace import JointTrace
+from flowengine.runtime.turns import current_turns
 from flowengine.transport.calls.service import Reply
 
 _tickets: Final = itertools.count(1)
@@ -34,13 +37,13 @@ class MasterPeer(Protocol):
         """Call a method of the master."""
 
 
-def line_of(graph: NodeGraph, name: str | None, op: str | None) -> str | None:
-    """Return the line of the program that built a node; None if the graph has no such node.
+def line_of(graph: NodeGraph, name: str | None, op: str | None) -> str:
+    """Return the line of the program that built a node; "" if the graph has no such node.
 
     Lines stay with the client, because a graph is sent without them.
     """
     node = graph[name] if name is not None and name in graph else None
-    return (node.creation_site or None) if node is not None and node.op == op else None
+    return node.creation_site if node is not None and node.op == op else ""
 
 
 async def run_followed(
@@ -66,7 +69,7 @@ async def run_followed(
             return float((await ask()).result)
 
         offset = await aligned(read, perf_counter)
-        trace = metadata.trace = JointTrace(perf_counter(), options.trace_events)
+        trace = metadata.trace = JointTrace(perf_counter(), options.trace_events, partial(line_of, graph))
     else:
         await ask()
     ticket = next(_tickets)
@@ -78,14 +81,16 @@ async def run_followed(
         ticket=ticket,
         options=to_table(options),
     )
-    take = partial(_take, peer, graph, message.session, ticket, trace, offset)
+    take = partial(_take, peer, message.session, ticket, trace, offset)
     try:
         reply = await peer.call(m.RUN_FOLLOWED, request.to_wire(), feeds)
     except BaseException as error:
         values = b""
         # Also if the caller is cancelled: the part that ran says the most then.
-        with trio.CancelScope(shield=True), trio.move_on_after(2 * PARTS_SECONDS):
+        with trio.move_on_after(2 * PARTS_SECONDS, shield=True) as scope:
             values = await take(PARTS_SECONDS)
+        if scope.cancelled_caught and trace is not None and not trace.tasks:
+            trace.add("master", f"lost: its trace did not come within {2 * PARTS_SECONDS:g} s", offset)
         if values and options.guard_file is not None and isinstance(error, OpError):
             keep_values(values, options.guard_file, error)
         raise
@@ -96,7 +101,6 @@ async def run_followed(
 
 async def _take(
     peer: MasterPeer,
-    graph: NodeGraph,
     session: int,
     ticket: int,
     trace: JointTrace | None,
@@ -107,14 +111,14 @@ async def _take(
     message = m.TakeTrace(session, ticket, seconds)
     try:
         reply = await peer.call(m.TAKE_TRACE, message.to_wire())
-        return _merge(reply, graph, trace, offset)
+        return await _merge(reply, trace, offset)
     except OpError as error:
         if trace is not None:
             trace.add("master", f"lost: {error.message}", offset)
         return b""
 
 
-def _merge(reply: Reply, graph: NodeGraph, trace: JointTrace | None, offset: ClockOffset) -> bytes:
+async def _merge(reply: Reply, trace: JointTrace | None, offset: ClockOffset) -> bytes:
     tensors = [bytes(each) for each in reply.tensors]
     values = b""
     try:
@@ -126,26 +130,30 @@ def _merge(reply: Reply, graph: NodeGraph, trace: JointTrace | None, offset: Clo
             if part.has_values:
                 values, *tensors = tensors
             if trace is not None:
-                add_part(trace, graph, task, part, chunks, offset.beyond(ClockOffset(*table["clock"])))
+                await add_part(trace, task, part, chunks, offset.beyond(ClockOffset(*table["clock"])))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidArgumentError(f"the master's answer is no trace: {error!r}") from None
     return values
 
 
-def add_part(
-    trace: JointTrace,
-    graph: NodeGraph,
-    task: str,
-    part: m.TracePart,
-    chunks: Sequence[bytes],
-    offset: ClockOffset,
+async def add_part(
+    trace: JointTrace, task: str, part: m.TracePart, chunks: Sequence[bytes], offset: ClockOffset
 ) -> None:
-    """Add the part of a task to a trace, with the lines of the client's graph.
+    """Add the part of a task to a trace, in turns with other work.
 
     Raises InvalidArgumentError for chunks that are none.
     """
-    events = [replace(event, line=line_of(graph, event.name, event.op) or "") for event in decoded(chunks)]
-    trace.add(task, part.outcome, offset, part.began, events, part.dropped)
+    job = Piecework(_decoding(chunks))
+    await in_turns(job, current_turns())
+    trace.add(task, part.outcome, offset, part.began, job.result(), part.dropped)
+
+
+def _decoding(chunks: Sequence[bytes]) -> Pieces[list[TraceEvent]]:
+    events: list[TraceEvent] = []
+    for chunk in chunks:
+        events += decoded(chunk)
+        yield
+    return events
 
 
 def keep_values(values: bytes, file: str | BinaryIO, error: OpError) -> None:

@@ -195,7 +195,8 @@ class RemoteSession:
         except OpError as error:
             if isinstance(error, (NotFoundError, UnavailableError)):
                 self._check_open(error)
-            error.creation_site = error.creation_site or line_of(self._graph, error.node_name, error.op_type)
+            line = line_of(self._graph, error.node_name, error.op_type)
+            error.creation_site = error.creation_site or line or None
             raise
         results = reply.tensors if isinstance(reply.tensors, list) else list(reply.tensors)
         # The list must hold the only reference to values that nobody else needs, so that they are not copied.

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 import trio
 
-from flowengine.cluster.followed_runs import add_part, keep_values
+from flowengine.cluster.followed_runs import add_part, keep_values, line_of
 from flowengine.cluster.following import PARTS_SECONDS, to_table
 from flowengine.cluster.messages import TracePart
 from flowengine.core.errors import OpError
@@ -56,15 +56,17 @@ async def run_followed(
             return float((await peer.call(w.READ_CLOCK)).result)
 
         offset = await aligned(read, perf_counter)
-        trace = metadata.trace = JointTrace(perf_counter(), options.trace_events)
-    take = partial(_take, peer, graph, number, trace, offset)
+        trace = metadata.trace = JointTrace(perf_counter(), options.trace_events, partial(line_of, graph))
+    take = partial(_take, peer, number, trace, offset)
     try:
         result = await run()
     except BaseException as error:
         values = b""
         # Also if the caller is cancelled: the part that ran says the most then.
-        with trio.CancelScope(shield=True), trio.move_on_after(2 * PARTS_SECONDS):
+        with trio.move_on_after(2 * PARTS_SECONDS, shield=True) as scope:
             values = await take()
+        if scope.cancelled_caught and trace is not None:
+            trace.add(_TASK, f"lost: its trace did not come within {2 * PARTS_SECONDS:g} s", offset)
         if values and options.guard_file is not None and isinstance(error, OpError):
             keep_values(values, options.guard_file, error)
         raise
@@ -72,16 +74,14 @@ async def run_followed(
     return result
 
 
-async def _take(
-    peer: Peer, graph: NodeGraph, number: int, trace: JointTrace | None, offset: ClockOffset
-) -> bytes:
+async def _take(peer: Peer, number: int, trace: JointTrace | None, offset: ClockOffset) -> bytes:
     """Fetch the record of the step into its trace; return the values that the guard kept, or b""."""
     try:
         reply = await peer.call(w.TAKE_PART, w.BoxTakePart(number, PARTS_SECONDS).to_wire())
         part = TracePart.from_wire(reply.result)
         tensors: Sequence[bytes] = [bytes(each) for each in reply.tensors]
         if trace is not None:
-            add_part(trace, graph, _TASK, part, tensors[: part.chunks], offset)
+            await add_part(trace, _TASK, part, tensors[: part.chunks], offset)
         return tensors[-1] if part.has_values and tensors else b""
     except (OpError, TypeError) as error:
         if trace is not None:

@@ -55,7 +55,9 @@ def graph() -> fe.Graph:
         w = g.ops.VariableV2(shape=[3], dtype="float64", name="salary_of_the_chief")
         g.ops.Assign(w, g.constant(NUMBERS, name="start"), name="init")
     with g.device("/job:worker/task:0"):
-        g.ops.Add(w, g.placeholder("float64", [3], name="x"), name="sum")
+        x = g.placeholder("float64", [3], name="x")
+        g.ops.Add(w, x, name="sum")
+        g.ops.Add(x, x, name="twice")
     return g
 
 
@@ -76,6 +78,22 @@ async def test_a_session_and_its_tasks_speak_under_tls(tmp_path: Path) -> None:
         np.testing.assert_array_equal(await ask(f"{target}&client=me"), NUMBERS * 4)
         async with open_console(spec) as console:
             assert (await console.status("/job:ps/task:0"))["address"].startswith("tls://")
+
+
+async def test_steps_are_traced_and_guarded_under_tls(tmp_path: Path) -> None:
+    spec = found(tmp_path / "c", ps=1, worker=1)
+    target = f"{target_of(spec, '/job:worker/task:0')}&client=me"
+    async with served(spec), fe.Session(graph(), target=target) as session:
+        await session.run([], targets=["init"])
+        metadata, options = fe.RunMetadata(), fe.RunOptions(trace="nodes")
+        value = await session.run("sum:0", {"x:0": NUMBERS}, options=options, run_metadata=metadata)
+        np.testing.assert_array_equal(value, NUMBERS * 2)
+        assert {part.outcome for part in metadata.traced_tasks.values()} == {"ended"}
+        assert sum(1 for event in metadata.events if event.kind == "recv") == 1
+        infinite = {"x:0": np.full(3, -1.7e308)}
+        assert not np.isfinite(await session.run("twice:0", infinite)).any()
+        with pytest.raises(fe.errors.InvalidArgumentError, match="guard: output 0 has 0 NaN and 3 inf"):
+            await session.run("twice:0", infinite, options=fe.RunOptions(guard=True))
 
 
 @pytest.mark.parametrize("tls", [True, False])

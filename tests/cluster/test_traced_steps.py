@@ -21,6 +21,7 @@ import flowengine as fe
 from flowengine.cluster import messages as m
 from flowengine.core import errors
 from flowengine.ir.proto.step_stats_pb2 import RunMetadata as StepStatsProto
+from flowengine.resources.variable import Variable
 from flowengine.runtime.tracing.critical_path import critical_path
 from flowengine.runtime.tracing.events import TraceEvent
 from flowengine.runtime.tracing.timeline import read_timeline
@@ -266,6 +267,31 @@ async def test_a_slow_queue_at_another_task_is_the_reason(tmp_path: Path) -> Non
         assert longest.seconds > 0.1
         assert longest.kind == "wait"
         assert "'slow'" in longest.name
+        assert longest.device.startswith("/job:ps/replica:0/task:1")
+
+
+async def test_a_held_variable_at_another_task_is_the_reason(tmp_path: Path) -> None:
+    async with (
+        four_tasks(tmp_path) as (servers, target),
+        fe.Session(training_graph(), target=target) as session,
+    ):
+        await session.run([], targets=["init0", "init1"])
+        for _ in range(3):
+            await session.run("y:0", X)
+        (held,) = servers["/job:ps/task:1"].worker.resources.held(Variable)
+        assert held.acquire("another step")
+        found: list[fe.RunMetadata] = []
+
+        async def late() -> None:
+            found.append((await traced(session, "y:0", X))[1])
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(late)
+            await trio.sleep(0.2)
+            held.release()
+        longest = max(critical_path(found[0].events), key=lambda part: part.seconds)
+        assert longest.seconds > 0.1
+        assert (longest.kind, longest.name) == ("wait", "variable 'w1', which another step writes")
         assert longest.device.startswith("/job:ps/replica:0/task:1")
 
 

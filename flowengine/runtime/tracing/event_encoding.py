@@ -6,9 +6,9 @@ Long traces come in several chunks, so that writing one never stops the event lo
 from __future__ import annotations
 
 import json
-import math
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
+from math import isfinite
 from typing import Any, Final
 
 from flowengine.core.errors import InvalidArgumentError
@@ -20,8 +20,7 @@ _CHUNK_EVENTS: Final = 1000
 #: The largest chunk that is read. A chunk of events with long names takes less than one MiB.
 _CHUNK_BYTES_MAX: Final = 64 << 20
 
-_TEXTS: Final = slice(0, 5)
-_NUMBERS: Final = slice(5, 7)
+_REAL: Final = (float, int)
 #: {kind: the details without which nothing can be read of it}
 _DETAILS: Final = {"send": ("edge", "to"), "recv": ("edge", "to"), "node": ("block",)}
 
@@ -55,50 +54,60 @@ def _row(event: TraceEvent) -> list[Any]:
     ]
 
 
-def decoded(chunks: Iterable[bytes]) -> Iterator[TraceEvent]:
-    """Yield the events of chunks. Raises InvalidArgumentError for other bytes."""
-    for chunk in chunks:
-        try:
-            reader = zlib.decompressobj()
-            text = reader.decompress(chunk, _CHUNK_BYTES_MAX)
-            if reader.unconsumed_tail:
-                raise ValueError(f"a chunk has more than {_CHUNK_BYTES_MAX} bytes")
-            events = [_event(row) for row in json.loads(text)]
-        except (zlib.error, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-            raise InvalidArgumentError(f"these are no events of a trace: {error}") from None
-        yield from events
+def decoded(chunk: bytes) -> list[TraceEvent]:
+    """Return the events of a chunk. Raises InvalidArgumentError for other bytes."""
+    try:
+        reader = zlib.decompressobj()
+        text = reader.decompress(chunk, _CHUNK_BYTES_MAX)
+        if reader.unconsumed_tail:
+            raise ValueError(f"a chunk has more than {_CHUNK_BYTES_MAX} bytes")
+        return [_event(*row) for row in json.loads(text)]
+    except (zlib.error, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        raise InvalidArgumentError(f"these are no events of a trace: {error}") from None
 
 
-def _event(row: Any) -> TraceEvent:
-    if type(row) is not list or len(row) != 13:
-        raise ValueError("an event has 13 fields")
-    ready, tag, members, outputs, line, detail = row[7:]
+def _event(
+    kind: Any,
+    name: Any,
+    op: Any,
+    device: Any,
+    thread: Any,
+    began: Any,
+    ended: Any,
+    ready: Any,
+    tag: Any,
+    members: Any,
+    outputs: Any,
+    line: Any,
+    detail: Any,
+) -> TraceEvent:
     if not (
-        all(type(each) is str for each in (*row[_TEXTS], line, *members))
-        and all(type(each) in (int, float) for each in row[_NUMBERS])
-        and (ready is None or type(ready) in (int, float))
+        type(kind) is type(name) is type(op) is type(device) is type(thread) is type(line) is str
+        and type(began) in _REAL
+        and type(ended) in _REAL
+        and isfinite(began)
+        and isfinite(ended)
+        and (ready is None or (type(ready) in _REAL and isfinite(ready)))
         and type(detail) is dict
-        and all(map(math.isfinite, row[_NUMBERS]))
-        and (ready is None or math.isfinite(ready))
-        and all(type(detail.get(each)) is str for each in _DETAILS.get(row[0], ()))
-        and type(detail.get("waits_for", "")) is str
+        and (not members or all(type(each) is str for each in members))
+        and (not detail or type(detail.get("waits_for", "")) is str)
+        and (kind not in _DETAILS or all(type(detail.get(each)) is str for each in _DETAILS[kind]))
     ):
-        raise ValueError(f"an event has fields of other types: {row!r:.200}")
-    kind, name, op, device, thread, began, ended = row[:7]
+        raise ValueError(f"a {kind!r:.100} has fields of other types")
     return TraceEvent(
-        kind=kind,
-        name=name,
-        op=op,
-        device=device,
-        thread=thread,
-        began=began,
-        ended=ended,
-        ready=ready,
-        tag=tuple((str(frame), int(number)) for frame, number in tag),
-        members=tuple(members),
-        outputs=tuple(None if each is None else _output(*each) for each in outputs),
-        line=line,
-        detail=detail,
+        kind,
+        name,
+        op,
+        device,
+        thread,
+        began,
+        ended,
+        ready,
+        tuple([(str(frame), int(number)) for frame, number in tag]),
+        tuple(members),
+        tuple([None if each is None else _output(*each) for each in outputs]),
+        line,
+        detail,
     )
 
 

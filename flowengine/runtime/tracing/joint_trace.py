@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from time import perf_counter, time
 
 from flowengine.devices.launch_record import LaunchRecord
@@ -33,21 +33,24 @@ class TracedTask:
 
 
 class JointTrace:
-    """The parts of a step, each with the offset of its clock; made into events on one clock as they come.
+    """The parts of a step, each with the offset of its clock. It makes events on one clock of them on demand.
 
     began     the start of the step, by the caller's `perf_counter`; `epoch` the same in seconds since 1970
-    dropped   the number of events that found no room
     tasks     {name of a task: its part}
     """
 
-    def __init__(self, began: float, events_max: int) -> None:
+    def __init__(
+        self, began: float, events_max: int, line_of: Callable[[str, str], str] = lambda name, op: ""
+    ) -> None:
+        """`line_of` returns the line of the program that built a node, by its name and op."""
         self.began = began
         self._clocks_apart = time() - perf_counter()
-        self.dropped = 0
+        self._dropped = 0
         self.tasks: dict[str, TracedTask] = {}
         self._events_max = events_max
-        #: The events, with times of the caller's `perf_counter`.
-        self._parts: list[TraceEvent] = []
+        self._line_of = line_of
+        #: (the start of a part by the caller's clock, its events from then on) of each part
+        self._parts: list[tuple[float, Sequence[TraceEvent]]] = []
         self._events: tuple[TraceEvent, ...] | None = None
 
     @property
@@ -55,13 +58,18 @@ class JointTrace:
         """Return the start of the step in seconds since 1970."""
         return self._clocks_apart + self.began
 
+    @property
+    def dropped(self) -> int:
+        """Return the number of events that found no room, at their tasks or here."""
+        return self._dropped + max(0, sum(each.events for each in self.tasks.values()) - self._events_max)
+
     def add(
         self,
         task: str,
         outcome: str,
         offset: ClockOffset,
         began: float = 0.0,
-        events: Iterable[TraceEvent] = (),
+        events: Sequence[TraceEvent] = (),
         dropped: int = 0,
     ) -> None:
         """Add the part of a task.
@@ -70,12 +78,9 @@ class JointTrace:
         began     the start of its part by its own clock, from which the times of its events count
         dropped   how many events it had no room for
         """
-        start = began - offset.seconds
-        found = [_moved(event, start) for event in events]
-        self._parts += found
-        self.dropped += dropped
-        self.tasks[task] = TracedTask(outcome, offset.seconds, offset.error, len(found))
-        self._events = None
+        self._parts.append((began - offset.seconds, events))
+        self._dropped += dropped
+        self.tasks[task] = TracedTask(outcome, offset.seconds, offset.error, len(events))
 
     def events(self, launches: Sequence[LaunchRecord] = ()) -> tuple[TraceEvent, ...]:
         """Return the events of all tasks, in the order in which they began, from the start of the step.
@@ -83,21 +88,36 @@ class JointTrace:
         launches   are among the events of their tasks already
         """
         if self._events is None:
-            self._parts.sort(key=lambda event: (event.began, -event.ended))
-            self.dropped += max(0, len(self._parts) - self._events_max)
-            del self._parts[self._events_max :]
             # A clock that is off may place an event before the step.
-            self.began = min([self.began, *(event.began for event in self._parts[:1])])
-            self._events = tuple(_moved(event, -self.began) for event in self._parts)
+            self.began = min(
+                [self.began, *(start + event.began for start, part in self._parts for event in part)]
+            )
+            found = [
+                _moved(event, start - self.began, self._line_of(event.name, event.op))
+                for start, part in self._parts
+                for event in part
+            ]
+            found.sort(key=lambda event: (event.began, -event.ended))
+            self._events = tuple(found[: self._events_max])
+            self._parts = []
         return self._events
 
 
-def _moved(event: TraceEvent, seconds: float) -> TraceEvent:
-    return replace(
-        event,
-        began=event.began + seconds,
-        ended=event.ended + seconds,
-        ready=None if event.ready is None else event.ready + seconds,
+def _moved(event: TraceEvent, seconds: float, line: str) -> TraceEvent:
+    return TraceEvent(
+        event.kind,
+        event.name,
+        event.op,
+        event.device,
+        event.thread,
+        event.began + seconds,
+        event.ended + seconds,
+        None if event.ready is None else event.ready + seconds,
+        event.tag,
+        event.members,
+        event.outputs,
+        line or event.line,
+        event.detail,
     )
 
 

@@ -44,16 +44,20 @@ EVENTS = st.builds(
 PLACE = "/job:worker/replica:0/task:{}/device:CPU:0"
 
 
+def _decoded(chunks: list[bytes]) -> list[TraceEvent]:
+    return [event for chunk in chunks for event in decoded(chunk)]
+
+
 @given(st.lists(EVENTS, max_size=5))
 def test_events_come_back(events: list[TraceEvent]) -> None:
-    assert list(decoded(at_once(encoded(events)))) == events
+    assert _decoded(at_once(encoded(events))) == events
 
 
 def test_long_traces_come_in_chunks() -> None:
     events = [event("kernel", str(number), 0, number, number + 0.5) for number in range(2500)]
     chunks = at_once(encoded(events))
     assert len(chunks) == 3
-    assert list(decoded(chunks)) == events
+    assert _decoded(chunks) == events
 
 
 GOOD: list[Any] = ["kernel", "a", "Neg", "/cpu", "main", 0.0, 1.0, None, [], [], [], "", {}]
@@ -64,7 +68,7 @@ def row(position: int, value: Any) -> bytes:
 
 
 def test_the_row_that_others_are_made_of_is_good() -> None:
-    assert [each.name for each in decoded([row(0, "kernel")])] == ["a"]
+    assert [each.name for each in decoded(row(0, "kernel"))] == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +103,7 @@ def test_the_row_that_others_are_made_of_is_good() -> None:
 )
 def test_other_bytes_are_refused(chunk: bytes) -> None:
     with pytest.raises(errors.InvalidArgumentError, match="no events of a trace"):
-        list(decoded([chunk]))
+        decoded(chunk)
 
 
 def event(kind: str, name: str, task: int, began: float, ended: float, **rest: Any) -> TraceEvent:
@@ -196,7 +200,6 @@ def test_more_events_than_there_is_room_for_are_counted() -> None:
     for task in range(2):
         found = [event("kernel", "a", task, number, number + 1) for number in range(2)]
         trace.add(PLACE.format(task), "ended", ClockOffset(0, 0), 0, found, dropped=5)
-    assert len(trace.events()) == 3
     assert trace.dropped == 11
     assert len(trace.events()) == 3
     assert trace.dropped == 11
