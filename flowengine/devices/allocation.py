@@ -1,7 +1,7 @@
 """Allocations in a device's memory: each with its holder, counted until its last reference goes.
 
-A ledger belongs to a device and outlives steps, so that variables count. It refuses what would pass the
-device's limit and says who holds most.
+A ledger belongs to a device and outlives steps, so that variables count. If an allocation would exceed the
+device's limit, it raises an error that names the largest holders.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class AllocationStatistics:
     bytes_in_use, peak_bytes_in_use    now, and at most since the last `reset_peak`
     num_allocations                    counted so far
     largest_allocation                 bytes of the largest one so far
-    bytes_limit                        what may be in use at once; None for no bound
+    bytes_limit                        the most bytes in use at once; None for no limit
     """
 
     bytes_in_use: int
@@ -39,8 +39,8 @@ class Ledger:
     """The allocations of one device. For the event loop's thread; the last reference may go on any.
 
     live, peak   bytes now, and at most since the last `reset_peak`
-    refused      how often a limit was kept by an error
-    relief       frees something that can be made again and says whether it did; asked before an error
+    refused      the number of errors because of the limit
+    relief       frees memory that can be computed again, and returns whether it did; called before an error
     """
 
     def __init__(self, limit_bytes: int | None = None, what: str = "memory") -> None:
@@ -53,13 +53,13 @@ class Ledger:
         self.refused = 0
         self.relief: Callable[[], bool] | None = None
         self._what = what
-        #: {id of the object that owns the memory: (its bytes, who holds it, a weak reference)}
+        #: {id of the object that owns the memory: (its bytes, the name of its holder, a weak reference)}
         self._owners: dict[int, tuple[int, str, weakref.ref[Any]]] = {}
 
     def hold(self, owner: Any, size: int, holder: str) -> None:
         """Count the memory of `owner` once, under the name of `holder`.
 
-        Raises nothing: what is there is there. `check` says whether it is too much.
+        Raises no error, because the memory is allocated already; `check` tells whether it is too much.
         """
         key = id(owner)
         if key in self._owners:

@@ -3,9 +3,9 @@
     found = search()
     found.reason        "the driver's library libcuda.so.1 is not on this machine ...", or ""
 
-Nothing is looked for before somebody asks. The driver's library comes first, so a machine without one answers
-in half a millisecond. The driver is initialized only where it is there, which makes no context. A
-process that has asked must not be forked for work on a GPU: a driver does not survive that.
+It searches when a caller first needs the result. It looks for the driver's library first, so that a machine
+without one takes half a millisecond. It initializes the driver, but creates no context. After a search, a
+fork of the process cannot use the GPU, because a driver does not survive a fork.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _MULTIPROCESSORS: Final = 16
 _CAPABILITY_MAJOR: Final = 75
 _CAPABILITY_MINOR: Final = 76
 _NAME_BYTES: Final = 256
-#: CUresult: what the stub that comes with the toolkit returns, and a machine whose cards are hidden or gone.
+#: CUresult of the stub that is part of the toolkit, and of a machine whose cards are hidden or removed.
 _STUB: Final = 34
 _NO_DEVICE: Final = 100
-#: CUresult, and cudaError_t, of what ends a context: memory that fails, addresses, instructions, asserts,
-#: launches, and what nobody knows.
+#: CUresult, and cudaError_t, of the errors that end a context: of memory, addresses, instructions, asserts,
+#: launches, and unknown ones.
 ENDS_CONTEXT: Final = frozenset({214, 220, 226, 700, 702, 709, 710, *range(714, 720), 999})
 
 #: {library: (files below a folder of the Python path, the distribution that brings them)}.
@@ -61,7 +61,7 @@ class CudaLibrary:
 
     version        of its distribution; empty if it is not here
     path           of its file; empty for a Python package, and if it is not here
-    distribution   what to install for it
+    distribution   the distribution that has it
     """
 
     name: str
@@ -77,7 +77,7 @@ class CudaSearch:
     cards          in the driver's order, as CUDA_VISIBLE_DEVICES leaves them
     cuda_version   the newest CUDA that the driver can run, (13, 0); None where no driver answered
     libraries      those that were looked for, whether here or not
-    reason         why there is no card; empty if there is one
+    reason         the reason why there is no card; empty if there is one
     """
 
     cards: tuple[CudaCard, ...]
@@ -161,7 +161,7 @@ def libraries() -> tuple[CudaLibrary, ...]:
 def library_path(name: str, title: str) -> str:
     """Return the path of a library; FailedPreconditionError, if it is missing, names what to install.
 
-    title   what it is called to people
+    title   its name in the error
     """
     (found,) = (library for library in libraries() if library.name == name)
     if not found.path:

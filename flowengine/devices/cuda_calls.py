@@ -25,7 +25,7 @@ class CardCalls:
     card         makes the card as a context
     allocator    makes the allocator of the device's memory as a context
     stream       of the work
-    has_worked   whether something was computed since the last event of the work
+    has_worked   whether kernels have run since the last event of the work
     """
 
     def __init__(self, card: Any, allocator: Any, stream: Any, errors: CudaErrors, times: CudaTimes) -> None:
@@ -113,11 +113,11 @@ class _CardCall:
     ) -> None:
         calls = self._calls
         if self._timed is not None:
-            # Where the card refuses that, the error of the call or of the next one is to be told.
+            # If the card refuses that, the error of the call, or of the next one, is the one to raise.
             with suppress(*calls.errors.kinds):
                 calls.times.end(self._timed, calls.stream)
         _leave(self._entered)
-        # At the end: whoever looked meanwhile, on another thread, has not seen all of it.
+        # Set at the end, because another thread may have recorded an event before all of it was launched.
         calls.has_worked = True
         if error is not None and isinstance(error, calls.errors.kinds):
             raise calls.errors.ours(error) from None

@@ -47,7 +47,7 @@ class CardPinnedSource:
             raise ResourceExhaustedError(f"the host cannot pin {size:,} bytes: {error}") from None
 
     def free_pinned(self, address: int) -> None:
-        # Where the context has ended there is nothing to give back.
+        # If the context has ended, its memory is free already.
         with suppress(self._runtime.CUDARuntimeError):
             self._runtime.freeHost(address)
 
@@ -55,7 +55,7 @@ class CardPinnedSource:
 class CudaCopy:
     """A value on its way to host memory.
 
-    event   when it is there
+    event   the end of the copy
     """
 
     __slots__ = ("_pinned", "event")

@@ -2,17 +2,17 @@
 
     device = CudaDevice("/job:localhost/replica:0/task:0/device:GPU:0", cupy_module())
 
-All that kernels compute is on one stream, so between kernels nothing has to wait. What does is this:
+All kernels run on one stream, so they do not wait for each other. Copies and kernels wait as follows:
 
-* A copy in is on a stream of its own, into memory of that stream's part of the pool; work waits for it. When
-  such memory is given up, that stream waits for the work until then before it has it again.
-* A copy out waits for the work until then. What is copied keeps its array until the copy is done, so its
-  memory is nobody else's, and a variable that holds it is written elsewhere.
-* Copies go through a ring of pinned memory (`pinned.py`), whose parts are kept until they are done: neither
-  makes the host wait.
+* Copies in have another stream, and copy into memory of that stream's part of the pool; later kernels wait
+  for them. Before the stream uses such memory again, it waits for the kernels launched until then.
+* A copy out waits for the kernels that were launched before. The device keeps its array until the copy is
+  done, so no other value gets the memory, and a step that writes a variable with this array writes elsewhere.
+* Copies go through a ring of pinned memory (`pinned.py`), whose parts are kept until the copies are done, so
+  the host does not wait.
 
-`flowengine.devices.ordering` keeps the books of it, with the work as one block of memory; so no event is
-waited for twice. The module is given CuPy and imports nothing, so a stand-in can be in its place.
+`flowengine.devices.ordering` records the accesses, with the work as one block of memory, so that no stream
+waits for an event twice. The module gets CuPy as an argument, so tests can replace it.
 """
 
 from __future__ import annotations
@@ -110,9 +110,9 @@ class CudaDevice:
 
     Of several names on one card each is a device.
 
-    provider   who computes beside CuPy: our CUDA C and cuBLAS (`kernels/cuda/claims`)
-    settings   how floats are computed with; read when kernels are made
-    kept       what kernels keep for this device as long as it lives, by name
+    provider   the provider of kernels beside CuPy's: our CUDA C and cuBLAS (`kernels/cuda/claims`)
+    settings   the precision of float arithmetic; read when kernels are made
+    kept       {name: an object that kernels keep as long as the device exists}
     """
 
     def __init__(
@@ -150,13 +150,13 @@ class CudaDevice:
         self._ordering = Ordering()
         using = partial(cupy.cuda.using_allocator, self._allocate)
         self._calls = CardCalls(lambda: self._card, using, self._streams[COMPUTE], self._errors, self._times)
-        #: {(stream, position): CuPy's event}, of those that nobody has seen done
+        #: {(stream, position): CuPy's event} of the events that are not known to be done
         self._events: dict[tuple[int, int], Any] = {}
-        #: What copies use that are not known to be done, in the order in which they were launched.
+        #: The values of copies that are not known to be done, in the order in which they were launched.
         self._kept: list[_KeptValue] = []
-        #: Memory of copies in whose arrays are gone: whoever drops the last reference does no work.
+        #: Memory of copies in whose arrays were freed; the thread that frees one only appends here.
         self._given_up: deque[Any] = deque()
-        #: What lent arrays that are gone, until the work is done that may have used them.
+        #: The lenders of borrowed arrays that were freed, until the work that may use their memory is done.
         self._returned: deque[Any] = deque()
 
     @property
@@ -174,7 +174,7 @@ class CudaDevice:
             capability=attribute(_CAPABILITY, self._ordinal),
         )
 
-    # -- what a device does -------------------------------------------------------------------------
+    # -- methods of a device ------------------------------------------------------------------------
 
     def holds(self, dtype: DType, listed: bool = False) -> bool:
         """The types of CuPy's arrays."""
@@ -191,8 +191,8 @@ class CudaDevice:
     def copy_in(self, value: Value) -> Value:
         """Copy a value from host memory to the GPU; return anything but an array of numbers unchanged.
 
-        What is lent by DLPack is borrowed: work waits for what its lender has under way, and the lender keeps
-        it until all work is done that may have used it. InvalidArgumentError if it is on another card.
+        An array that is lent by DLPack is borrowed: kernels wait for the work of its lender, and the lender
+        is kept until all work is done that may use the array. InvalidArgumentError if it is on another card.
         """
         if isinstance(value, LentValue):
             return self._borrowed(value)
@@ -223,7 +223,7 @@ class CudaDevice:
                 f"card {self._ordinal} of CUDA's type 2: copy it there first"
             )
         with self._errors.translated(), self._lock, self._on(COMPUTE):
-            # The lender is told the current stream, which it makes wait for its own.
+            # CuPy passes the current stream to the lender, which makes it wait for its own stream.
             made = self._cupy.from_dlpack(lender)
             value.check(made)
             self._calls.has_worked = True
@@ -235,7 +235,7 @@ class CudaDevice:
         if not isinstance(value, self._cupy.ndarray):
             return None
         with self._errors.translated(), self._lock:
-            # What was copied in and never used is there as well: work waits for it.
+            # Also for values that were copied in and never used: the work waits for those copies.
             self._calls.has_worked = True
             self._end_work()
             pinned = self._pinned.array(value.shape, value.dtype)
@@ -245,7 +245,7 @@ class CudaDevice:
                 if value.nbytes:
                     value.get(stream=self._streams[COPY_OUT], out=pinned, blocking=False)
             self._recorded(launch.event)
-            # Whoever wanted it may have gone before it is there: the card writes to that memory all the same.
+            # Keep the memory, because the card writes to it even if the caller has ended.
             self._kept.append(_KeptValue(launch.event, (value, pinned)))
             return CudaCopy(launch.event, pinned)
 

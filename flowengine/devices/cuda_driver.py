@@ -4,8 +4,8 @@
     stream = context.stream()
     address = context.allocate(stream, 1 << 20)
 
-Nothing is loaded before somebody makes a `CudaDriver`. Work is enqueued; what waits says so. A context may be
-used from several threads, each of which makes it its current one.
+A `CudaDriver` loads the library. Calls enqueue work, unless their docstring says that they wait. Several
+threads may use a context; each makes it its current one.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class CudaEvent:
 class CudaContext:
     """The primary context of a card, retained until `close`.
 
-    lost   what ended it, as a text; empty as long as it lives. Each later call raises InternalError with it.
+    lost   the error that ended it, as a text; empty before. Each later call raises InternalError with it.
     """
 
     def __init__(self, driver: CudaDriver, ordinal: int) -> None:
@@ -258,7 +258,7 @@ class CudaContext:
     def allocate(self, stream: CudaStream, size: int) -> int:
         """The address of memory of the card, for work of this stream and what comes after it.
 
-        Raises ResourceExhaustedError where there is not so much.
+        Raises ResourceExhaustedError if the card has less.
         """
         address = _ADDRESS()
         self.call("cuMemAllocAsync", ctypes.byref(address), max(size, 1), stream.handle)

@@ -13,8 +13,8 @@ from flowengine.devices import cuda
 class CudaErrors:
     """The errors of one device.
 
-    kinds   CuPy's types of what CUDA refuses
-    lost    what has ended the context, as a text; empty as long as it lives
+    kinds   CuPy's types of errors of CUDA
+    lost    the error that has ended the context, as a text; empty before
     """
 
     def __init__(self, device: str, cupy: Any) -> None:

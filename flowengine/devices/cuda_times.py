@@ -1,8 +1,8 @@
 """When a card did what it was given: an event before and one behind, read once the work between is done.
 
-Nothing is recorded for work that nobody wants to have noted. Times of one step are seconds since its first
-event, put to the host's clock of when that was recorded: what lies between two of them is exact, and where
-they lie among those of another step is not.
+It records no events for work without a request to note it. Times of a step are the host's time when its first
+event was recorded, plus the seconds since that event: differences within a step are exact, and those between
+steps are not.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class CudaTimes:
         self._device = device
         self._cupy = cupy
         self._wanted = threading.local()
-        #: {id of a list of records: its sink}, of the last steps and of all that have work under way.
+        #: {id of a list of records: its sink}, of the last steps and of all with unfinished work.
         self._sinks: dict[int, _Sink] = {}
-        #: What is launched and not known to be done, in the order in which it ended.
+        #: The launches that are not known to be done, in the order of their ends.
         self._under_way: list[TimedLaunch] = []
         self._lock = threading.Lock()
 

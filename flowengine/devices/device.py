@@ -1,8 +1,7 @@
 """Devices: what places a kernel runs in, and how a new kind of place is added.
 
-A device has a complete name, an array module that its kernels are written against, memory, and a way for
-values into that memory and out of it. `DEVICES` knows the types; a `DeviceSet` is the devices of one
-session.
+A device has a complete name, an array module for its kernels, memory, and methods that copy values into that
+memory and out of it. `DEVICES` is the registry of device types; a `DeviceSet` is the devices of one session.
 
     DEVICES.register("GPU", make=..., count=lambda: number_of_gpus())
 """
@@ -32,10 +31,10 @@ class Device(Protocol):
     """One place where kernels run.
 
     name          complete, such as `/job:localhost/replica:0/task:0/device:CPU:1`
-    type          "CPU", "GPU", ...: what kernels are registered for
-    incarnation   another number in every life, so that nothing meant for a former one is taken for it
-    xp            the array module that kernels are called with
-    ledger        what its memory holds, with the limit
+    type          "CPU", "GPU", ...: the type for which kernels are registered
+    incarnation   a number that differs from those of earlier devices of this name
+    xp            the array module that kernels get
+    ledger        the allocations in its memory, with the limit
     shares_host_memory   whether its arrays are NumPy arrays in host memory
     """
 
@@ -60,7 +59,7 @@ class Device(Protocol):
     def holds(self, dtype: DType, listed: bool = False) -> bool:
         """Whether values of a type can be in this device's memory.
 
-        `listed` says that the kernel which asks names the type among those that it takes.
+        `listed` says that the kernel in question names the type among those that it takes.
         """
 
     def copy_in(self, value: Value) -> Value:
@@ -80,7 +79,7 @@ class Device(Protocol):
 class IncomingValue(Protocol):
     """A value on its way to host memory.
 
-    event   when it is there
+    event   the end of the copy
     """
 
     @property
@@ -102,8 +101,8 @@ class LentCopy(IncomingValue, Protocol):
 class StreamDevice(Device, Protocol):
     """A device that executes its work asynchronously, on its own streams.
 
-    What brings values to the host is awaited by these, so that no event loop stands still. `wait` is called
-    on another thread, while the loop's own launches more.
+    Steps wait for copies to the host by these methods, without blocking the event loop: another thread calls
+    `wait`, while the thread of the loop launches more work.
     """
 
     def computing(self) -> AbstractContextManager[None]:
@@ -129,7 +128,7 @@ class EnteredDevice(StreamDevice, Protocol):
     def entered(self) -> AbstractContextManager[None]:
         """Around the calls of several kernels on this thread, each of them within `computing()` as well.
 
-        It raises nothing: what is wrong with the device the kernels tell, whose errors name nodes.
+        It raises no error; if the device has failed, the kernels raise errors that name nodes.
         """
 
 
@@ -145,7 +144,7 @@ class TimedDevice(StreamDevice, Protocol):
 class RatedDevice(Device, Protocol):
     """A device that knows how fast it is, so that placement need not find out.
 
-    rates   asked when placement looks at the session's devices
+    rates   read when placement looks at the session's devices
     """
 
     @property
@@ -156,8 +155,7 @@ class RatedDevice(Device, Protocol):
 class MortalDevice(Device, Protocol):
     """A device that an error can end, and that another one can follow.
 
-    lost   what has ended it, as a text; empty as long as it lives. Each call is refused afterwards, with
-           UnavailableError
+    lost   the error that has ended it, as a text; empty before. Each later call raises UnavailableError
     """
 
     @property
@@ -166,7 +164,7 @@ class MortalDevice(Device, Protocol):
     def successor(self) -> Device | None:
         """A device of the same name for after this one: another incarnation, and nothing in its memory.
 
-        None as long as there can be none. It is asked again when a later step is refused.
+        None as long as it cannot be made. The session calls it again when a later step fails.
         """
 
 
@@ -174,7 +172,7 @@ class MortalDevice(Device, Protocol):
 class ProvidedDevice(Device, Protocol):
     """A device with its own kernel provider, which takes over parts of graphs; see `kernels/provider.py`.
 
-    provider   a room of kernels, or the complete name of any package, whose module `claims` has `PROVIDER`
+    provider   a folder of `kernels/`, or the complete name of a package, whose module `claims` has `PROVIDER`
     """
 
     @property
@@ -297,7 +295,7 @@ def _precision(name: DeviceName) -> int:
 
 def is_lost(device: Device) -> TypeGuard[MortalDevice]:
     """Return whether an error has ended a device that can have a successor."""
-    # First the look that costs least: a session asks before each plan, and nearly always of a CPU.
+    # The cheapest check comes first: a session calls this before each plan, nearly always for a CPU.
     return bool(getattr(device, "lost", "")) and isinstance(device, MortalDevice)
 
 

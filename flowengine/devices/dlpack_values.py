@@ -2,8 +2,8 @@
 
     await session.run("y:0", {"x:0": torch_tensor_on_the_card})
 
-It goes through a step as one object until a node takes it into the device's memory; the device then borrows
-it (`copy_in`). Whatever else looks at it, as a kernel on a CPU does, is told what to do instead.
+It is one object of the step until a node on the device takes it; the device then borrows it (`copy_in`).
+Other uses, such as a kernel on a CPU, raise an error that says what to do instead.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class _AwayError(InvalidArgumentError, AttributeError):
 
 
 class LentValue:
-    """An array that is lent.
+    """An array that another library lends.
 
-    lender   another library's array, with `__dlpack__` and `__dlpack_device__`
-    check    looks at what was borrowed: raises InvalidArgumentError for another type or shape than is fed
-    nbytes   what a copy of it takes: nothing, for there is none
+    lender   that library's array, with `__dlpack__` and `__dlpack_device__`
+    check    raises InvalidArgumentError if the borrowed array has another type or shape than the feed
+    nbytes   the bytes of its copy: 0, because it is not copied
     """
 
     __slots__ = ("_name", "check", "lender")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-#: The stream of what kernels compute.
+#: The stream of kernels.
 WORK_STREAM: Final = "compute"
 
 
@@ -13,13 +13,13 @@ WORK_STREAM: Final = "compute"
 class LaunchRecord:
     """One piece of work of a device.
 
-    node     the node whose work it is: of what is copied out for the caller, what it is fetched as; of nodes
-             that are one launch, the last one
-    what     the function that was computed, "copy in" or "copy out"; "work" where a device cannot tell what a
-             node launched
+    node     the name of its node; of a copy for the caller, the name of the fetch; of several nodes that are
+             one launch, the last one
+    what     the function that was computed, "copy in" or "copy out"; "work" if the device does not know the
+             function
     device   its complete name
     stream   "compute", "copy in", "copy out", or the number of another one as "stream 3"
-    began, ended   seconds, by a clock of the device: only what lies between two of them means anything
+    began, ended   seconds by a clock of the device, of which only differences mean anything
     """
 
     node: str

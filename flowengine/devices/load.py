@@ -29,13 +29,13 @@ class _StandardDevices(DeviceRegistry):
     def why_not(self, kind: str) -> str:
         if kind != GPU:
             return ""
-        # Here because no card is looked for before somebody asks for one.
+        # Imported here, because it searches for cards.
         from flowengine.devices.cuda_device import why_no_gpu
 
         return why_no_gpu()
 
 
-#: What a session takes its devices from unless it is given another registry.
+#: The registry from which a session takes its devices by default.
 DEVICES: Final = _StandardDevices()
 DEVICES.register("CPU", CpuDevice, lambda: 1)
 

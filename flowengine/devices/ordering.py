@@ -1,9 +1,9 @@
-"""Which work on a device's streams has to wait for which: pure bookkeeping of the accesses to memory.
+"""The order of work on a device's streams: bookkeeping of the accesses to memory.
 
-A *stream* does its work in the order in which it was given; streams know nothing of each other. For each
-block of memory this keeps the last write and the reads since, each as an *event*: the end of one piece of
-work. It says which events a piece of work must wait for, and what memory must wait for before it is given
-out again. It runs nothing, and knows no clock and no array.
+A *stream* does its work in order, and independently of other streams. For each block of memory, `Ordering`
+keeps the last write and the reads since, each as an *event*: the end of one piece of work. It returns the
+events for which a piece of work must wait, and those for which memory must wait before it is used again. It
+runs nothing, and has no clock and no arrays.
 
     ordering = Ordering()
     copied = ordering.launch(COPIES, writes=["x"])
@@ -11,8 +11,8 @@ out again. It runs nothing, and knows no clock and no array.
     assert product.waits == (copied.event,)
     assert ordering.launch(COMPUTE, reads=["x"]).waits == ()     # what the stream has waited for stays done
 
-An event is asked for only if nothing else implies it: not the stream's own order, not what it has waited for
-before, not another event that is asked for, and not what the host knows to be done.
+It leaves out events that are implied: by the order of the stream, by events for which the stream has waited
+before, by another event in the result, or because the host knows them to be done.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _NOTHING: Final[Mapping[int, int]] = MappingProxyType({})
 class StreamEvent:
     """The end of one piece of work.
 
-    stream     which stream does it
-    position   how many pieces that stream has done by then, this one with them; from 1
+    stream     the stream that does it
+    position   the number of pieces that the stream has done by then, including this one
     before     {another stream: the position that it has reached by then at least}
     """
 
@@ -53,7 +53,7 @@ class Launch(NamedTuple):
 
 
 class _BlockRecord:
-    """The accesses to a block that later ones must heed.
+    """The accesses to a block for which later ones must wait.
 
     write   the last write
     reads   {stream: its last read since}
@@ -126,9 +126,9 @@ class Ordering:
         return self._missing(None, _conflicts(read, written))
 
     def release(self, block: Hashable, stream: int | None = None) -> tuple[StreamEvent, ...]:
-        """Forget a block; what must happen before its memory is given out again to work of a stream.
+        """Forget a block; return the events that must happen before work of a stream uses its memory again.
 
-        With nothing to wait for it may be given out at once. Without a stream: to anybody, the host included.
+        Without a stream, before any work, the host's included, uses it again.
         """
         history = self._blocks.pop(block, None)
         return () if history is None else self._missing(stream, _conflicts((), (history,)))

@@ -1,15 +1,16 @@
 """Pinned host memory, through which values go to a card and come from it.
 
-    with ring.lent(size) as part:          # waits where the part is still in use
+    with ring.lent(size) as part:          # waits if the part is still in use
         part.data[:] = ...
         context.copy_in(stream, target, part.address, size)
         part.used_until(context.record(stream))
 
-    array = pinned.array((2, 3), dtype)    # in use as long as somebody has the array, or a view of it
+    array = pinned.array((2, 3), dtype)    # in use as long as the array, or a view of it, is referenced
 
-Copies from memory that is not pinned would hold up the host until they are done. Pinning costs milliseconds,
-so it is done once: a ring is lent part after part. What is too large for it, or comes while its oldest part
-is still in use, has a block of its own, which is kept for the next ones. Nobody waits for an array.
+Copies from memory that is not pinned would block the host until they are done. Pinning takes milliseconds, so
+it is done once: a ring lends one part after another. An array that is too large for the ring, or that is
+requested while its oldest part is still in use, gets a separate block, which is kept for later arrays. So no
+caller waits for an array.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ RING_BYTES: Final = 16 << 20
 _ALIGNMENT: Final = 256
 #: So large a share of a ring one array has at most: a few large ones would empty it.
 _SHARE_MAX: Final = 4
-#: Bytes of blocks beyond the ring that are kept while nobody uses them.
+#: The most bytes of unused blocks beyond the ring that are kept.
 _KEPT_BYTES: Final = 1 << 30
 
 
@@ -56,7 +57,7 @@ class _PinnedBlock:
     def __init__(self, source: PinnedSource, size: int) -> None:
         self.size: Final = size
         self.address: Final = source.allocate_pinned(size)
-        # At the end of the process the driver may be gone before.
+        # Not at the end of the process, when the driver may have ended before.
         weakref.finalize(self, source.free_pinned, self.address).atexit = False
 
 
@@ -149,7 +150,7 @@ class PinnedRing:
         """(where the next part begins, behind which parts are passed over)."""
         if self._next + size <= self.size:
             return self._next, self.size
-        # What lies between here and the end is passed over: the parts there are the oldest.
+        # Skip the rest of the ring, where the oldest parts are.
         return 0, self._next
 
     def _is_first_within(self, start: int, stop: int, passed: int) -> bool:

@@ -2,8 +2,9 @@
 
     rates = card_rates(memory_kilohertz=2_619_000, bus_bits=5120, capability=9)
 
-Estimates of nodes go by the bytes that a core reads and writes, so the speed of a card is that of its memory.
-Products are faster there than that says; what was measured corrects it, by op (`passes/place/calibrate.py`).
+Estimates of nodes count the bytes that a core reads and writes, so the speed of a card is that of its memory.
+Products are faster there than these estimates; measurements correct them, by op
+(`passes/place/calibrate.py`).
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-#: Bytes a microsecond of one core, as estimates have it: half of what its memory gives.
+#: Bytes a microsecond of one core in estimates: half of the bandwidth of its memory.
 _CORE_BYTES: Final = 8_000.0
-#: Microseconds of the host for a kernel, whatever is launched: what a step cannot go below.
+#: Microseconds of the host for the launch of any kernel.
 LAUNCH_MICROSECONDS: Final = 3.0
 #: Bytes a microsecond from and to pinned memory, by the generation of cards: PCIe 3, 4 and 5, 16 lanes each.
 _BUS_BYTES: Final = {7: 12_000.0, 8: 24_000.0, 9: 48_000.0}
@@ -23,8 +24,8 @@ _BUS_BYTES: Final = {7: 12_000.0, 8: 24_000.0, 9: 48_000.0}
 class DeviceRates:
     """Rates of one device.
 
-    speed                     how fast it computes, compared with a core of an ordinary server
-    launch_microseconds       what a node costs there at least
+    speed                     its speed relative to a core of an ordinary server
+    launch_microseconds       the least time of a node there
     bus_bytes_a_microsecond   between its memory and the host's
     """
 
@@ -36,7 +37,7 @@ class DeviceRates:
 def card_rates(*, memory_kilohertz: int, bus_bits: int, capability: int) -> DeviceRates:
     """Return the rates of a GPU by its properties, or those of a small one if they are unknown.
 
-    capability   the major number of what it can compute
+    capability   the major number of its compute capability
     """
     # Memory is written at both edges of its clock.
     bytes_a_microsecond = 2 * memory_kilohertz * (bus_bits / 8) / 1e3

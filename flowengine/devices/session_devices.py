@@ -1,6 +1,6 @@
 """The devices of a session, and those that are added when its graph names a plugin's device type.
 
-A graph grows; each look takes in what it names since the last one.
+A graph grows, so each look searches the nodes that are new since the last one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from flowengine.ir.graph import NodeGraph
 class OfferedDevices:
     """The devices that a session has by its settings, its registry and its graph.
 
-    graph     whose nodes, and those of its functions, name device types; None where they run elsewhere
+    graph     the graph whose nodes, and those of its functions, name device types; None if they run elsewhere
     devices   the set, which `grow` extends
     """
 

@@ -2,10 +2,9 @@
 
     block = allocated(lambda: pool.allocate(size), wait=device.synchronize, give_back=pool.trim)
 
-What is in flight may be the last to use memory that is free after it, and a pool may hold memory of sizes
-that nobody asks for. So all work is waited for, what is cached is given back, and it is tried once more. An
-event loop stands still for that, as for nothing else: a kernel that asks may have written half of what it
-writes, and cannot be called again later.
+Unfinished work may hold memory that is free after it, and a pool may hold unused memory of other sizes. So it
+waits for all work, frees the cached memory, and tries again. This blocks the event loop, because the kernel
+that allocates may have written half of its result, and cannot be called again later.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ T = TypeVar("T")
 def allocated(allocate: Callable[[], T], *, wait: Callable[[], None], give_back: Callable[[], None]) -> T:
     """Memory, at the second try if need be.
 
-    Raises the ResourceExhaustedError of the second try, or what `wait` raises of work that failed.
+    Raises the ResourceExhaustedError of the second try, or the error of `wait` if work has failed.
     """
     try:
         return allocate()

@@ -1,7 +1,7 @@
 """The strings of a step: scalars of type string, each counted while something else refers to it.
 
-A Python string cannot say when its last reference goes. So the count keeps a reference itself, and now and
-then looks at how many others there are: where there is none, it lets go. Arrays of strings need none of this.
+A Python string takes no weak reference. So the count keeps a reference itself, now and then counts the
+others, and drops the strings without any. Arrays of strings do not need this.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class CountedValues:
 
     def sweep(self) -> None:
         """Drop the strings that nothing else refers to."""
-        gone = [key for key, entry in tuple(self._held.items()) if getrefcount(entry[0]) <= _ALONE]
-        for key in gone:
+        unused = [key for key, entry in tuple(self._held.items()) if getrefcount(entry[0]) <= _ALONE]
+        for key in unused:
             entry = self._held.pop(key, None)  # another thread may have looked, too
             if entry is not None:
                 self._change(-text_bytes(entry[0]))
