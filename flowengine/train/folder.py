@@ -67,7 +67,7 @@ class CheckpointFolders:
         retention = self._retention_of(folder)
         if meta_graph is not None:
             replace_file(f"{prefix}.meta", meta_graph, sync=sync, files=self.files)
-        gone = retention.add(KeptCheckpoint(prefix, self._clock(), metric))
+        dropped = retention.add(KeptCheckpoint(prefix, self._clock(), metric))
         kept = retention.kept
         if any(each.metric is not None for each in kept) or os.path.exists(
             os.path.join(folder, self.state_name + METRICS_SUFFIX)
@@ -76,7 +76,7 @@ class CheckpointFolders:
         # If all checkpoints are kept, the state file names the latest only, as in TensorFlow.
         named = [each.prefix for each in kept] if retention.newest else [prefix]
         write_state(folder, named, name=self.state_name, relative=self._relative, sync=sync, files=self.files)
-        for old in gone:
+        for old in dropped:
             try:
                 remove_checkpoint(old, files=self.files)
             except OSError as error:

@@ -166,8 +166,8 @@ def string_input_producer(
         tensor = as_tensor(graph, strings, "string")
         if isinstance(strings, Tensor):
             some = graph.ops.Greater(graph.ops.Size(tensor), 0)
-            told = graph.constant("string_input_producer needs at least one string", "string")
-            with graph.control_dependencies([graph.ops.Assert(some, [told])]):
+            message = graph.constant("string_input_producer needs at least one string", "string")
+            with graph.control_dependencies([graph.ops.Assert(some, [message])]):
                 tensor = graph.ops.Identity(tensor)
     return input_producer(
         graph,

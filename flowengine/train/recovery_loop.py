@@ -143,7 +143,7 @@ class Recovery:
         self._since = trio.current_time()
         pause = _PAUSE_SECONDS
         while True:
-            begun = False
+            has_begun = False
             try:
                 async with AsyncExitStack() as stack:
                     session = await stack.enter_async_context(
@@ -153,7 +153,7 @@ class Recovery:
                     await self._begin(session)
                     if self._run.around is not None:
                         await stack.enter_async_context(self._run.around(session))
-                    begun = True
+                    has_begun = True
                     self._went_on()
                     await self._make_steps(session)
                 return self._result
@@ -161,7 +161,7 @@ class Recovery:
                 error = _cause(raised)
                 if error is None:
                     raise
-                if begun:
+                if has_begun:
                     self._interrupt(error)
                     pause = _PAUSE_SECONDS
                     if self._in_a_row > 1:

@@ -76,8 +76,8 @@ class ArrayBatches(BatchSource):
         self._options = options
         lengths = {_shown(key): len(array) for key, array in zip(arrays, self._arrays, strict=True)}
         if len(set(lengths.values())) > 1:
-            told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-            raise InvalidArgumentError(f"the arrays of {what} have different numbers of rows: {told}")
+            shown = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+            raise InvalidArgumentError(f"the arrays of {what} have different numbers of rows: {shown}")
         self._length = next(iter(lengths.values()))
         self._order: np.ndarray[Any, Any] | None = None
         #: Of the batch that follows.

@@ -64,9 +64,9 @@ class KeepOptions:
                 return None
             monitor = f"{VALIDATION if has_validation else ''}{next(iter(measures.fetches))}"
         if monitor not in names:
-            told = f"there are {', '.join(names)}" if names else "there are no fetches= and no metrics="
+            listed = f"there are {', '.join(names)}" if names else "there are no fetches= and no metrics="
             raise InvalidArgumentError(
-                f"monitor='{monitor}': no epoch measures that{alike(monitor, names)}; {told}"
+                f"monitor='{monitor}': no epoch measures that{alike(monitor, names)}; {listed}"
             )
         direction = self.best
         if direction is None:
