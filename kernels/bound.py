@@ -1,8 +1,8 @@
 """A function with some of its arguments given beforehand, in the form that is called fastest.
 
-`functools.partial` makes a dictionary of keywords at every call: 0.08 us, as much as a small kernel takes. A
-Python function looks up keywords that are missing in a dictionary of its own; a copy of it with other
-defaults is called as fast as the function itself.
+`functools.partial` makes a dictionary of keywords at every call: 0.08 us, the time of a small kernel. A
+Python function has a dictionary of defaults; a call of a copy with other defaults is as fast as a call of the
+function itself.
 """
 
 from __future__ import annotations

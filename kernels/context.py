@@ -1,6 +1,6 @@
 """KernelContext: what a kernel may touch beside its inputs and attributes.
 
-One context lives as long as one step on one device. A kernel asks for it with a keyword-only `ctx`.
+One context exists as long as one step on one device. A kernel gets it as the keyword-only `ctx`.
 """
 
 from __future__ import annotations
@@ -29,34 +29,35 @@ class StepTransfers(Protocol):
     def to_device(self, node: str, value: Value, counted: str) -> Value:
         """Launch the copy of a value into the device's memory, for a node.
 
-        counted   what it is counted as; empty where it is not
+        counted   the name under which it is counted; empty if it is not
         """
 
     async def to_host(self, node: str, value: Value, counted: str, *, leaves: bool = False) -> Value:
-        """A value in host memory, once it is there and nothing before it was wrong; the rest as `to_device`.
+        """A value in host memory, after its copy and the kernels before it; arguments as for `to_device`.
 
-        leaves   it is dropped soon, so it may stay in the memory that the device has written it to
+        leaves   whether it is dropped soon, so that it may stay in the memory of the copy
 
-        Raises what kernels have found wrong so far. Cancelled: the copy goes on, and nobody takes it.
+        Raises the errors of kernels until then. If it is cancelled, the copy continues, and its result is
+        dropped.
         """
 
     async def looked(self, function: Callable[[], Any]) -> Any:
-        """Run a function that looks at values of the device, while the event loop goes on.
+        """Run a function that reads values of the device, without blocking the event loop.
 
-        Cancelled: the function goes on, and nobody takes what it gives.
+        If it is cancelled, the function continues, and its result is dropped.
         """
 
     def entered(self) -> AbstractContextManager[None]:
         """Around the calls of several kernels on one thread, which awaits nothing meanwhile."""
 
     def note_launches(self, launches: list[Any]) -> None:
-        """Have what the device does from now on put into a list, where it is put into none already."""
+        """Record the later work of the device in a list, unless another list gets it already."""
 
     def launched(self, node: Node) -> None:
-        """The work of a node is given to the device: it may fail later."""
+        """Note that the work of a node was launched on the device, where it may fail later."""
 
     def look_at(self, node: Node, check: Check) -> None:
-        """Have what a kernel says of values looked at before anything leaves the step."""
+        """Evaluate a check of a kernel before any value leaves the step."""
 
 
 class KernelContext:
@@ -67,16 +68,16 @@ class KernelContext:
     rendezvous       where Send leaves a value and Recv finds it; None in a step of one partition
     device           complete name of the device
     hardware         the device itself where its arrays are not NumPy's, else None
-    crossing         takes values into that device's memory and out of it; None where there is none
+    crossing         copies values into that device's memory and out of it; None without such a device
     step_id          unique in this process
     files            the files that `Config.file_access` allows
     sync_checkpoints whether a saved checkpoint must have reached the disk
     python_calls     whether nodes may call functions of the program
-    kernels          what computes nodes of a graph that a kernel is given; None for this package's own
-    memory           where a kernel asks for what only itself can tell that it will take; None without a bound
-    functions        calls the functions of the graph for what outlives the step; None where it has none
-    owner            names the session whose step it is, as `functions` does; empty where nobody says
-    sequences        where random nodes keep their places: the resources, but in what a resource calls
+    kernels          the registry for graphs that a kernel runs; None for this package's own
+    memory           takes requests of memory whose size only the kernel knows; None without a limit
+    functions        calls the functions of the graph for resources that outlive the step; None without them
+    owner            the name of the step's session, as in `functions`; empty if it is not known
+    sequences        keeps the positions of random nodes: the resources, except in calls by a resource
     """
 
     __slots__ = (

@@ -1,8 +1,8 @@
-"""Kernels from outside of this package: what they are given cannot be written to, what they give is checked.
+"""Kernels from outside of this package: their inputs are read-only, and their outputs are checked.
 
-A kernel of this package is tested op by op; one of a user is a function of which nothing is known. It is
-bound to a node through `guarded`: what it gives is what the op's definition promises, or an error names op,
-kernel and output. Only nodes of such kernels pay for it.
+The tests cover each kernel of this package, but not a user's. `guarded` binds such a kernel to a node and
+checks that its outputs match the op's definition; otherwise an error names op, kernel and output. Only nodes
+with such kernels take this time.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from flowengine.core.shapes import TensorShape
 from flowengine.ir.graph import Node
 from flowengine.ops.concrete import ConcreteInputs
 
-#: The version of TensorFlow's graphs for which shape functions are asked.
+#: The version of TensorFlow's graphs for which shape functions are called.
 _PRODUCER: Final = 134
-#: What is no tensor: any object may be a handle.
+#: Types whose values may be any object, because they are handles.
 _HANDLES: Final = (resource, variant)
 
 
@@ -53,7 +53,7 @@ def check_arguments(function: Any, attr_names: Sequence[str], takes_xp: bool, no
     try:
         parameters = list(inspect.signature(function).parameters.values())[1 if takes_xp else 0 :]
     except ValueError:
-        return  # of what is written in C nobody can tell
+        return  # a function in C may have no signature
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -81,7 +81,7 @@ def _check_ufunc(function: np.ufunc, node: Node) -> None:
     try:
         found = function.resolve_dtypes((*inputs, *(None,) * function.nout))[function.nin :]
     except TypeError:
-        return  # it says so at each call; nor can it tell of dtypes that others have added to NumPy
+        return  # each call raises it, and dtypes of other packages cannot be resolved
     for dtype, wanted in zip(found, types[function.nin :], strict=True):
         if dtype != wanted.as_numpy_dtype:
             raise InvalidArgumentError(

@@ -1,8 +1,8 @@
 """Finds the kernels: all modules explicitly, or only those that the ops of a graph need.
 
-Importing every module takes 0.15 s, a third of what `flowengine run` takes on a small graph. `registry()`
-imports the modules of an op when the op is first asked for; `index.py` says which those are, and is
-written by `make generate`. An op that is not in it has no kernel here.
+Importing every module takes 0.15 s, a third of the time of `flowengine run` on a small graph. `registry()`
+imports the modules of an op at the first search for its kernel. `index.py`, which `make generate` writes,
+lists them. An op that is not in it has no kernel here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def load(names: Iterable[str]) -> None:
     """Import these kernel modules, those that are not yet."""
     for name in names:
         if name not in _loaded:
-            # Noted only once it is there: another thread that needs it meanwhile waits for the import.
+            # Added after the import, so that another thread that needs the module meanwhile waits for it.
             importlib.import_module(f"flowengine.kernels.{name}")
             _loaded.add(name)
 
@@ -74,10 +74,10 @@ def import_for(ops: Iterable[str], kernels: KernelRegistry) -> None:
 
 
 def registry(provider: str = providers.AUTO) -> KernelRegistry:
-    """The kernels of this package, imported as they are asked for.
+    """The kernels of this package, imported at the first search for them.
 
     provider   one of `core.config.KERNEL_PROVIDERS`: NumPy alone, or faster libraries before it
-    Raises FailedPreconditionError where the provider asked for by name is not there.
+    Raises FailedPreconditionError if the named provider is not installed.
     """
     providers.check(provider)
     return _of_numpy if provider == providers.NUMPY else _on_demand

@@ -1,14 +1,14 @@
-"""Providers: libraries that take over parts of a graph, and the only way in which they do.
+"""Providers: libraries that take over parts of a graph, and their interface.
 
-A provider has kernels for single nodes, which stand in front of ours (`registry`), and *claims*. A claim
-looks at a graph, takes connected nodes of it, and puts one node in their place whose attribute `program` is
-a body: what the library, or NumPy block by block, computes for all of them.
+A provider has kernels for single nodes, which come before ours (`registry`), and *claims*. A claim searches a
+graph for connected nodes and replaces them by one node. Its attribute `program` is a body, by which the
+library, or NumPy block by block, computes all of them.
 
     Conv2D -> BiasAdd -> Relu        ->  _FusedContraction, program = Contraction{Conv2D, BiasAdd, Relu}
 
-A claim says whether it keeps the bits. One that does may go by what a plan has measured of times, and is made
-when the plan is hot. One that does not would give other values hot than cold, so it is made of every plan,
-from what every process sees alike: ops, attributes, known shapes and the configuration.
+A claim declares whether it keeps the bits. If it does, it may use measured times, and applies to hot plans.
+If it does not, a hot plan would compute other values than a cold one, so it applies to every plan, and
+depends only on facts that are the same in every process: ops, attributes, known shapes and the configuration.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from flowengine.devices.device import Device
     from flowengine.kernels.registry import KernelRegistry
 
-#: Microseconds: what takes less is not over tensors so large that a pass over memory matters.
+#: Microseconds: a node that takes less has small tensors, for which a pass over memory does not matter.
 LARGE_MICROSECONDS: Final = 15.0
 
 
@@ -34,23 +34,23 @@ LARGE_MICROSECONDS: Final = 15.0
 class ClaimedBody(Protocol):
     """The `program` of a claimed node."""
 
-    #: Whether the nodes that it stands for share one pass over memory, so that all take about what one took.
+    #: Whether its nodes share one pass over memory, so that all of them take about the time of one.
     is_one_pass: ClassVar[bool]
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of the nodes that it stands for."""
+        """The names of the nodes that it computes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimContext:
-    """The facts that a claim may ask for, beside the graph.
+    """The facts that a claim may use, beside the graph.
 
-    feeds, fetches, targets   of the request: ports that the caller supplies, ports and nodes that it wants
-    kernels   what computes each node that nobody claims
-    waits     (graph) -> {node: what it waits for}: nodes of which one waits for more are never claimed as one
-    large     nodes over tensors so large that a pass over memory matters; none before anything was measured
-    costs     {node: microseconds} of what was measured to take long
+    feeds, fetches, targets   of the request: ports that the caller supplies, ports and nodes that it requests
+    kernels   the kernels of nodes without a claim
+    waits     (graph) -> {node: a key of the events for which it waits}: a claim takes nodes of one key only
+    large     nodes with tensors so large that a pass over memory matters; empty before times are measured
+    costs     {node: microseconds} of the nodes that were measured to take long
     """
 
     feeds: tuple[OutputPort, ...]
@@ -63,7 +63,7 @@ class ClaimContext:
 
     @property
     def kept(self) -> frozenset[str]:
-        """Nodes that the caller sees: they stay what they are."""
+        """The nodes that the caller sees, which no claim may replace."""
         return frozenset(port.node for port in (*self.fetches, *self.feeds)) | frozenset(self.targets)
 
 
@@ -71,10 +71,10 @@ class ClaimContext:
 class Claim:
     """One kind of part that a provider takes over.
 
-    name         as `explain` prints it
-    take         the graph with such parts as one node each; the same graph if there is none
-    keeps_bits   whether every value is that of the nodes by themselves, to the last bit; signs of zeros, and
-                 what comes of infinities, aside
+    name         its name in the output of `explain`
+    take         returns the graph with each such part as one node; the same graph without such a part
+    keeps_bits   whether every value equals that of the single nodes to the last bit, except for signs of
+                 zeros and for values computed from infinities
     option       the setting of a request that turns it off: "fuse_contractions" or "fuse_elementwise"
     """
 
@@ -88,11 +88,11 @@ class Claim:
 class Provider:
     """A library's claims, in the order in which they are made.
 
-    arrange   puts nodes into an order that suits the library, once all have claimed; no value changes
-    kernels   of a device's own provider: the kernels of single nodes that it has for the device, which stand
-              in front of those over the device's arrays (`Kernel.maker`); None for none
-    left_out  what of its libraries was wanted on a device and is not computed so, a text each with the
-              reason; None for a provider that computes all it offers
+    arrange   orders nodes to suit the library, after all claims; no value changes
+    kernels   of a device's own provider: its kernels of single nodes for the device, which come before those
+              over the device's arrays (`Kernel.maker`); None for none
+    left_out  lists the requested libraries that the device does not use, a text with the reason for each;
+              None for a provider that always computes by all of its libraries
     """
 
     name: str
@@ -111,9 +111,9 @@ def outside(members: Sequence[Node]) -> tuple[OutputPort, ...]:
 def claimed_node(
     op_def: OpDef, members: Sequence[Node], inputs: tuple[OutputPort, ...], program: object
 ) -> Node:
-    """A node that gives what the last of the members gives, under its name, with a program."""
+    """A node with the name, the output and the type of the last member, and a program."""
     root = members[-1]
-    # As the takers declare them: a variable's value, where its reference comes in.
+    # The types that the members declare: that of a variable's value, if its reference comes in.
     types = {port: dtype for node in members for port, dtype in _typed_inputs(node)}
     return Node(
         name=root.name,

@@ -1,7 +1,7 @@
-"""The libraries that compute: NumPy, and oneDNN in front of it where that is installed.
+"""The libraries of kernels: NumPy, and oneDNN before it if that is installed.
 
-The extra `fast` brings oneDNN along. It is looked for when a graph first needs it, without a word if it
-is not there but for one line in the log; `providers()` says what has been found.
+The extra `fast` installs oneDNN. The engine looks for it when a graph first needs it, and logs one line if it
+is missing; `providers()` returns the result.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class ProviderStatus:
     """A library that kernels call, and whether it is here.
 
     available   whether it is used
-    version     as the library tells it; empty if there is none
-    path        the file that was loaded; empty if there is none
-    threads     how many threads one call from here uses; 0 where the library alone knows
-    reason      why it is not used; empty if it is
+    version     the version that the library reports; empty without a library
+    path        the file that was loaded; empty without a library
+    threads     the threads of one call from here; 0 if only the library knows
+    reason      the reason why it is not used; empty if it is
     """
 
     name: str

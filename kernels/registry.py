@@ -10,19 +10,19 @@ plan is made. Three keywords are not attributes: `ctx` is the step's `KernelCont
 (bound with the attributes), `num_outputs` the node's count of outputs. One output is returned as it is,
 several as a tuple in OpDef order with lists flattened, none as None.
 
-An `async def` kernel may wait, and sees cancellation only where it does. `nowait` is its form for when
-it need not: a plain function with the same parameters that returns `WOULD_WAIT`, with nothing changed,
-where it would have to.
+An `async def` kernel may wait, and is cancelled only while it waits. `nowait` is a plain function with the
+same parameters, which the engine calls first. If the kernel would have to wait, it changes nothing and
+returns `WOULD_WAIT`.
 
-A *provider* is a library that can do some of what NumPy does, faster: its kernels stand in front of
-NumPy's, and each is made for a node together with the kernel that would have been found without it, to
-which it hands the calls that it does not take.
+A *provider* is a library that computes some ops faster than NumPy: its kernels come before NumPy's. Each is
+made for a node together with the kernel that would serve the node otherwise, and passes the calls that it
+does not take to that kernel.
 
-A kernel is for one device type, or for any (`device=None`): its arrays are then those of the module that
-it is given, or come from the methods of its inputs. For an op the nearest registry is asked first, a
-user's before this package's; in each, the kernels for the device's type in the order of registration,
-then those for any type. The first one counts that takes the node's types and attributes, if the device
-holds all that the kernel wants in its memory.
+A kernel is for one device type, or for any (`device=None`): its arrays are then those of its module `xp`, or
+come from the methods of its inputs. The search for the kernel of an op begins in the nearest registry, a
+user's before this package's. In each registry, kernels for the device's type come first, in the order of
+registration, then those for any type. The first kernel counts that takes the node's types and attributes,
+if the device can hold all values that the kernel needs in its memory.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Kernel:
     """One op's computation for one device type, or for any.
 
     device     the type; None for any
-    types      {type attr: the dtypes it may have}; None allows what the OpDef allows
+    types      {type attr: its possible dtypes}; None for all that the OpDef allows
     provider   the library behind it; `numpy` is always there
     supports   a function of the attributes that returns whether it can serve a node
     host       names of arguments and results that stay in host memory on an accelerator
@@ -129,7 +129,7 @@ class Kernel:
             listed = None if self.types is None or attr is None else self.types.get(attr)
             for dtype in arg.types(node.attrs):
                 if dtype.base is resource:
-                    continue  # a handle is in host memory, wherever what it names is
+                    continue  # a handle is in host memory, and its resource may be elsewhere
                 if not holds(dtype.base, listed is not None and dtype.base in listed):
                     return dtype.base
         return None
@@ -137,7 +137,7 @@ class Kernel:
     def bind(self, node: Node) -> Callable[..., Any]:
         """Return the function with array module and attributes bound: inputs (and `ctx`) remain.
 
-        Raises InvalidArgumentError for a user's kernel whose arguments its op does not have.
+        Raises InvalidArgumentError for a user's kernel with an argument that its op does not have.
         """
         if self.needs is not None:
             self.needs()
@@ -147,7 +147,7 @@ class Kernel:
         return bound if self.maker is None else self.maker(node, bound)
 
     def _guard(self, bound: Callable[..., Any], function: Any, node: Node) -> Callable[..., Any]:
-        # What a ufunc gives is known beforehand; generated code has it write where its operands lie.
+        # The results of a ufunc are known, and generated code lets it write into its operands.
         if not self.is_foreign or (isinstance(function, np.ufunc) and not self.checks_shapes):
             return bound
         of_numpy = self.device in (None, "CPU") and is_numpy(self.xp)
@@ -228,7 +228,7 @@ class KernelRegistry:
     not fit their ops.
     """
 
-    #: How many kernels were registered anywhere: what was looked up before is looked up again after.
+    #: The number of kernels registered anywhere; a new one invalidates earlier searches.
     _registered: ClassVar[int] = 0
 
     def __init__(self, parent: KernelRegistry | None = None) -> None:
@@ -279,8 +279,8 @@ class KernelRegistry:
     def find(self, node: Node, device: str = "CPU") -> Kernel:
         """Return the kernel that serves the node.
 
-        Raises NotFoundError with `missing_op` set where the op has none on this device type, and
-        InvalidArgumentError listing what there is where none fits the node's types.
+        Raises NotFoundError with `missing_op` set if the op has none on this device type, and
+        InvalidArgumentError listing the existing ones if none takes the node's types.
         """
         kernel = self.serving(node, device)
         if kernel is None:
@@ -405,11 +405,11 @@ class KernelRegistry:
         allowed = (
             None if types is None else {a: frozenset(as_dtype(t) for t in ts) for a, ts in types.items()}
         )
-        # The module that registers it tells ours from a user's, because the function may be NumPy's.
+        # The module that registers it decides whether it is a user's, because the function may be NumPy's.
         is_foreign = not sys._getframe(1).f_globals.get("__name__", "").startswith("flowengine.")
 
         def register(function: KernelFunction) -> KernelFunction:
-            is_ufunc = isinstance(function, np.ufunc)  # which does not tell its parameters before NumPy 2.4
+            is_ufunc = isinstance(function, np.ufunc)  # without a signature before NumPy 2.4
             parameters = {} if is_ufunc else inspect.signature(function).parameters
             keywords = [p.name for p in parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
             takes_xp = next(iter(parameters), None) == "xp"

@@ -201,8 +201,8 @@ def debug_numeric_summary(
         xp.where(finite, wide, np.float64(np.inf)).min() if x.size else np.inf,
         xp.where(finite, wide, np.float64(-np.inf)).max() if x.size else -np.inf,
     ]
-    told = [1, x.size, *counts, *ends, mean, variance, T.base.number, x.ndim, *x.shape]
-    return xp.stack([xp.asarray(each, dtype=np.float64) for each in told])
+    facts = [1, x.size, *counts, *ends, mean, variance, T.base.number, x.ndim, *x.shape]
+    return xp.stack([xp.asarray(each, dtype=np.float64) for each in facts])
 
 
 @kernel("DebugNumericSummaryV2", types={"T": _SUMMED}, fresh=True)
@@ -218,23 +218,23 @@ def debug_numeric_summary_v2(
     wide = x.astype(np.float64)
     _, (nan, below, negative, zero, positive, above) = _counts(xp, wide, -np.inf, np.inf)
     if tensor_debug_mode == 2:
-        told = [tensor_id, (nan + below + above) > 0]
+        facts = [tensor_id, (nan + below + above) > 0]
     elif tensor_debug_mode == 3:
-        told = [tensor_id, x.size, below, above, nan]
+        facts = [tensor_id, x.size, below, above, nan]
     elif tensor_debug_mode == 4:
         # The second is the device, which no kernel of TensorFlow tells.
-        told = [tensor_id, -1, T.base.number, x.ndim, x.size, below, above, nan, negative, zero, positive]
+        facts = [tensor_id, -1, T.base.number, x.ndim, x.size, below, above, nan, negative, zero, positive]
     elif tensor_debug_mode == 5:
         last = x.shape[-6:]
-        told = [tensor_id, T.base.number, x.ndim, x.size, *last, *[0] * (6 - len(last))]
+        facts = [tensor_id, T.base.number, x.ndim, x.size, *last, *[0] * (6 - len(last))]
     elif tensor_debug_mode == 8:
         signs = zip((below, above, nan), (-np.inf, np.inf, np.nan), strict=True)
-        told = [xp.where(count > 0, np.float64(value), np.float64(0)) for count, value in signs]
+        facts = [xp.where(count > 0, np.float64(value), np.float64(0)) for count, value in signs]
     else:
         raise UnimplementedError(
             f"Unsupported tensor debug mode: {tensor_debug_mode}; 2, 3, 4, 5 and 8 are known"
         )
-    return xp.stack([xp.asarray(each, dtype=np.float64) for each in told]).astype(kind)
+    return xp.stack([xp.asarray(each, dtype=np.float64) for each in facts]).astype(kind)
 
 
 # Copies of a tensor, which TensorFlow's debugger puts between a node and who watches it.

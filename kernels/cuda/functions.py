@@ -54,9 +54,9 @@ def refusal(record: Sequence[int]) -> OpError | None:
     code, value, place = record
     if not code:
         return None
-    told = REFUSALS[code]
+    refusal_error = REFUSALS[code]
     where = f": {value} at place {place}" if code in (INDEX_OUTSIDE, LABEL_OUTSIDE) else f" (place {place})"
-    return type(told)(told.message + where)
+    return type(refusal_error)(refusal_error.message + where)
 
 
 _INTEGERS: Final = {

@@ -101,16 +101,16 @@ class SessionLauncher:
         return self.record(functions.refusal)
 
     def record(self, error: Callable[[Sequence[int]], OpError | None]) -> Array:
-        """A new record with an error of the caller's own: made of (code, value, place), once one is there."""
+        """A new record; `error` makes its error from (code, value, place) if a kernel refuses a value."""
         record: Any = self.xp.zeros(3, np.int64)
 
-        def told() -> OpError:
+        def refusal_error() -> OpError:
             found = error(self.device.copy_out(record).tolist())
-            assert found is not None, "a record that refuses nothing was told of"
+            assert found is not None, "a record that refuses nothing has an error"
             return found
 
-        # A word that is not 0 is true. It is a view: nothing is launched for it.
-        refuse(record[:1].reshape(()), told)
+        # A code other than 0 is true. This is a view, so it launches nothing.
+        refuse(record[:1].reshape(()), refusal_error)
         return record  # type: ignore[no-any-return]
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Array:

@@ -55,13 +55,13 @@ def check_outside_state(made: DatasetValue, policy: int) -> None:
     op = op_with_outside_state(made)
     if op is None:
         return
-    told = (
+    message = (
         f"{op} is stateful: what it keeps is no part of the pipeline and is not saved with it, so that what "
         "goes on from there may give other elements"
     )
     if policy == FAIL:
-        raise FailedPreconditionError(f"{told}. external_state_policy=1 saves the rest without a word")
-    logger.warning("%s", told)
+        raise FailedPreconditionError(f"{message}. external_state_policy=1 saves the rest without a word")
+    logger.warning("%s", message)
 
 
 def op_with_outside_state(made: DatasetValue) -> str | None:

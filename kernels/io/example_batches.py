@@ -191,8 +191,8 @@ def _sparse_lists(
     counts: list[int] = []
     for each, w in zip(lists, where, strict=True):
         features = each[key].feature if key in each else ()
-        told = f"{w}Feature list: {key}.  "
-        rows += [values_of(feature, dtype, told) for feature in features]
+        prefix = f"{w}Feature list: {key}.  "
+        rows += [values_of(feature, dtype, prefix) for feature in features]
         counts.append(len(features))
     inner, values, shape = batch_of_sparse(rows, dtype)
     lengths = np.array(counts, np.int64)
@@ -267,8 +267,8 @@ def parse_sequence_example_v2(
     tensors without the dimension of the batch, and a 0 for splits by sequences.
     """
     is_one = to_array(serialized).ndim == 0
-    told = to_array(debug_name).reshape(-1) if is_one else debug_name
-    texts, shown = labelled(to_array(serialized).reshape(-1) if is_one else serialized, told, "debug_name")
+    given = to_array(debug_name).reshape(-1) if is_one else debug_name
+    texts, shown = labelled(to_array(serialized).reshape(-1) if is_one else serialized, given, "debug_name")
     where = [f"Name: {name}, Index: {index}.  " for index, name in enumerate(shown)]
     make = messages().SequenceExample
     sequences = [parsed(make(), data, w) for data, w in zip(texts.tolist(), where, strict=True)]

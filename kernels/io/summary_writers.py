@@ -136,10 +136,10 @@ def _audio_event(step: Any, tag: Value, tensor: Array, sample_rate: Any, most: i
 
 
 def _tensor_event(step: Any, tensor: Any, tag: Value, metadata: Value, dtype: DType) -> bytes:
-    told: bytes = _scalar(metadata, "summary_metadata")
+    serialized: bytes = _scalar(metadata, "summary_metadata")
     content = bytes_field(8, tensor_fields(to_array(tensor), dtype))
-    if told:
-        content += bytes_field(9, told if is_message(told) else b"")
+    if serialized:
+        content += bytes_field(9, serialized if is_message(serialized) else b"")
     return _event(step, bytes_field(5, value_entry(_tag(tag), content)))
 
 

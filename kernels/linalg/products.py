@@ -274,9 +274,9 @@ def _reduced(xp: Any, x: Array, labels: list[Label], kept: frozenset[Label]) -> 
             second = labels.index(label, first + 1)
             value = value.diagonal(axis1=first, axis2=second)
             labels = [each for i, each in enumerate(labels) if i not in (first, second)] + [label]
-    gone = tuple(i for i, label in enumerate(labels) if label not in kept)
-    if gone:
-        value = value.sum(axis=gone, dtype=value.dtype)
+    to_sum = tuple(i for i, label in enumerate(labels) if label not in kept)
+    if to_sum:
+        value = value.sum(axis=to_sum, dtype=value.dtype)
     return value, [label for label in labels if label in kept]
 
 

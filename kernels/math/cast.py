@@ -161,5 +161,7 @@ def _not_finite_v2(xp: Any, tensor: Array, message: bytes) -> InvalidArgumentErr
         ("NaN", bool(xp.isnan(tensor).any())),
     ]
     names = [name for name, there in found if there]
-    told = names[0] if len(names) == 1 else " and ".join(names) if len(names) == 2 else "-Inf, +Inf, and NaN"
-    return InvalidArgumentError(f"{message.decode(errors='replace')} : Tensor had {told} values")
+    listed = (
+        names[0] if len(names) == 1 else " and ".join(names) if len(names) == 2 else "-Inf, +Inf, and NaN"
+    )
+    return InvalidArgumentError(f"{message.decode(errors='replace')} : Tensor had {listed} values")

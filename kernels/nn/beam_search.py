@@ -101,15 +101,15 @@ class Beams:
             beam.old_total, beam.old_blank = beam.total, beam.blank
         count = len(beams)
         old, label = np.empty(count, self._dtype), np.empty(count, self._dtype)
-        came = np.full(count, _NEVER, self._dtype)
+        from_parent = np.full(count, _NEVER, self._dtype)
         for i, beam in enumerate(beams):
             old[i], label[i] = beam.old_total, beam.label_log
             parent = beam.parent
             if parent is not None and parent.total != _NEVER:
-                came[i] = parent.old_blank if beam.label == parent.label else parent.old_total
+                from_parent[i] = parent.old_blank if beam.label == parent.label else parent.old_total
         # The root has no label to repeat.
         last = np.array([beam.label for beam in beams])
-        label = np.where(last < 0, label, np.logaddexp(label, came) + scores[last])
+        label = np.where(last < 0, label, np.logaddexp(label, from_parent) + scores[last])
         blank = old + scores[self._blank]
         total = np.logaddexp(blank, label)
         for beam, *parts in zip(beams, total.tolist(), blank.tolist(), label.tolist(), strict=True):

@@ -132,18 +132,18 @@ def _ways(xp: Any, steps: Array, stay: Array | None, skip: Array) -> Any:
     lowest = np.finfo(steps.dtype).min
     result = xp.empty_like(steps)
     #: Two places that nothing comes from stand in front, so that what came from before is a view.
-    came = xp.full((count, places + 2), -np.inf, steps.dtype)
-    came[:, 2:4] = steps[0, :, :2]
-    result[0] = came[:, 2:]
+    previous = xp.full((count, places + 2), -np.inf, steps.dtype)
+    previous[:, 2:4] = steps[0, :, :2]
+    result[0] = previous[:, 2:]
     terms = xp.empty((3, count, places), steps.dtype)
     for t in range(1, times):
-        terms[0] = came[:, 2:] if stay is None else came[:, 2:] + stay
-        terms[1] = came[:, 1:-1]
-        terms[2] = came[:, :-2] + skip
+        terms[0] = previous[:, 2:] if stay is None else previous[:, 2:] + stay
+        terms[1] = previous[:, 1:-1]
+        terms[2] = previous[:, :-2] + skip
         greatest = xp.maximum(terms.max(0), lowest)
         terms -= greatest
-        came[:, 2:] = xp.log(xp.exp(terms).sum(0)) + greatest + steps[t]
-        result[t] = came[:, 2:]
+        previous[:, 2:] = xp.log(xp.exp(terms).sum(0)) + greatest + steps[t]
+        result[t] = previous[:, 2:]
     return result
 
 

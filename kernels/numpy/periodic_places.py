@@ -23,10 +23,10 @@ def places_of(given: tuple[int, ...], wanted: tuple[int | None, ...] | None) -> 
     of the values.
     """
     if wanted is None or len(wanted) != len(given):
-        told = "unknown" if wanted is None else brackets([-1 if size is None else size for size in wanted])
+        shown = "unknown" if wanted is None else brackets([-1 if size is None else size for size in wanted])
         raise InvalidArgumentError(
             f"periodic_resample expects the rank of the input tensor, {len(given)}, to be the same as the "
-            f"length of the desired shape, which is {told}"
+            f"length of the desired shape, which is {shown}"
         )
     if wanted.count(None) != 1:
         count = "at least" if None not in wanted else "only"

@@ -20,8 +20,8 @@ def along(x: Array, axis: int, **given: Array) -> list[Any]:
     shapes = {name: value.shape for name, value in given.items()}
     first = next(iter(shapes.values()))
     if any(shape != first for shape in shapes.values()):
-        said = ", ".join(f"{name} {brackets(shape)}" for name, shape in shapes.items())
-        raise InvalidArgumentError(f"{' and '.join(shapes)} must have one shape: {said}")
+        listed = ", ".join(f"{name} {brackets(shape)}" for name, shape in shapes.items())
+        raise InvalidArgumentError(f"{' and '.join(shapes)} must have one shape: {listed}")
     for name, value in given.items():
         if name.endswith("scales") and value.size:
             refuse((~(value > 0)).any(), partial(InvalidArgumentError, f"{name} must be positive"))

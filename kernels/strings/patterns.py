@@ -43,9 +43,9 @@ def compiled(pattern: bytes) -> Any:
         return re2.compile(pattern, options)
     except re2.error as error:
         reason = error.args[0] if error.args else ""
-        told = reason.decode("utf-8", "backslashreplace") if isinstance(reason, bytes) else str(reason)
+        message = reason.decode("utf-8", "backslashreplace") if isinstance(reason, bytes) else str(reason)
         shown = pattern[:200].decode("utf-8", "backslashreplace")
-        raise InvalidArgumentError(f"Invalid pattern: {shown}, error: {told}") from error
+        raise InvalidArgumentError(f"Invalid pattern: {shown}, error: {message}") from error
     finally:
         # The binding keeps 128 patterns of its own, which nobody would ask for again.
         re2.purge()

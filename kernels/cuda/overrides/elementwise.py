@@ -34,10 +34,10 @@ def elementwise_kernel(
     def error(inputs: Sequence[Any]) -> OpError:
         try:
             otherwise(tuple(inputs)) if is_list else otherwise(*inputs)
-        except OpError as told:
-            return told
-        except ValueError as told:
-            return unlike(inputs, str(told))
+        except OpError as raised:
+            return raised
+        except ValueError as raised:
+            return unlike(inputs, str(raised))
         return unlike(inputs, "its kernel over CuPy's arrays takes them")
 
     sources = tuple(range(len(node.inputs)))
