@@ -126,7 +126,9 @@ async def test_the_timeline_has_a_thread_a_stream() -> None:
         await session.run(fetches, {x: X}, run_metadata=metadata)
     assert metadata.launches is not None
     events = json.loads(metadata.timeline())["traceEvents"]
-    assert [e["args"]["name"] for e in events if e["name"] == "process_name"] == [NAME.strip("/").replace("/", " ")]
+    assert [e["args"]["name"] for e in events if e["name"] == "process_name"] == [
+        NAME.strip("/").replace("/", " ")
+    ]
     threads = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
     assert sorted(threads.values()) == ["compute", "copy in", "copy out"]
     shown = [e for e in events if e["ph"] == "X"]
