@@ -2,10 +2,10 @@
 
     refuse(((indices < 0) | (indices >= bound)).any(), lambda: outside(indices, bound))
 
-In host memory the condition is looked at, and the error raised, at once. On a device with memory of its own
-a look would wait for all that was launched before, so the condition is handed to whoever gathers checks
-around the kernel's call (`gathered`), who looks before results leave the step. Until then a kernel goes on
-with what it has: an index out of range wraps around there, and what is computed is thrown away.
+For a condition in host memory, `refuse` raises the error at once. Reading one in the memory of a device would
+wait for all work launched before. So `refuse` passes it to the caller that gathers checks around the kernel's
+call (`gathered`), and that reads it before results leave the step. Until then the kernel continues: an index
+out of range wraps around, and its result is dropped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Check:
     """A condition that must not hold.
 
     wrong   an array of rank 0 in a device's memory
-    error   makes the error; it may read what it tells of
+    error   makes the error; it may read the values that the message names
     """
 
     wrong: Any

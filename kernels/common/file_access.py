@@ -18,7 +18,7 @@ from flowengine.core.errors import (
 )
 from flowengine.kernels.context import KernelContext
 
-#: No room on the disk, none left of what the user may have, or a file beyond what its system allows.
+#: A full disk, an exhausted quota of the user, or a file larger than its file system allows.
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 

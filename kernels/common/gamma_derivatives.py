@@ -1,8 +1,8 @@
 """The derivative of the incomplete gamma function P(a, x) with regard to a, and of a gamma number.
 
-Over x^a e^-x / gamma(a), the two first terms of P's power series, derived, are added to an integral up to
-a + 1; beyond it the derivative is that of P - 1, one integral. Neither changes its sign, so nothing is lost.
-Their nodes are the same for all values: so many steps are enough wherever the numbers are, and nobody looks.
+Over x^a e^-x / gamma(a), the two first terms of P's power series, derived, are added to an integral up to a +
+1; beyond it the derivative is that of P - 1, one integral. Neither changes its sign, so no digits are lost.
+All values use the same nodes, whose number is enough for every value, so no value has to be read.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _of_both(xp: Any, special: Any, a: Array, x: Array, *, is_sample: bool) -> A
 def _of_block(xp: Any, special: Any, a: Array, x: Array, most: float, is_sample: bool) -> Any:
     valid = xp.logical_and(xp.logical_and(a > 0, xp.isfinite(a)), x >= 0)
     inside = xp.logical_and(xp.logical_and(valid, x > 0), xp.isfinite(x))
-    # What is outside is computed of 1 and thrown away: nobody asks how many there are.
+    # Elements outside are computed from 1 and dropped, so that their number need not be known.
     a, x = xp.where(inside, a, 1.0), xp.where(inside, x, 1.0)
     log_x = xp.log(x)
     common = a * log_x - x - special.gammaln(a)

@@ -21,10 +21,10 @@ _LOW: Final = (1 << 64) - 1
 
 
 def random_sequences(graph: NodeGraph) -> list[str]:
-    """The sequences of the nodes that draw from one of their own, in the bodies of functions, too.
+    """The sequences of the random nodes that have one, in the bodies of functions, too.
 
-    Of a call that is opened the nodes have names of their own, beneath the call's: "call/called" is all of
-    them, "node/seed/seed2" one.
+    The nodes of an opened call have names below the call's: "call/called" stands for all of them,
+    "node/seed/seed2" for one.
     """
     keys = {
         _key(node.name, node.attrs["seed"], node.attrs["seed2"])
@@ -77,7 +77,7 @@ def places_of(resources: ResourceManager, sequences: Iterable[str]) -> dict[str,
 def add_places(places: dict[str, str], others: Mapping[str, str]) -> None:
     """Add the places that another task knows; of a sequence that both know the one that is further counts.
 
-    Places are set on every task, and the sequence goes on where its node runs.
+    Places are set on every task, and the sequence continues on the task that runs its node.
     """
     for key, text in others.items():
         known = places.get(key)
@@ -100,7 +100,7 @@ def set_places(resources: ResourceManager, sequences: Iterable[str], places: Map
 
 
 def _counter(generator: Generator) -> int:
-    # What is drawn once and kept is drawn again by whoever begins where it was drawn.
+    # A generator that starts from this place draws the kept number again.
     return generator.counter & ~_LOW if generator.kept is not None else generator.counter
 
 

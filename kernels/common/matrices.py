@@ -42,8 +42,9 @@ def cubic(factor: float) -> Callable[..., float]:
 def one_of_empty(function: F) -> F:
     """A kernel (xp, x, **attrs) of a batch of matrices that computes one of them where all are empty.
 
-    A library takes a batch one by one, and no memory bounds how many empty matrices there are. What the
-    kernel gives for one of them is given for each; a scalar, such as vectors that nobody wants, as it is.
+    A library takes the matrices of a batch one by one, and the number of empty matrices has no bound. The
+    result of the kernel for one of them is repeated for each, except a scalar, such as that for vectors that
+    were not requested.
     """
 
     @functools.wraps(function)

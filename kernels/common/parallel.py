@@ -1,9 +1,9 @@
 """One kernel on several cores: free threads take independent pieces of its work.
 
-NumPy lets go of the interpreter while it computes, so that pieces of some ten microseconds run side by
-side. The calling thread works on the pieces itself; helpers, one for each further core, join it where they
-are free, and nobody waits for a helper that has not begun. Pieces write to places of their own, so that
-values do not depend on who computed what, nor on how many cores there are.
+NumPy releases the interpreter lock while it computes, so that pieces of some ten microseconds run in
+parallel. The calling thread works on the pieces itself; helpers, one for each further core, join it if they
+are free, and the call does not wait for a helper that has not begun. Pieces write to separate places, so that
+values do not depend on the threads that compute them, nor on the number of cores.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ if hasattr(os, "register_at_fork"):
 def spread(piece: Callable[[int], Any], count: int) -> None:
     """Call piece(0), ..., piece(count - 1), several at a time; returns when all have ended.
 
-    Raises what the first piece to fail raised; pieces not begun by then are left out.
+    Raises the error of the first piece that fails, and begins no further piece.
     """
     if count > 1:
         if _helpers.count < 0:

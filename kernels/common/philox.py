@@ -47,7 +47,7 @@ RESERVED: Final = 256
 _EPSILON: Final = 1.0e-7
 #: What a truncated normal number stays within.
 _TRUNCATION: Final = 2.0
-#: Counters that a group of truncated normal numbers uses where nobody looks whether fewer would do.
+#: Counters of a group of truncated normal numbers if the numbers are not read while they are drawn.
 _TRIES_UNSEEN: Final = 8
 #: (xp, key, counter, count, dtype) -> `count` numbers: `uniform`, `normal` or `truncated_normal`.
 Distribution: TypeAlias = Callable[[Any, int, int, int, DType], Any]
@@ -121,9 +121,9 @@ def _at(xp: Any, key: int, start: int, offsets: Array) -> Any:
 
 
 class Generator:
-    """The place in its sequence of one random node: it goes on from step to step.
+    """The place in its sequence of one random node, which advances from step to step.
 
-    Two seeds of 0 mean that nobody asked for a certain sequence: they are drawn from the system.
+    Two seeds of 0 request no particular sequence: the seeds are drawn from the system.
     """
 
     __slots__ = ("_lock", "counter", "kept", "key")
@@ -259,14 +259,14 @@ def _normal_of(xp: Any, bits: Array, dtype: DType) -> Any:
 def truncated_normal(xp: Any, key: int, start: int, count: int, dtype: DType) -> Any:
     """`count` normal numbers, those outside of two deviations drawn again.
 
-    Each group of four (of two in float64) has a stretch of counters of its own, in which it draws until
-    it has enough.
+    Each group of four (of two in float64) has a separate range of counters, from which it draws until it has
+    enough numbers.
     """
     group = group_of(dtype)
     groups = -(-count // group)
     offsets = xp.arange(groups, dtype=np.uint64) * np.uint64(_stretch(dtype))
     if not is_numpy(xp):
-        # So many are drawn that there are enough inside, but for once in 1e38 groups: nobody has to look.
+        # So many numbers that enough are inside, except in one of 1e38 groups, so none has to be read.
         candidates = _tried(xp, key, start, offsets, _TRIES_UNSEEN, dtype)
         rank = xp.cumsum(xp.absolute(candidates) < _TRUNCATION, axis=1)
         place = xp.stack([(rank > i).argmax(axis=1) for i in range(group)], axis=1)

@@ -1,9 +1,9 @@
-"""Pieces: what a kernel's call comes to where it only runs programs of a library.
+"""Pieces: the calls of a library to which a kernel's call is reduced.
 
-A kernel that a library serves looks at its inputs, finds what it prepared for their shapes, takes memory for
-its result and calls the library. For the same inputs, or others of the same shapes, that leads to the same
-calls; of a layer that takes 10 us the rest takes twice that. A kernel may tell what its calls come to, so
-that several kernels after one another can be joined (`sequences`).
+A kernel of a library inspects its inputs, finds the program prepared for their shapes, allocates its result
+and calls the library. Inputs of the same shapes lead to the same calls; beside a layer of 10 us the rest
+takes twice that. A kernel may return these calls as a piece, so that several kernels in a row can be joined
+(`sequences`).
 """
 
 from __future__ import annotations
@@ -86,11 +86,11 @@ class Piece:
     """A description of one call of a kernel.
 
     calls    in order
-    wants    what has to be true of each argument for that
-    results  what is made; `Same` of what is always the same object
-    join     makes one of several, see `Joining`
-    asides   (n, what makes the n-th result of others), left out where nobody takes it
-    review   what is to be looked at before the results are believed
+    wants    the condition that each argument must meet
+    results  the results; `Same` for one that is always the same object
+    join     makes one piece of several, see `Joining`
+    asides   (n, the call that makes the n-th result from others), left out if no consumer takes it
+    review   the check of the results
     """
 
     calls: tuple[Call, ...]
@@ -133,7 +133,7 @@ class Joint(Protocol):
 
 #: A piece, the numbers of its arguments and those of its results.
 Placed: TypeAlias = tuple[Piece, Sequence[int], Sequence[int]]
-#: (pieces that run one after another, the numbers of results that somebody else wants) -> them as one.
+#: (pieces that run one after another, the numbers of results with other consumers) -> them as one.
 Joining: TypeAlias = Callable[[Sequence[Placed], Collection[int]], Joint]
 
 FLOAT32: Final = np.dtype(np.float32)

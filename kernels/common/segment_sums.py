@@ -1,8 +1,8 @@
 """Rows combined by index: sums, products and extremes, for segments, scatters and embedding gradients.
 
-In host memory `host_rows` does it. On a device sums are added by atomic operations, in any order, unless
-somebody wants one order (`in_one_order`); then they, as products and extremes always, are made of rows sorted
-by their index, in as many steps as the number of rows has bits.
+In host memory `host_rows` computes them. A device adds sums by atomic operations, in any order, unless the
+caller requests one order (`in_one_order`). Then it computes them, as it always does products and extremes,
+from rows sorted by their index, in as many steps as the number of rows has bits.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def combine_rows(
         combined = xp.where(same, ufunc(values[distance:], values[:-distance]), values[distance:])
         values = xp.concatenate([values[:distance], combined])
         distance *= 2
-    # The last row of a run has the whole of it; the others go to a row that nobody reads.
+    # The last row of a run has the result of all; the others go to a row that is dropped.
     is_last = xp.concatenate([ids[1:] != ids[:-1], xp.ones(1, np.bool_)])
     wide = xp.concatenate([out, out[:1]])
     wide[xp.where(is_last, ids, len(out))] = values

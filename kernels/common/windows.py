@@ -141,8 +141,8 @@ def windows(
         before.append(low)
         after.append(high)
         out.append(count)
-        # Of one window the step to the next says nothing, and a graph may give any: the smallest is taken
-        # that leaves no room for a second window. Libraries and gradients count the windows anew.
+        # For a single window the stride does not matter, and a graph may have any. Take the smallest one
+        # for which no second window fits, because libraries and gradients count the windows again.
         steps.append(stride if count > 1 else max(size + low + high - reach, 0) + 1)
     return Windows(sizes, window, tuple(steps), dilations, tuple(before), tuple(after), tuple(out))
 

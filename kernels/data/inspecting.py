@@ -99,7 +99,7 @@ def uncompress_element(
 ) -> Any:
     """The components again; InvalidArgumentError where they are not what the node declares.
 
-    ResourceExhaustedError where they are more than the step may still take, before they are there.
+    Raises ResourceExhaustedError, before it allocates them, if they exceed the memory left to the step.
     """
     value = compressed
     if isinstance(value, np.ndarray) and not value.ndim and value.dtype.hasobject:
@@ -321,10 +321,10 @@ async def serialize_iterator(resource_handle: Any, *, external_state_policy: int
 
 @kernel("DeserializeIterator", heavy=False)
 async def deserialize_iterator(resource_handle: Any, serialized: Any, *, ctx: KernelContext) -> None:
-    """Have an iterator go on where another stood, in the same dataset, begun or not.
+    """Let an iterator continue from the position of another one in the same dataset.
 
-    Where the dataset uses resources the iterator goes on in its own: FailedPreconditionError before it has
-    one. Cancelled, it may leave the iterator at the beginning.
+    If the dataset uses resources, the iterator continues in its own dataset; raises FailedPreconditionError
+    before it has one. If it is cancelled, it may leave the iterator at the beginning.
     """
     found = checked_iterator(resource_handle)
     caller = ctx.functions

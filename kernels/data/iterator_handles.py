@@ -1,8 +1,8 @@
-"""Handles of iterators: what a node has made, once a session, and handles as strings.
+"""Handles of iterators: resources that a node makes once a session, and handles as strings.
 
-An iterator that was removed by itself is not made anew by the node that made it: who uses its handle later
-is told that it is not there, as TensorFlow tells it. A node that runs first after that makes another of its
-name, which all handles of the name mean from then on. A container that was cleared is filled anew.
+If a step removes a single iterator, the node that made it does not make it again, and a use of its handle
+raises TensorFlow's error. The first other node of its name makes a new iterator, to which all handles of the
+name then refer. The iterators of a cleared container are made again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def made_once(
 ) -> T:
     """The resource of this kind and name; one that was removed, where this node had it before.
 
-    Where nobody says whose step it is, the node makes it anew.
+    If the session of the step is not known, the node makes it again.
     """
     resources, owner = ctx.resources, ctx.owner
     if not owner:

@@ -59,7 +59,7 @@ def _new(ctx: KernelContext, node: Node, where: str, name: str) -> IteratorResou
 def iterator(*, ctx: KernelContext, node: Node, container: bytes, shared_name: bytes) -> IteratorResource:
     """The iterator (resource, rank 0) of this container and name.
 
-    A node makes it once a session: once it is destroyed, whoever uses it is told so.
+    A node makes it once a session. Once it is destroyed, its uses raise an error.
     """
     where, name = resource_name(container, shared_name, node.name)
     found = made_once(ctx, node, where, name, IteratorResource, lambda: _new(ctx, node, where, name))
@@ -138,8 +138,8 @@ async def iterator_get_next(
     """The next element.
 
     Raises OutOfRangeError after the last, FailedPreconditionError before there is a dataset, and
-    InvalidArgumentError where the element is not of the node's types and shapes. Cancelled, it leaves the
-    element to the next who asks.
+    InvalidArgumentError if the element is not of the node's types and shapes. If it is cancelled, the next
+    call gets the element.
     """
     found = checked_iterator(iterator)
     return _outputs(found.checked(await found.get(), output_types, output_shapes))

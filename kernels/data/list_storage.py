@@ -1,16 +1,15 @@
 """The storage of TensorLists: many lists share one, which the newest of them changes in place.
 
-A list is a value, and most are used once: the list before is gone when the next has been made of it. So the
-storage belongs to one *version*, the newest; the version before it is turned into what differs from it:
+A list is a value, and most are used once: when a new list is made of one, the old one is freed. So the
+storage belongs to one *version*, the newest; the version before it becomes the difference to it:
 
     old -> storage [a, b, c]        new = old with x at 1        old -> (1, b) -> new -> storage [a, x, c]
 
 This is the persistent array of Baker ("Shallow binding makes functional arrays fast", 1991). Setting and
-pushing cost the same for every length. An old version that is read again gets a storage of its own, once; one
-that is kept, and not read, leaves the storage to the newest after a few changes, so that it need not remember
-them all.
-Readers take no lock: what they read was right if the version owns its storage afterwards too, for a writer
-takes the storage away before it changes an element.
+pushing take the same time for every length. An old version that is read again gets a separate storage, once.
+An old version that is kept but not read leaves the storage to the newest after a few changes, so that it need
+not keep them all. Readers take no lock: a value is right if the version still owns its storage after the
+read, because a writer takes the storage away before it changes an element.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class ListStorage(list[Element]):
         return len(self) * (REFERENCE_BYTES + NUMBER_BYTES * is_number)
 
 
-#: Whoever writes to a storage, or takes one away, holds it: for less than a microsecond, copies aside.
+#: Held to write to a storage, or to take one away: for less than a microsecond, except for copies.
 _WRITING: Final = threading.Lock()
 #: So many changes are remembered for a version that is kept. A step may hold on to what it has used for some
 #: iterations; a constant is kept for good.
@@ -91,7 +90,7 @@ class ListVersion:
             storage = self._storage
             is_alone = self._is_alone()
             if storage is not None and is_alone:
-                del storage[length:]  # what only lists saw that are gone
+                del storage[length:]  # elements of lists that were freed
             if storage is not None and len(storage) == length:
                 storage.extend(elements)
                 return self
@@ -170,7 +169,7 @@ class _OneList:
         return 0
 
 
-#: What `sys.getrefcount` tells a version that one list refers to: the list and those who ask. It is tried
-#: out, because it is the interpreter's affair how often one refers to what it calls.
+#: The result of `sys.getrefcount` for a version to which one list refers. It is measured, because it includes
+#: the references of the call itself, which depend on the interpreter.
 _ONE_LIST: int = 0
 _ONE_LIST = _OneList().references()

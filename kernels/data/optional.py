@@ -106,7 +106,7 @@ def optional_get_value(
     return values[0] if len(values) == 1 else values
 
 
-# Several tensors that make one value, as one variant; what they make is told by metadata.
+# Several tensors of one value, as one variant; its metadata describes the value.
 
 
 class CompositeValue:

@@ -1,7 +1,7 @@
 """State that the functions of a pipeline keep outside of it: variables, random numbers, Python, files.
 
-Where an iterator stands does not tell such state, so that what goes on from there gives other elements. The
-attribute `external_state_policy` says what then: a line in the log (0), nothing (1), or an error (2).
+The saved position of an iterator does not contain such state, so a run from there gives other elements. The
+attribute `external_state_policy` decides: a line in the log (0), nothing (1), or an error (2).
 """
 
 from __future__ import annotations

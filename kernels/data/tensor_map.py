@@ -19,7 +19,7 @@ class TensorMap:
     __slots__ = ("_entries",)
 
     def __init__(self, entries: dict[Any, tuple[Value, Value]] | None = None) -> None:
-        #: {what tells a key from others: (key, value)}
+        #: {hashable form of a key: (key, value)}
         self._entries = entries or {}
 
     def __len__(self) -> int:

@@ -5,7 +5,7 @@
     a generator of seeds  ->  AnonymousSeedGenerator(seed, seed2, reshuffle)
     an iterator's name    ->  IteratorV2
 
-Variables and tables stand as TensorFlow 2.21 writes them: whoever reads the graph has copies of its own.
+Variables and tables are written as TensorFlow 2.21 writes them: a reader of the graph gets copies of them.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ async def merge_v2_checkpoints(
                 try:
                     ctx.files.remove_folder(folder)
                 except OSError:
-                    continue  # not empty or gone: the merged checkpoint is complete either way
+                    continue  # not empty, or removed already: the merged checkpoint is complete
 
     await on_thread(work, destination)
 

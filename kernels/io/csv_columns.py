@@ -1,8 +1,7 @@
 """Columns of many CSV records at once, with a few operations on all of them instead of Python for each field.
 
-Records of one file are alike: as many fields in each, no quotes. `columns_of` follows this form, and gives up
-where records are not quite of it, or where anything is an error: whoever looks at one field after the other
-has his turn then, and knows what to say.
+Records of one file are usually alike: as many fields in each, no quotes. `columns_of` parses this form. If a
+record has another form, or an error, the kernel parses field by field instead, and raises the error.
 """
 
 from __future__ import annotations

@@ -127,8 +127,8 @@ def _decompressing_cost(strings: Any, *_: Any) -> float:
 def decode_compressed(strings: Value, *, compression_type: bytes) -> Value:
     """Each string decompressed: "ZLIB", "GZIP", or "" for as it is.
 
-    Raises DataLossError for damaged data and ResourceExhaustedError for more than `DECOMPRESSED_MAX`, or more
-    than the step may still take, before it is there.
+    Raises DataLossError for damaged data. Raises ResourceExhaustedError, before it allocates the result, for
+    more than `DECOMPRESSED_MAX`, or more than the memory left to the step.
     """
     if not compression_type:
         return strings

@@ -41,7 +41,7 @@ from flowengine.kernels.io.example_lists import (
 _WORD: Final = 8
 #: A size of one byte is smaller.
 _MORE: Final = 0x80
-#: Examples that are looked at one by one, to tell which entries are of equal sizes in all.
+#: Examples that are parsed one by one to find the entries of equal sizes in all.
 _LOOKED_AT: Final = 4
 #: Entries of which a block is worth more than looking at each.
 _BLOCK_MIN: Final = 2
@@ -112,7 +112,7 @@ class _EntryBlock:
         offsets, masks, wanted = _block_tables(
             tuple([each.header for each in made_of]), tuple([each.length for each in made_of])
         )
-        # A word may reach beyond the last entry: there is slack behind the last example.
+        # A word of 8 bytes may reach beyond the last entry, so there is padding behind the last example.
         rows = runs_of(data, masks.nbytes)[begins]
         words = rows.view("<u8").reshape(len(begins), len(masks))
         require(((words & masks) == wanted).reshape(-1))

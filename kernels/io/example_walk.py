@@ -1,7 +1,7 @@
 """One serialised example walked through by hand: where the list of each feature lies, and what is in it.
 
 For a single small example this takes less than a third of the time that a parser of protocol buffers and its
-objects take. As in `example_scan`, what is not of the usual form is Irregular, and somebody else's work.
+objects take. As in `example_scan`, an example of another form is Irregular, and the general parser reads it.
 A number of one byte, as nearly all are, is read on the spot: a call each would take as long as all the rest.
 """
 

@@ -34,7 +34,7 @@ from flowengine.kernels.strings.text import strings_like
 
 # Whole files in and out, and the names that match a pattern, as far as the configuration allows it.
 #
-# All work happens on threads. A file is written aside and renamed, so that nobody sees half of it.
+# All work happens on threads. A file is written under another name and renamed when it is complete.
 
 #: Bytes of a file that are read at a time.
 _PIECE: Final = 16 << 20
@@ -62,7 +62,7 @@ async def read_file(filename: Value, *, ctx: KernelContext) -> bytes:
     memory, files = ctx.memory, ctx.files
 
     def read() -> bytes:
-        # In pieces: a device, or a pipe, may have no end, and nobody wants more when the step is over.
+        # In pieces, because a device or a pipe may have no end, and the read must stop with the step.
         parts: list[bytes] = []
         size = 0
         with files.open(path) as file:
@@ -153,7 +153,7 @@ def immutable_const(
     return region
 
 
-# Starting from another model's checkpoint: where its words have gone, its matrix in the new order.
+# Starting from another model's checkpoint: the new places of its vocabulary, its matrix in that order.
 
 
 @kernel("GenerateVocabRemapping")
@@ -265,7 +265,7 @@ async def load_and_remap_matrix(
     return result
 
 
-# Print, PrintV2 and Timestamp: what a graph tells whoever watches it run.
+# Print, PrintV2 and Timestamp: output for a person who watches a graph run.
 
 _LEVELS: Final = {"log(info)": logging.INFO, "log(warning)": logging.WARNING, "log(error)": logging.ERROR}
 _FILE: Final = "file://"

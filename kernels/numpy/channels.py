@@ -2,7 +2,7 @@
 
 A block stays in a core's second cache through its passes. Where the channels are few, several rows are taken
 as one long row, so that a loop over it is worth entering; a vector of one number a channel is repeated as
-often. Sums are those of the blocks, added in order: they do not depend on who computed what.
+often. Sums are those of the blocks, added in order, so they do not depend on the threads that compute them.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ def _mirrored(geometry: Windows) -> Windows | None:
 def _runs(geometry: Windows) -> Iterator[tuple[tuple[int, ...], int]]:
     """(first offset, length) of the runs of window elements that are added back at once.
 
-    Along the last axis as many neighbours as the stride is long fall on places of their own.
+    Along the last axis, as many neighbours as the length of the stride fall on different places.
     """
     last, step = geometry.window[-1], geometry.strides[-1] if geometry.dilations[-1] == 1 else 1
     for lead in itertools.product(*(range(n) for n in geometry.window[:-1])):

@@ -165,7 +165,7 @@ def filter_gradient(x: Array, gradient: Array, geometry: Windows, multiplier: in
     gradient = np.ascontiguousarray(gradient)
     row = geometry.out[1] * width
     blocks = [(image, rows) for image in range(x.shape[0]) for rows in _row_blocks(geometry.out[0], row)]
-    # Each block's sums by themselves, added in order at the end: the same whoever computes what.
+    # Sum each block separately and add the sums in order, so that values do not depend on threads.
     parts = np.empty((len(blocks), *geometry.window, width), x.dtype)
 
     def work(number: int) -> None:

@@ -24,7 +24,7 @@ from flowengine.kernels.numpy.channels import Blocks
 from flowengine.kernels.provider import located
 from flowengine.kernels.registry import kernel
 
-#: What an executor is told of the time that a product takes: it was seen to be worth a thread.
+#: The estimated time of a product for executors, which makes it worth a thread.
 PRODUCT_MICROSECONDS: Final = 1e4
 
 

@@ -126,7 +126,7 @@ class _Neighbours:
     def mix(self, x: Array, lower: Array, upper: Array, weight: Array, axis: int, result: Array) -> None:
         """Mix a part that has as many rows as there is room for, or fewer."""
         low, high = self._low[: len(result)], self._high[: len(result)]
-        # They are inside, so that NumPy need not look again, and may write where it is told to.
+        # The places are inside, so "clip" lets NumPy skip the check and write directly into the output.
         x.take(lower, axis, low, "clip")
         x.take(upper, axis, high, "clip")
         np.subtract(high, low, out=result, dtype=np.float32, casting="unsafe")

@@ -1,10 +1,10 @@
 """Nodes that run one after another on one thread as one: what `fuse_sequences` makes.
 
-Between two layers that a library computes lie some 20 us in which nothing is computed: inputs are looked at,
-what was prepared for their shapes is found, memory is taken. So after a few runs a sequence asks its kernels
-what their calls come to (`pieces`), and those that say so are joined: one call for several of them, in which
-what nobody else takes lies in memory that is used again and again. What a joint needs of its inputs is looked
-at before each run; where it is not so, its members run by themselves.
+Between two layers of a library, some 20 us pass without any computation: kernels inspect inputs, find the
+program prepared for their shapes, and allocate memory. So after a few runs a sequence gets the pieces of its
+kernels (`pieces`) and joins them: one call for several kernels, with reused memory for values without other
+consumers. Before each run it checks the conditions of a joint on its inputs; if they do not hold, the members
+run one by one.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class _SequenceUnit:
     """Steps that run next to each other.
 
     places  of the steps
-    joint   all of them as one, where that is possible
-    drops   numbers of what nobody needs any more behind them
+    joint   all of them as one, if that is possible
+    drops   numbers of the values that no later step needs
     """
 
     places: tuple[int, ...]

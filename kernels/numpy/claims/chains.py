@@ -39,7 +39,7 @@ _SAME_SHAPE: Final = frozenset(
     }
 )
 _BIASES: Final = frozenset({"BiasAdd", "BiasAddV1"})
-#: Types whose kernels may be called block by block without a word about each block.
+#: Types whose kernels may be called block by block without a check of each block.
 _TYPES: Final = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 #: Blocks of more intermediate values would not stay in cache.
 MEMBERS_MAX: Final = 24

@@ -1,8 +1,8 @@
 """The boxes that stay of those that overlap, by products of matrices.
 
 A box is kept or not by those kept before it, one after another: boxes are looked at by falling score, as many
-at a time as are likely to decide. Which pairs could overlap by so much is told by products of matrices, and
-only of those few the overlap is computed, to the bit as TensorFlow does.
+at a time as are likely to decide. Products of matrices find the few pairs that could overlap by so much, and
+only their overlap is computed, to the bit as TensorFlow does.
 """
 
 from __future__ import annotations
