@@ -35,7 +35,6 @@ with graph.as_default(), tf.Session(config=config) as session:
         closes = op.type == "Exit" or (op.type == "Merge" and "NextIteration" not in types)
         before = (depths[each] for each in sources + op.control_inputs)
         depths[op] = max(before, default=0) + opens - closes
-    wanted = [each for op, depth in depths.items() if depth <= 0 for each in op.outputs]
-    wanted = [each for each in wanted if each.consumers() or len(each.op.outputs) == 1]
+    wanted = [t for op in depths if depths[op] <= 0 for t in op.outputs if t.consumers() or not t.value_index]
     wanted = [each for each in wanted if each.dtype.base_dtype not in (tf.resource, tf.variant, tf.bfloat16)]
     np.savez(out, **session.run({each.name: each for each in wanted}, fed))

@@ -236,6 +236,85 @@ def test_losses_of_two_trainings(capsys: Output, tmp_path: Path) -> None:
     assert [each["step"] for each in json.loads(out)["losses"]] == [1, 2, 3, 1, 2, 3]
 
 
+def test_losses_that_are_not_finite(capsys: Output, tmp_path: Path) -> None:
+    one = saved(tmp_path, "one.pb", training(1e38, 2.0))
+    options = ("-x", "x=1", "-y", "loss", "-t", "train", "--init", "init", "--steps", 3)
+    code, out, _ = called(capsys, "compare", one, one, *options, "--json")
+    assert code == 0
+    losses = json.loads(out)["losses"]
+    assert [each["one"] for each in losses[3:]] == [0.25, "Infinity", "Infinity"]
+    assert [each["error"] for each in losses] == [0.0] * 6
+    other = saved(tmp_path, "other.pb", training(0.1, 2.0))
+    code, out, _ = called(capsys, "compare", one, other, *options, "--json")
+    assert code == 1
+    assert json.loads(out)["losses"][4]["error"] == "Infinity"
+
+
+def test_a_side_without_a_learning_rate(capsys: Output, one: Path) -> None:
+    options = (*FEED, "-y", "y", "-t", "y", "--steps", 2)
+    code, _, err = called(capsys, "compare", one, one, *options)
+    assert code == 2
+    assert "no op of an optimizer" in err
+    assert "add --learning-rate NAME" in err
+    code, _, err = called(
+        capsys, "compare", one, one, *FEED, "-y", "y", "-t", "y", "--steps", 2, "--freeze", "x"
+    )
+    assert code == 2
+    assert "--freeze feeds tensors of B in one step" in err
+    code, _, err = called(
+        capsys,
+        "compare",
+        one,
+        one,
+        *FEED,
+        "-y",
+        "y",
+        "-t",
+        "y",
+        "--steps",
+        2,
+        "--learning-rate",
+        "layer_0/bias",
+    )
+    assert code == 2
+    assert "y:0 of" in err
+    assert "is float32 [1, 4]: fetch a loss, which is one number" in err
+
+
+def test_chance_and_strings(capsys: Output, tmp_path: Path) -> None:
+    def noisy(text: bytes) -> fe.Graph:
+        graph = fe.Graph()
+        noise = graph.ops.RandomUniform([4], dtype="float32", name="noise")
+        graph.ops.Neg(noise, name="y")
+        graph.ops.StringJoin([graph.constant(text, name="text"), graph.constant(b"!")], name="z")
+        graph.ops.QueueSizeV2(graph.ops.FIFOQueueV2(component_types=["float32"], name="queue"), name="size")
+        return graph
+
+    one, other = saved(tmp_path, "one.pb", noisy(b"a")), saved(tmp_path, "other.pb", noisy(b"b"))
+    fetches = ("-y", "y", "-y", "z", "-y", "size")
+    code, out, _ = called(capsys, "compare", one, one, *fetches)
+    assert code == 0
+    assert out.splitlines()[0].startswith("2 tensors left out, behind ops of chance without a seed")
+    assert "  noise\n" in out
+    code, out, _ = called(capsys, "compare", one, other, *fetches)
+    assert code == 1
+    assert out.startswith(
+        "first difference: text:0 (Const)  string []\n  1 of 1 elements differ: 'a' against 'b'\n"
+    )
+    code, out, _ = called(capsys, "compare", one, one, *fetches, "--freeze", "noise")
+    assert code == 0
+    assert "left out" not in out
+
+
+def test_a_damaged_record(capsys: Output, one: Path, tmp_path: Path) -> None:
+    record = tmp_path / "step.npz"
+    called(capsys, "run", one, *FEED, "-y", "y", "--record", record)
+    record.write_bytes(record.read_bytes()[:-30])
+    code, _, err = called(capsys, "compare", one, record)
+    assert code == 3
+    assert f"{record} is no record of a step, or damaged" in err
+
+
 def test_two_checkpoints_of_one_graph(capsys: Output, tmp_path: Path) -> None:
     path = tmp_path / "graph.pb"
     for name, value in (("a", 1.0), ("b", 2.0)):

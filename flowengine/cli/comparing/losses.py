@@ -7,7 +7,7 @@ all batches. With the real one, the losses also show whether the gradients and t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from flowengine.cli.comparing.sides import ComparedSide
 from flowengine.cli.failure import USAGE, CommandError
 from flowengine.cli.graphs import check_node
+from flowengine.cli.results import plain_json
 from flowengine.core.errors import FailedPreconditionError
 from flowengine.graphs.reading import needed_by
 from flowengine.ir.traits import Reads, Uses
@@ -162,4 +163,25 @@ def loss_lines(found: Sequence[LossDifference], tolerance: float | None) -> tupl
     return lines, bool(first)
 
 
-__all__ = ["LossDifference", "check_trains", "compare_losses", "learning_rates", "loss_lines"]
+def losses_document(found: Sequence[LossDifference]) -> dict[str, Any]:
+    """Return the losses for JSON, which has no NaN and no infinities: they are strings."""
+    rows = [asdict(each) for each in found]
+    return {
+        "losses": [
+            {
+                key: plain_json(np.array(value)) if isinstance(value, float) else value
+                for key, value in row.items()
+            }
+            for row in rows
+        ]
+    }
+
+
+__all__ = [
+    "LossDifference",
+    "check_trains",
+    "compare_losses",
+    "learning_rates",
+    "loss_lines",
+    "losses_document",
+]

@@ -86,8 +86,8 @@ class ComparedSide:
             job = replace(job, inits=[*facts.initializers, *facts.local])
         await set_up(session, job, options)
 
-    async def run(self, keep: Sequence[str] = ()) -> StepRecord:
-        """Run one step and return its record; `keep` has the names of tensors that are kept whole."""
+    async def run(self, keep: Sequence[str] = ()) -> None:
+        """Run and record one step; `keep` has the names of tensors that are kept whole."""
         from flowengine.core.run_options import RunOptions
         from flowengine.session import Session
         from flowengine.tools.compare import record_step
@@ -109,7 +109,6 @@ class ComparedSide:
             raise remedied(
                 error, self.step.source, self.path, restoration=job.restoration, trains=False
             ) from error
-        return self.record
 
 
 def read_side(path: str, options: SideOptions, *, checkpoint: str | None, at: str) -> ComparedSide:

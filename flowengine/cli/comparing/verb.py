@@ -7,7 +7,13 @@ from typing import Any, Final
 
 import click
 
-from flowengine.cli.comparing.losses import check_trains, compare_losses, learning_rates, loss_lines
+from flowengine.cli.comparing.losses import (
+    check_trains,
+    compare_losses,
+    learning_rates,
+    loss_lines,
+    losses_document,
+)
 from flowengine.cli.comparing.report import comparison_document, comparison_lines, printable_line
 from flowengine.cli.comparing.sides import ComparedSide, SideOptions, freeze, prepare, read_side, tensor_name
 from flowengine.cli.failure import STEP_ERROR, USAGE, CommandError
@@ -150,6 +156,9 @@ def command(
     if left.record is not None and right.record is not None and any(given.values()):
         unused = ", ".join(name for name, values in given.items() if values)
         raise CommandError(f"{unused}: both sides are records, which do not run", USAGE)
+    if frozen and (steps is not None or right.record is not None):
+        reason = "--steps trains whole models" if steps is not None else f"{right.path} is a record"
+        raise CommandError(f"--freeze feeds tensors of B in one step: {reason}", USAGE)
     if steps is not None:
         for side in (left, right):
             check_trains(side)
@@ -162,8 +171,6 @@ def command(
     keep = [tensor_name(each) for each in frozen]
     _run(ctx, left, keep)
     if keep:
-        if right.request is None:
-            raise CommandError(f"--freeze: {right.path} is a record, which does not run", USAGE)
         freeze(left, right, keep, names)
     _run(ctx, right, ())
     assert left.record is not None
@@ -185,11 +192,7 @@ def command(
 def _run(ctx: click.Context, side: ComparedSide, keep: Any) -> None:
     """Run a side, if it is no record."""
     if side.request is not None:
-        run_interruptible(partial(_ignoring_result, side, keep), ctx.obj["interrupt"])
-
-
-async def _ignoring_result(side: ComparedSide, keep: Any) -> None:
-    await side.run(keep)
+        run_interruptible(partial(side.run, keep), ctx.obj["interrupt"])
 
 
 def _compare_trainings(
@@ -221,24 +224,7 @@ def _compare_trainings(
     run_interruptible(compare, ctx.obj["interrupt"])
     lines, differ = loss_lines(losses, tolerance)
     if as_json:
-        click.echo(
-            dumps(
-                {
-                    "losses": [
-                        {
-                            "phase": each.phase,
-                            "step": each.step,
-                            "name": each.name,
-                            "one": each.one,
-                            "other": each.other,
-                            "error": each.error,
-                        }
-                        for each in losses
-                    ]
-                }
-            ),
-            nl=False,
-        )
+        click.echo(dumps(losses_document(losses)), nl=False)
     else:
         for line in lines:
             click.echo(printable_line(line))

@@ -143,7 +143,7 @@ def _of_elements(
     first = int(wrong[0])
     flat = first if is_whole else int(places(one.size)[first])
     index = [int(each) for each in np.unravel_index(flat, one.shape)] if one.shape else []
-    of = f"{wrong.size} of {left.size} elements" if is_whole else f"{wrong.size} of {left.size} samples"
+    of = f"{wrong.size} of {left.size} {'elements' if left.size == one.size else 'samples'}"
     size = "" if left.dtype.kind == "O" else f", by {error:.3g} of its size"
     if left.dtype.kind == "i":
         size = ""
