@@ -185,6 +185,44 @@ def test_the_critical_path_goes_from_a_recv_to_its_send() -> None:
     assert sum(part.seconds for part in path) == pytest.approx(0.030)
 
 
+def test_a_wait_before_a_member_of_a_block_leads_to_the_send() -> None:
+    """Members of blocks do not say when their inputs came: the wait before them does, and what ended it."""
+    sent, received = ends_of(1, 0, 1, 0.020, 0.025)
+    events = [
+        event("kernel", "slow", 0, 0.001, 0.020, ready=0.0),
+        sent,
+        received,
+        event("wait", "Recv of edge 1", 1, 0.002, 0.0255, op="wait", thread=""),
+        event("node", "member", 1, 0.0255, 0.030, detail={"block": "_region/0"}),
+    ]
+    path = critical_path(events)
+    assert [(part.kind, part.name) for part in path] == [
+        ("queued", "slow"),
+        ("work", "slow"),
+        ("work", "send 1"),
+        ("wait", f"Recv of edge 1 from {PLACE.format(0)}"),
+        ("work", "member"),
+    ]
+    assert sum(part.seconds for part in path) == pytest.approx(0.030)
+
+
+def test_a_dequeue_that_ended_a_wait_is_what_was_waited_for() -> None:
+    """The Recv came earlier: the step went on waiting."""
+    sent, received = ends_of(1, 0, 1, 0.002, 0.004)
+    events = [
+        sent,
+        received,
+        event("wait", "queue 'q'; Recv of edge 1", 1, 0.001, 0.0200, op="wait", thread=""),
+        event("async", "take", 1, 0.001, 0.0199, thread="", detail={"waits_for": "queue 'q'"}),
+        event("node", "member", 1, 0.0200, 0.030, detail={"block": "_region/0"}),
+    ]
+    path = critical_path(events)
+    assert [(part.kind, part.name, part.device[-14]) for part in path[-2:]] == [
+        ("wait", "queue 'q'; Recv of edge 1", "1"),
+        ("work", "member", "1"),
+    ]
+
+
 def test_blocks_of_one_name_at_two_tasks_are_two() -> None:
     """Each task numbers its blocks from 0, and each has a thread "main"."""
     events = [
