@@ -28,6 +28,7 @@ VERBS: Final = {
     "bench": ("flowengine.cli.bench.verb", "Measure latency and throughput of a graph."),
     "trace": ("flowengine.cli.looking.trace", "Summarize the timeline of a step."),
     "compare": ("flowengine.cli.comparing.verb", "Find the first tensor in which two runs differ."),
+    "debug": ("flowengine.cli.debugging.verb", "Run a step node by node and look at values."),
     "checkpoint": ("flowengine.cli.checkpoint.verbs", "Read checkpoints: ls, show, diff, export."),
     "devices": ("flowengine.cli.devices", "List the devices of this machine."),
     "worker": ("flowengine.cli.tasks.worker", "Run one task of a cluster."),

@@ -77,13 +77,17 @@ class Stepper:
         """Run `count` nodes; see `flowengine.debug.Stepper.step`."""
         return cast("VisitedNode | None", self._call(lambda: self._stepper.step(count)))
 
-    def go_on(self, until: str | None = None, *, when: Condition | None = None) -> VisitedNode | None:
+    def go_on(self, until: str | Sequence[str] = (), *, when: Condition | None = None) -> VisitedNode | None:
         """Run on until a node is next; see `flowengine.debug.Stepper.go_on`."""
         return cast("VisitedNode | None", self._call(lambda: self._stepper.go_on(until, when=when)))
 
     def finish(self) -> Any:
         """Run to the end of the step, and return its values; see `flowengine.debug.Stepper.finish`."""
         return self._call(self._stepper.finish)
+
+    def check(self, until: str) -> None:
+        """Raise InvalidArgumentError if no node has this name, or a name of this pattern."""
+        self._stepper.check(until)
 
     def _call(self, function: Callable[[], Awaitable[Any]]) -> Any:
         return self._portal.call(function)

@@ -73,7 +73,7 @@ class Stepper:
         self._feeds = feeds
         self._targets = targets
         self._control = StepControl(self._stops)
-        self._until: str | None = None
+        self._until: tuple[str, ...] = ()
         self._when: Condition | None = None
         self._opened: AbstractAsyncContextManager[trio.Nursery] | None = None
         self._nursery: trio.Nursery | None = None
@@ -108,30 +108,44 @@ class Stepper:
         if count < 1:
             raise InvalidArgumentError(f"count is at least 1, not {count}")
         for _ in range(count):
-            self._until = self._when = None
+            self._until, self._when = (), None
             if await self._advance() is None:
                 break
         return self.node
 
-    async def go_on(self, until: str | None = None, *, when: Condition | None = None) -> VisitedNode | None:
+    async def go_on(
+        self, until: str | Sequence[str] = (), *, when: Condition | None = None
+    ) -> VisitedNode | None:
         """Run on until a node is next; return it, or None at the end of the step.
 
-        until   the name of a node, or a pattern of names such as "layer/*"; None for any. A name in the body
-                of a function may leave out the calls around it
+        until   the name of a node, a pattern of names such as "layer/*", or several of them; none for any
+                node. A name in the body of a function may leave out the calls around it
         when    is called with each such node, and returns whether to stop before it
 
         Without both the step runs to its end. Raises as `step` does, InvalidArgumentError for a name that no
         node has, and the error that `when` raises, which ends the step.
         """
-        if until is not None:
-            self._check(until)
-        self._until, self._when = until, when if when is not None or until is not None else _nowhere
+        names = (until,) if isinstance(until, str) else tuple(until)
+        for name in names:
+            self.check(name)
+        self._until, self._when = names, when if names or when is not None else _nowhere
         return await self._advance()
 
     async def finish(self) -> Any:
         """Run to the end of the step; return its fetched values. Raises as `step` does."""
         await self.go_on()
         return self._values
+
+    def check(self, until: str) -> None:
+        """Raise InvalidArgumentError if no node has this name, or a name of this pattern."""
+        known = [*_names(self._session.graph)]
+        # A node of a function's body is called by the calls around it, which are made while the step runs.
+        if any(_matches(name, until) or until.endswith(f"/{name}") for name in known):
+            return
+        near = [name for name in known if name.endswith(f"/{until}")]
+        near = near or get_close_matches(until, known[:20_000], n=1)
+        hint = f"; did you mean '{near[0]}'?" if near else ""
+        raise InvalidArgumentError(f"no node of the graph or its functions is called '{until}'{hint}")
 
     async def _advance(self) -> VisitedNode | None:
         if self._nursery is None:
@@ -158,18 +172,9 @@ class Stepper:
             raise error
 
     def _stops(self, item: Item, tag: Tag, inputs: Sequence[Any]) -> bool:
-        if self._until is not None and not _matches(item.name, self._until):
+        if self._until and not any(_matches(item.name, each) for each in self._until):
             return False
         return self._when is None or bool(self._when(visited(item, tag, inputs)))
-
-    def _check(self, until: str) -> None:
-        known = [*_names(self._session.graph)]
-        # A node of a function's body is called by the calls around it, which are made while the step runs.
-        if any(_matches(name, until) or until.endswith(f"/{name}") for name in known):
-            return
-        near = get_close_matches(until, known[:20_000], n=1)
-        hint = f"; did you mean '{near[0]}'?" if near else ""
-        raise InvalidArgumentError(f"no node of the graph or its functions is called '{until}'{hint}")
 
     async def _run(self) -> None:
         try:

@@ -1,0 +1,1 @@
+"""`flowengine debug`: a step that a person stops before its nodes."""
