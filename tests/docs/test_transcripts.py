@@ -13,7 +13,8 @@ from tests.docs.transcripts import EXAMPLES, ROOT, Exchange, Said, exchanges, fi
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 #: The other pages of users that show commands with their output, or programs of docs/examples.
 OTHERS = [
-    ROOT / "docs" / f"{name}.md" for name in ("comparing", "how-to", "install", "porting", "shell", "tables")
+    ROOT / "docs" / f"{name}.md"
+    for name in ("comparing", "debugging", "how-to", "install", "porting", "shell", "tables")
 ]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "images" / "terminal.txt", *OTHERS, *TUTORIALS]
 WATCHED = [page for page in PAGES if exchanges(page.read_text(), on_terminal=True)]

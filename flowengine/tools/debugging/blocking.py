@@ -86,7 +86,7 @@ class Stepper:
         return self._call(self._stepper.finish)
 
     def check(self, until: str) -> None:
-        """Raise InvalidArgumentError if no node has this name, or a name of this pattern."""
+        """Check a name for `go_on`; see `flowengine.debug.Stepper.check`."""
         self._stepper.check(until)
 
     def _call(self, function: Callable[[], Awaitable[Any]]) -> Any:

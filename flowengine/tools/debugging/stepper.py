@@ -137,7 +137,16 @@ class Stepper:
         return self._values
 
     def check(self, until: str) -> None:
-        """Raise InvalidArgumentError if no node has this name, or a name of this pattern."""
+        """Check a name for `go_on`.
+
+        until   the name of a node, or a pattern of names
+
+        Raises InvalidArgumentError if no node of the graph and its functions has such a name.
+
+        >>> graph = fe.Graph()
+        >>> y = graph.constant(1.0, name="y")
+        >>> fe.debug.Stepper(fe.Session(graph), y).check("y*")
+        """
         known = [*_names(self._session.graph)]
         # A node of a function's body is called by the calls around it, which are made while the step runs.
         if any(_matches(name, until) or until.endswith(f"/{name}") for name in known):
