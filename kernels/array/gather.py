@@ -80,7 +80,7 @@ def take(xp: Any, params: Array, indices: Value, axis: int) -> Any:
         try:
             return params.take(indices.view(_UINT32), axis)
         except IndexError:
-            pass  # told below
+            pass  # reported below
     # NumPy counts with int64, of which it would have to look at a copy.
     check_indices(indices, size)
     return pick(params, indices, axis)
@@ -230,7 +230,7 @@ def gather_tree(xp: Any, step_ids: Array, parent_ids: Array, lengths: Array, end
     rows = xp.arange(batch)[:, None]
     parent = xp.broadcast_to(xp.arange(beams), (batch, beams)).copy()
     for level in range(steps - 1, -1, -1):
-        # Where an entry has not begun yet, each beam is still its own parent.
+        # Before the first step of an entry, each beam is its own parent.
         wrong = (parent < 0) | (parent >= beams)
         refuse(wrong.any(), functools.partial(_no_beam, wrong, parent, level))
         alive = (last >= level)[:, None]

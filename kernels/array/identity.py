@@ -167,7 +167,7 @@ def debug_nan_count(xp: Any, x: Array, *, debug_urls: tuple[bytes, ...]) -> Any:
 
 
 _SUMMED: Final = (*_COUNTED, "bool")
-#: Bits of a float32: greater numbers are not told exactly.
+#: A float32 has 24 bits, so greater integers are not exact.
 _EXACT: Final = 1 << 24
 
 
@@ -222,7 +222,7 @@ def debug_numeric_summary_v2(
     elif tensor_debug_mode == 3:
         facts = [tensor_id, x.size, below, above, nan]
     elif tensor_debug_mode == 4:
-        # The second is the device, which no kernel of TensorFlow tells.
+        # The second is the device, which TensorFlow's kernels leave at -1.
         facts = [tensor_id, -1, T.base.number, x.ndim, x.size, below, above, nan, negative, zero, positive]
     elif tensor_debug_mode == 5:
         last = x.shape[-6:]
@@ -237,7 +237,7 @@ def debug_numeric_summary_v2(
     return xp.stack([xp.asarray(each, dtype=np.float64) for each in facts]).astype(kind)
 
 
-# Copies of a tensor, which TensorFlow's debugger puts between a node and who watches it.
+# Copies of a tensor, which TensorFlow's debugger puts between a node and the one that records it.
 
 
 @kernel("Copy", "CopyHost", device=None)

@@ -15,8 +15,8 @@ from flowengine.resources.variable import Variable
 
 # InplaceUpdate and its kin: rows of a tensor replaced, the tensor of the caller left alone.
 #
-# TensorFlow writes into its input and so depends on who else holds it. A kernel here never does: the result
-# is a copy.
+# TensorFlow writes into its input, so its result depends on other uses of the input. Here the result is a
+# copy.
 
 
 def _checked(x: Value, i: Value, v: Value) -> tuple[Array, Array, Array]:

@@ -236,7 +236,7 @@ def to_bool_of_bool(x: Array) -> Any:
 def to_bool(x: Value) -> Any:
     """Whether a number is not 0, a text is not empty, another tensor has elements.
 
-    For a CPU: whoever asks decides by it.
+    For a CPU, because the caller branches on the result.
     """
     if isinstance(x, bytes):
         return np.bool_(len(x) > 0)

@@ -38,7 +38,7 @@ def _hue(xp: Any, images: Array) -> tuple[Any, Any, Any]:
     red, green, blue = _channels(images)
     value = xp.maximum(xp.maximum(red, green), blue)
     spread = value - xp.minimum(xp.minimum(red, green), blue)
-    # Of what is no number neither hue nor saturation is told.
+    # NaN has neither hue nor saturation.
     grey = ~(spread > 0)
     norm = 1 / xp.where(grey, images.dtype.type(1), spread)
     hue = xp.where(

@@ -150,7 +150,7 @@ def _samples(data: bytes, channels: int, height: int, width: int, options: JpegO
     try:
         found: Array = decode(strict=True)
     except ValueError as error:
-        # libjpeg warns and goes on, or stops. Without `strict` simplejpeg does not tell one from the other.
+        # libjpeg warns and continues, or stops. Without `strict` simplejpeg does not distinguish them.
         if not str(error).startswith(_WARNINGS):
             raise _damage(data, str(error)) from None
         room[...] = 0

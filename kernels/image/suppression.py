@@ -104,7 +104,7 @@ def _suppressed_anywhere(xp: Any, boxes: Array, scores: Array, limit: Any, iou: 
     return chosen_on_device(xp, boxes, scores, int(limit), float(iou), float(threshold))
 
 
-# Suppression of boxes that also tells scores, goes by given overlaps, or looks at many classes at once.
+# Suppression of boxes that also returns scores, uses given overlaps, or handles many classes at once.
 #
 # Where scores decay, a box that overlaps chosen ones comes later, with less of its score for each of
 # them, and

@@ -84,8 +84,8 @@ def cholesky_grad(xp: Any, factor: Array, grad: Array) -> Any:
 def self_adjoint_eig_v2(xp: Any, x: Array, *, compute_v: bool) -> Any:
     """The eigenvalues (..., M), from the smallest up, and the vectors as columns (..., M, M).
 
-    Nobody should rely on the vectors where `compute_v` does not hold. InvalidArgumentError where LAPACK
-    finds no eigenvalues, as in a matrix with a NaN.
+    The vectors are not specified if `compute_v` is False. Raises InvalidArgumentError if LAPACK finds no
+    eigenvalues, as in a matrix with a NaN.
     """
     square_matrices(x)
     try:
@@ -246,7 +246,7 @@ def matrix_determinant(xp: Any, x: Array) -> Any:
 def log_matrix_determinant(xp: Any, x: Array) -> Any:
     """The determinants' signs (of absolute value 1, or 0) and the logarithms of their absolute values."""
     sign, logarithm = xp.linalg.slogdet(square_matrices(x))
-    # LAPACK tells a sign of what is no number as well.
+    # LAPACK returns a sign for NaN as well.
     sign = xp.where(xp.isnan(logarithm), logarithm, sign)
     return sign.astype(x.dtype), logarithm.astype(x.dtype)
 

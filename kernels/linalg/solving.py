@@ -264,8 +264,8 @@ def _zero_pivots(diagonals: Array) -> Any:
 def _eliminated(xp: Any, diagonals: Array, rhs: Array) -> Any:
     """(B, M, K): what solves (B, 3, M) and (B, M, K), a row of all matrices at a time.
 
-    Of two neighbouring rows the one whose first number is larger becomes the upper one. A singular matrix is
-    refused when somebody looks.
+    Of two neighbouring rows the one whose first number is larger becomes the upper one. A singular matrix
+    is refused when the checks are read.
     """
     # A row: its numbers on and right of the diagonal, three at most, and its right-hand sides.
     rows = xp.concatenate([*(diagonals[:, row, :, None] for row in (2, 1, 0)), rhs], axis=2)

@@ -2,7 +2,7 @@
 
     fitted(xp, function, lower, upper, x)     # function(x) between the bounds
 
-The polynomials are made on the host (`fitted_tables.py`), from nobody's values; a device looks up the
+The host makes the polynomials (`fitted_tables.py`), independently of values; a device looks up the
 coefficients of the piece that each element is in.
 """
 

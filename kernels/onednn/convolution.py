@@ -135,7 +135,7 @@ class FusedConvolution:
         """See `pieces`: where operands are the inputs themselves, or made of what does not change.
 
         That are constants, and what variables hold if the same was made of it when this was asked before,
-        many runs ago. Who refers to what a variable holds keeps it as it is.
+        many runs ago. A reference to the value of a variable keeps it unchanged.
         """
         if library() is None or not all(map(is_plain, (x, filters, *others))):
             return None

@@ -2,8 +2,8 @@
 
 Looked for in this order: the file that `FLOWENGINE_ONEDNN` names, the library folder of the Python
 environment (where the packages of the extra `fast` put it), the system's libraries. It must be of version 3
-and compute on the caller's own threads (OpenMP, TBB or none). What is missing or unfit is told once in the
-log, and the NumPy kernels do the work.
+and compute on the caller's own threads (OpenMP, TBB or none). The log has one line for a missing
+or unsuitable library, and the NumPy kernels compute.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _IN_ORDER: Final = 1
 #: Names of the runtimes that compute before the call returns, on threads that need no driver.
 _RUNTIMES: Final = {1: "sequential", 2: "OpenMP", 4: "TBB"}
 
-#: OpenMP 5.0: give back what can be had again, and keep what `omp_set_num_threads` and the like have set.
+#: OpenMP 5.0: free resources that can be allocated again, and keep the settings of `omp_set_num_threads`.
 _PAUSE_SOFT: Final = 1
 
 #: How many turns of a loop around the processor's PAUSE an idle thread of GNU's OpenMP looks for work before

@@ -1,7 +1,7 @@
 """ResizeBilinear of images of bytes, such as photographs that were just decoded.
 
 The library reads each pixel where it lies, which takes a quarter of the time that NumPy's gathers and passes
-take, and nobody waits for Python's lock meanwhile. It stays on the calling thread: maps of datasets have an
+take, and releases Python's lock meanwhile. It stays on the calling thread: maps of datasets have an
 image for each core.
 
 Where pixels lie between others is computed in another order than TensorFlow's, so that values differ by what

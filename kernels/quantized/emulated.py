@@ -14,7 +14,7 @@ from flowengine.kernels.common.array_args import brackets, scalar, shape_of
 from flowengine.kernels.common.checks import refuse
 from flowengine.kernels.registry import kernel
 
-# Numbers rounded to those that a quantisation of so many bits could tell, 0 among them.
+# Numbers rounded to those that a quantisation of so many bits can represent, 0 among them.
 
 _TYPES: Final = (dtypes.float32, dtypes.float64)
 
@@ -137,7 +137,7 @@ def quantize_and_dequantize_v4_grad(
 
 # Quantisation and its opposite in one, for training, with gradients.
 #
-# The range is moved by less than a step so that 0 is one of the numbers that can be told. Bounds that are
+# The range is moved by less than a step so that 0 is one of the representable numbers. Bounds that are
 # tensors stay on the device: what depends on them is computed with them.
 
 _HALF = np.float32(0.5)

@@ -2,7 +2,7 @@
 well, has those of host memory.
 
 Additions are atomic, in any order, and of several assignments to one row any may stay, as with TensorFlow's
-kernels for GPUs. An index out of range is told when somebody looks at the checks, before results leave the
+kernels for GPUs. An index out of range raises its error when the checks are read, before results leave the
 step; the variable is not changed then.
 """
 

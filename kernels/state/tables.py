@@ -194,8 +194,8 @@ def fake_queue(resource: Any) -> Any:
     return resource
 
 
-# Lookup tables without a name. Each run of the node makes one, which lives as long as somebody holds its "
-# "handle.
+# Lookup tables without a name. Each run of the node makes one, which exists as long as its handle is
+# referenced.
 
 
 def counted(table: Table, ctx: KernelContext) -> Table:

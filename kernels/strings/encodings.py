@@ -1,7 +1,7 @@
 """Bytes in some encoding, decoded to code points with their widths, and code points encoded again.
 
 Python's codecs do the work a whole text at a time. A malformed part becomes one surrogate, which no
-valid text decodes to: it says how many bytes were passed over, and is one code point to whoever reads on.
+valid text decodes to: it holds the number of bytes skipped, and counts as one code point.
 """
 
 from __future__ import annotations

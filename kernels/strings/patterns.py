@@ -47,7 +47,7 @@ def compiled(pattern: bytes) -> Any:
         shown = pattern[:200].decode("utf-8", "backslashreplace")
         raise InvalidArgumentError(f"Invalid pattern: {shown}, error: {message}") from error
     finally:
-        # The binding keeps 128 patterns of its own, which nobody would ask for again.
+        # The binding caches 128 patterns, which it would not use again.
         re2.purge()
 
 

@@ -38,7 +38,7 @@ class DenseUpdate:
     slots     names of the variable and of what is kept with it
     numbers   names of its other inputs, in order, but the gradient
     gradient  the place of the gradient among them
-    attrs     names of the attributes that the rule is told
+    attrs     names of the attributes that the rule gets
     """
 
     rule: Rule

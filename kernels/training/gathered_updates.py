@@ -2,8 +2,8 @@
 
 A rule of ten elementwise functions takes 10 us of a variable of a hundred elements and no more of one of ten
 thousand. Here variables, slots and gradients are copied into rows of one array and changed by the rule. From
-then on the variables hold parts of the rows, and only gradients are copied. Who reads a variable and keeps
-what it was makes the variable go on with a copy: then all are copied there and back, for a while. Rules are
+then on the variables hold parts of the rows, and only gradients are copied. If a step keeps the old value
+of a variable, the variable continues with a copy: then all are copied there and back, for a while. Rules are
 elementwise and made of functions that are exact, so every number is what its own step would have made of it.
 """
 
@@ -87,14 +87,14 @@ class GatheredUpdates(UpdatesAtOnce):
     ) -> None:
         """
         functions  the bound kernels of the nodes
-        attrs      what the rule is told besides numbers
+        attrs      the attributes that the rule gets beside numbers
         shapes     of the variables
         """
         super().__init__(nodes, functions, update)
         self._attrs = attrs
         self._shapes = tuple(shapes)
         self._size = sum(map(math.prod, shapes))
-        #: What holds the variables from one run to the next; only who may write to them looks into it.
+        #: The table of the variables from one run to the next; only a step that may write to them reads it.
         self._table: _VariableTable | None = None
         #: Runs until there is such a table: more each time that one had to be given up.
         self._wait = self._left = 1
@@ -117,7 +117,7 @@ class GatheredUpdates(UpdatesAtOnce):
         ):
             return False
         if table is not None:
-            # Somebody has read one and holds what it was, or has set it.
+            # A step keeps the old value of a variable, or has set one.
             self._table = None
             self._left = self._wait = min(2 * self._wait, _PATIENCE_MAX)
         self._left -= 1
@@ -157,7 +157,7 @@ def _laid(shapes: Sequence[tuple[int, ...]], slots: int) -> tuple[Array, list[Ar
     """(a row for each slot and one for gradients, the part of each variable in each row but the last)."""
     sizes = [math.prod(shape) for shape in shapes]
     width = sum(sizes)
-    # With a block below, views of a part refer to it: a variable knows by that who reads it.
+    # Views of a part refer to the block below, by which a variable detects other readers.
     block: Any = AlignedBytes(((slots + 1) * width,), _FLOAT32)
     rows: Array = np.ndarray((slots + 1, width), _FLOAT32, block)
     starts = [slot * width + start for slot in range(slots) for start in accumulate(sizes[:-1], initial=0)]

@@ -15,7 +15,7 @@ from flowengine.kernels.training.optimizers import Rule, apply_rule
 #: Indices are in host memory wherever the rows are: how often a row is named has to be seen.
 HOST_INPUTS: Final = frozenset({"indices"})
 
-#: So many indices are told apart by a set of Python integers in less time than by sorting them.
+#: A set of Python integers finds duplicates among so many indices in less time than sorting.
 _FEW: Final = 256
 
 

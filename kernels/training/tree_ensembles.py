@@ -155,7 +155,7 @@ def update_ensemble_v2(
     """As the first form, with the dimension and the kind of each candidate.
 
     TensorFlow 1 has one vector with the id of each feature; TensorFlow 2 one vector a group of features, with
-    the id of each candidate. Which one it is, the lengths tell.
+    the id of each candidate. The lengths distinguish them.
     """
     lists = zip(
         _ids_of_candidates(feature_ids, node_ids),

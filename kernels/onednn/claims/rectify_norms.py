@@ -2,9 +2,9 @@
 
     x -> FusedBatchNormV3 -> y -> Relu -> z    ->    x -> _BatchNormRelu -> z
 
-The gradient of such a normalisation takes its input and the statistics, and that of the Relu its result: what
-lies between them is nobody's. The new node has the name of the normalisation, whose statistics others take.
-Only where a provider computes both at once. Linear time.
+The gradient of such a normalisation takes its input and the statistics, and that of the Relu its result: no
+other node takes the value between them. The new node has the name of the normalisation, whose statistics
+others take. Only where a provider computes both at once. Linear time.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _belongs(last: Node, norm: Node) -> bool:
 
 def _joined(norm: Node) -> Node:
     attrs = {name: norm.attrs[name] for name in ("T", "epsilon", "data_format", "is_training")}
-    # The first two versions have no type of their own for what is a number for each channel.
+    # The first two versions have no separate type for the numbers of channels.
     attrs["U"] = norm.attrs.get("U", float32)
     return replace(
         norm,

@@ -1,7 +1,7 @@
 """Which algorithm computes a convolution: candidates with a cost and a build, of which the cheapest wins.
 
-A cost is a share of what the library's own convolution takes, so that this one is always 1. Costs are told
-by rules of shapes and threads, never by timing: a layer has the same bits in every process. A candidate that
+A cost is a share of the time of the library's own convolution, whose cost is therefore 1. Costs follow from
+rules of shapes and threads, never from timing: a layer has the same bits in every process. A candidate that
 cannot compute a case costs None; one that turns out not to be built, as the library has no good
 implementation of a part of it, makes room for the next.
 """

@@ -109,9 +109,9 @@ class PackedConstants:
 class PackedVariable:
     """The filters of one node, which a variable holds, packed when they seem to stay as they are.
 
-    Who refers to a variable's value keeps it from changing: a write makes a copy first. So filters of which
-    a few elements were the same as some calls before are referred to from then on, and packed once, until
-    the variable has another value. The next ones have to stay twice as long: a variable that is trained
+    A reference to a variable's value keeps it unchanged, because a write makes a copy first. So filters of
+    which a few elements were the same as some calls before are referred to from then on, and packed once,
+    until the variable has another value. The next ones have to stay twice as long: a variable that is trained
     pays for a copy once in some thousand steps, if ever.
     """
 

@@ -82,8 +82,8 @@ class JointProgram:
         self._same = _of_kind(wants, Same)
         self._like = [(n, w.shape, w.dtype, w.strides) for n, w in _of_kind(wants, Like)]
         self._sizes = _of_kind(wants, Sizes)
-        #: Arrays that were given, and their addresses: of one run in each entry. Those that nobody refers to
-        #: any more are given again, so that the library's memory objects stay where they are.
+        #: The arrays of the results of one run in each entry, and their addresses. Arrays without other
+        #: references are used again, so that the library's memory objects keep their addresses.
         self._given: deque[_Given] = deque(maxlen=_RUNS)
         places, self._outs, used = _arranged(pieces, made, reviewed.union(wanted))
         #: Numbers of arguments, then addresses of what stays where it is, in the order of the program's own.

@@ -1,7 +1,7 @@
 """Primitives that run one after the other on shared memories, prepared once and called with addresses.
 
 A call binds addresses to memory objects and executes: some 4 us for a layer. Calls of one program may
-overlap in any number of threads, each with memory objects of its own (a *frame*, kept for the next call),
+overlap in any number of threads, each with separate memory objects (a *frame*, kept for the next call),
 and with scratch memory that belongs to the thread.
 """
 
@@ -389,7 +389,7 @@ def dismiss_team() -> None:
     """End the threads that the library keeps for calls from the calling thread, where it can.
 
     They would only sleep, but they count: OpenMP lets idle threads look for work before they sleep while
-    there are no more of them than cores. Who leaves the work to another thread dismisses its own.
+    there are no more of them than cores. A thread that leaves the work to another one dismisses its team.
     """
     if _scratch.has_team:
         _scratch.has_team = False
