@@ -123,6 +123,14 @@ def test_one_picture_needs_no_batch_and_the_number_of_objects_counts() -> None:
     assert found.found == [2]
 
 
+def test_each_picture_of_a_batch_has_its_own_number_of_objects() -> None:
+    values = {"detection_boxes": np.zeros((3, 2, 4)), "detection_scores": np.full((3, 2), 0.9)}
+    values |= {"detection_classes": np.ones((3, 2)), "num_detections": np.array([2.0, 0.0, 1.0])}
+    found = detections_in(values, None)
+    assert found is not None
+    assert (found.found, [len(each) for each in found.pictures]) == ([2, 0, 1], [2, 0, 1])
+
+
 def test_a_label_map_names_classes_by_their_numbers(tmp_path: Path) -> None:
     path = tmp_path / "map.pbtxt"
     path.write_text(

@@ -288,3 +288,10 @@ def test_values_are_made_up(word: str, dtype: str) -> None:
 def test_values_of_an_unknown_shape_are_not_made_up() -> None:
     assert "the shape is unknown, so that there are no zeros" in refused("zeros")
     assert read("zeros", dtypes.string, []) == b"zeros"
+
+
+def test_random_truth_values_are_both() -> None:
+    for dtype in ("bool", "int32"):
+        found = read("random", dtypes.as_dtype(dtype), [40])
+        assert set(found.tolist()) == {0, 1}
+        assert found.dtype == dtype

@@ -18,9 +18,14 @@ from hypothesis import strategies as st
 
 import flowengine as fe
 from flowengine.cli import failure
+from flowengine.cli.feeding.sources import ValueTarget
 from flowengine.cli.main import main
 from flowengine.cli.tables.columns import CellFault, converted
+from flowengine.cli.tables.planning import ExamplesInput
+from flowengine.cli.tables.reading import TableRows
 from flowengine.core.dtypes import as_dtype
+from flowengine.core.shapes import TensorShape
+from flowengine.saved_model.example_inputs import ExampleFeature
 
 Output = pytest.CaptureFixture[str]
 
@@ -251,6 +256,30 @@ def test_columns_become_the_features_of_examples(tmp_path: Path, capsys: Output)
             assert all(map(math.isfinite, first))
     assert main(["run", model, "--feed", table(tmp_path / "b.csv", "z", "1")]) == failure.BAD_FEED
     assert "its examples have the features" in capsys.readouterr().err
+
+
+def test_the_row_of_an_example_that_fails_is_named_though_cells_before_it_are_empty() -> None:
+    feature = ExampleFeature(as_dtype("int64"), None, required=False)
+    target = ValueTarget("rows:0", as_dtype("string"), TensorShape([None]), "")
+    examples = ExamplesInput(target, ["n"], {"n": feature})
+    with pytest.raises(CellFault, match="'x'") as caught:
+        examples.value(TableRows(range(1, 5), {"n": ["", "7", "", "x"]}))
+    assert caught.value.index == 3
+
+
+def test_an_input_that_is_fed_by_itself_takes_no_columns(mixed: str, tmp_path: Path, capsys: Output) -> None:
+    path = table(tmp_path / "a.csv", "words,n", "a,1", "b,2")
+    command = ["run", mixed, "--feed", path, "--feed", "n=[6, 4]", "-y", "upper", "-y", "parts"]
+    assert main(command) == 0
+    shown = capsys.readouterr()
+    assert rows(shown.out) == [["upper", "parts"], ["A", "2"], ["B", "3"]]
+    assert "columns that feed nothing: n" in shown.err
+
+
+def test_a_semicolon_in_a_name_does_not_part_columns(mixed: str, tmp_path: Path, capsys: Output) -> None:
+    path = table(tmp_path / "a.csv", "words,size; in cm,n", "a,4,1", "b,5,2")
+    assert main(["run", mixed, "--feed", path, "-y", "upper", "-y", "parts"]) == 0
+    assert rows(capsys.readouterr().out) == [["upper", "parts"], ["A", "12"], ["B", "6"]]
 
 
 @given(
