@@ -20,6 +20,7 @@ import flowengine as fe
 from flowengine.cli import failure
 from flowengine.cli.feeding.sources import ValueTarget
 from flowengine.cli.main import main
+from flowengine.cli.tables import writing
 from flowengine.cli.tables.columns import CellFault, converted
 from flowengine.cli.tables.planning import ExamplesInput
 from flowengine.cli.tables.reading import TableRows
@@ -265,6 +266,36 @@ def test_the_row_of_an_example_that_fails_is_named_though_cells_before_it_are_em
     with pytest.raises(CellFault, match="'x'") as caught:
         examples.value(TableRows(range(1, 5), {"n": ["", "7", "", "x"]}))
     assert caught.value.index == 3
+
+
+def test_a_group_of_rows_without_values_has_the_type_of_those_before(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow, the extra tables, is not installed")
+    from pyarrow import parquet
+
+    monkeypatch.setattr(writing, "_GROUP_ROWS", 1)
+    with writing.opened_sink(str(tmp_path / "a.parquet")) as sink:
+        for cell, number in (("x", 1), (None, 2), ("y", 3)):
+            sink.write({"word": [cell]}, {"n": np.array([number])})
+    found = parquet.read_table(tmp_path / "a.parquet").to_pydict()
+    assert found == {"word": ["x", None, "y"], "n": [1, 2, 3]}
+
+
+@pytest.mark.parametrize("rows_before", [1, 3000])
+def test_outputs_whose_width_changes_between_batches_are_refused(
+    rows_before: int, save: Callable[[fe.Graph], str], tmp_path: Path, capsys: Output
+) -> None:
+    graph = fe.Graph()
+    x, n = graph.placeholder("float32", [None, 3], name="x"), graph.placeholder("int32", [None], name="n")
+    width = graph.ops.Max(n, np.array([0], np.int32))
+    sizes = graph.ops.Pack([graph.constant(-1), width], axis=0)
+    graph.ops.Slice(x, np.array([0, 0], np.int32), sizes, name="y")
+    path = table(tmp_path / "a.csv", "x.0,x.1,x.2,n", *["1,2,3,2"] * rows_before, "4,5,6,3")
+    assert main(["run", save(graph), "--feed", path, "-y", "y", "--batch-size", "1"]) == failure.STEP_ERROR
+    shown = capsys.readouterr()
+    assert f"y has the shape [3] for row {rows_before + 1} of {path}, but [2] for rows before it" in shown.err
+    assert {len(row) for row in rows(shown.out)} == {2}
 
 
 def test_an_input_that_is_fed_by_itself_takes_no_columns(mixed: str, tmp_path: Path, capsys: Output) -> None:

@@ -62,6 +62,8 @@ class TableRun:
     failed: int = 0
     seconds: float = 0.0
     _names: list[str] = field(default_factory=list)
+    #: {output: the shape of a row of it, which columns are made for}
+    _row_shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def run(self, interrupt: Interrupt) -> None:
         """Run all rows in one session.
@@ -167,7 +169,7 @@ class TableRun:
                 else:
                     self._fail(rows.numbers[begin], f"{type(error).__name__}: {error}")
                 continue
-            made.values.append(self._checked(values, end - begin))
+            made.values.append(self._checked(values, rows.numbers[begin:end]))
             made.spans.append((begin, end))
 
     def _check_shapes(self, step: BatchStep, feeds: Mapping[str, Array], size: int) -> None:
@@ -175,7 +177,9 @@ class TableRun:
         for each in self.feed.inputs:
             check_shape(step.padded(feeds[each.target.name][:size]), each.target)
 
-    def _checked(self, values: Sequence[Any], count: int) -> list[Array]:
+    def _checked(self, values: Sequence[Any], numbers: Sequence[int]) -> list[Array]:
+        """Return arrays with an entry for each of these rows; CommandError for values that are none."""
+        count = len(numbers)
         found = []
         for name, value in zip(self._names, values, strict=True):
             array = to_array(value)
@@ -183,6 +187,14 @@ class TableRun:
                 raise CommandError(
                     f"{name} has the shape {list(array.shape)} for {count} rows, not one entry for each: "
                     "name the outputs that have, with --fetch",
+                    STEP_ERROR,
+                )
+            shape = self._row_shapes.setdefault(name, array.shape[1:])
+            if shape != array.shape[1:]:
+                raise CommandError(
+                    f"{name} has the shape {list(array.shape[1:])} for row {numbers[0]} of "
+                    f"{self.feed.table.path}, but {list(shape)} for rows before it, and columns are the same "
+                    "for all rows: fetch an output whose rows have one shape",
                     STEP_ERROR,
                 )
             found.append(array)
