@@ -13,7 +13,10 @@ from flowengine.cli.running.training import RunCheckpoints
 
 if TYPE_CHECKING:
     from flowengine.core.config import Config
+    from flowengine.core.run_options import RunOptions
     from flowengine.graphs.graph import Graph
+    from flowengine.runtime.run_metadata import RunMetadata
+    from flowengine.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,31 @@ class Invocation:
     recording: StepRecording | None = None
     #: Writes the values of steps for TensorBoard; None if nobody asks for it.
     log: RunLog | None = None
+
+    async def run_step(
+        self, session: Session, options: RunOptions, number: int = 1, *, is_last: bool
+    ) -> tuple[Any, RunMetadata | None]:
+        """Run the step of a number; return its values, and its metadata if it is traced.
+
+        is_last   whether it is the last one of all, which is traced or recorded if that is asked for
+        """
+        metadata = None
+        if self.recording is not None and is_last:
+            values = await self.recording.step(
+                session,
+                self.fetches,
+                self.feeds,
+                self.targets,
+                number=number,
+                timeout_seconds=self.timeout_seconds,
+            )
+            return values, None
+        if self.trace is not None:
+            options, metadata = self.trace.around(options, is_last=is_last)
+        values = await session.run(
+            self.fetches, self.feeds, targets=self.targets, options=options, run_metadata=metadata
+        )
+        return values, metadata
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,6 @@ from flowengine.cli.results import check_new_file
 from flowengine.cli.running.tracing import kept_option
 
 if TYPE_CHECKING:
-    from flowengine.cli.running.job import Invocation
     from flowengine.core.config import Config
     from flowengine.session import Session
     from flowengine.tools.compare import StepRecord
@@ -38,19 +37,28 @@ class StepRecording:
 
         return plain_config(config)
 
-    async def step(self, session: Session, job: Invocation, number: int) -> Sequence[Any]:
+    async def step(
+        self,
+        session: Session,
+        fetches: Sequence[str],
+        feeds: Mapping[str, Any],
+        targets: Sequence[str],
+        *,
+        number: int,
+        timeout_seconds: float | None,
+    ) -> Sequence[Any]:
         """Run and record the step of this number; return what it fetches."""
         from flowengine.tools.compare import record_step
 
         values, self.record = await record_step(
             session,
-            job.fetches,
-            job.feeds,
-            targets=job.targets,
+            fetches,
+            feeds,
+            targets=targets,
             keep=self.keep,
             value_bytes=0,
             steps=number,
-            timeout_seconds=job.timeout_seconds,
+            timeout_seconds=timeout_seconds,
         )
         return values
 

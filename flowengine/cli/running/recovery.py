@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from flowengine.cli.progress import ProgressReport
 from flowengine.cli.running.job import Invocation, RunReport
 from flowengine.cli.running.logdir import Note, log_behind_latest, note_nothing
-from flowengine.cli.running.tracing import run_step
 from flowengine.core.run_options import RunOptions
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ async def run_recovering(
         async def step(session: Session, number: int) -> Any:
             progress.done = number
             is_last = number == job.steps - 1 and not job.repeat
-            values, metadata = await run_step(session, job, options, is_last=is_last)
+            values, metadata = await job.run_step(session, options, is_last=is_last)
             report.values = dict(zip(job.names or job.fetches, values, strict=True))
             report.steps += 1
             progress.advance(report.values)

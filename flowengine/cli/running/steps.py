@@ -12,7 +12,6 @@ from flowengine.cli.progress import ProgressReport
 from flowengine.cli.running.job import Invocation, RunReport
 from flowengine.cli.running.logdir import log_of
 from flowengine.cli.running.recovery import run_recovering
-from flowengine.cli.running.tracing import run_step
 
 if TYPE_CHECKING:
     from flowengine.core.run_options import RunOptions
@@ -107,7 +106,7 @@ async def _train(
             try:
                 for number in range(job.steps):
                     is_last = number == job.steps - 1 and not job.repeat
-                    values, metadata = await run_step(session, job, options, number + 1, is_last=is_last)
+                    values, metadata = await job.run_step(session, options, number + 1, is_last=is_last)
                     report.values = dict(zip(job.names or job.fetches, values, strict=True))
                     progress.advance(report.values)
                     note(report.values, before + number + 1, metadata)
@@ -123,7 +122,7 @@ async def _repeat(session: Session, job: Invocation, report: RunReport, options:
     for number in range(job.repeat):
         begun = time.perf_counter()
         done = job.steps + number + 1
-        values, _ = await run_step(session, job, options, done, is_last=number == job.repeat - 1)
+        values, _ = await job.run_step(session, options, done, is_last=number == job.repeat - 1)
         report.latencies_ms.append((time.perf_counter() - begun) * 1e3)
         report.values = dict(zip(job.names or job.fetches, values, strict=True))
 

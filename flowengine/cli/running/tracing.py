@@ -12,11 +12,9 @@ from flowengine.cli.failure import USAGE, CommandError, printable
 from flowengine.cli.results import check_new_file
 
 if TYPE_CHECKING:
-    from flowengine.cli.running.job import Invocation
     from flowengine.core.run_options import RunOptions
     from flowengine.runtime.run_metadata import RunMetadata
     from flowengine.runtime.tracing.profile import ProfileBy
-    from flowengine.session import Session
 
 #: Before the names of options in the context's notes.
 _KEPT: Final = "flowengine.cli.running.tracing."
@@ -64,24 +62,6 @@ class StepTrace:
                 print(line, file=sys.stderr, flush=True)
 
 
-async def run_step(
-    session: Session, job: Invocation, options: RunOptions, number: int = 1, *, is_last: bool
-) -> tuple[Any, RunMetadata | None]:
-    """Run the step of a number; return its values, and its metadata if it is traced.
-
-    The last one of all is traced or recorded, if that is asked for.
-    """
-    metadata = None
-    if job.recording is not None and is_last:
-        return await job.recording.step(session, job, number), None
-    if job.trace is not None:
-        options, metadata = job.trace.around(options, is_last=is_last)
-    values = await session.run(
-        job.fetches, job.feeds, targets=job.targets, options=options, run_metadata=metadata
-    )
-    return values, metadata
-
-
 def keep_option(ctx: click.Context, parameter: click.Parameter, value: object) -> None:
     """Keep the value of an option for `step_trace`."""
     assert parameter.name is not None
@@ -112,4 +92,4 @@ def _say(line: str) -> None:
     print(printable(line), file=sys.stderr, flush=True)
 
 
-__all__ = ["StepTrace", "keep_option", "kept_option", "run_step", "step_trace"]
+__all__ = ["StepTrace", "keep_option", "kept_option", "step_trace"]

@@ -16,7 +16,6 @@ from flowengine.tools.debugging.stepper import Stepper as AsyncStepper
 from flowengine.tools.debugging.visited import VisitedNode
 
 if TYPE_CHECKING:
-    from flowengine.blocking import Session
     from flowengine.portal import PortalCall
 
 
@@ -41,7 +40,7 @@ class Stepper:
 
     def __init__(
         self,
-        session: Session,
+        session: Any,
         fetches: Any,
         feeds: Mapping[Any, Any] | None = None,
         *,

@@ -262,7 +262,7 @@ def test_from_a_script() -> None:
         with pytest.raises(errors.NotFoundError, match="nowhere"), fe.blocking.Stepper(session, "nowhere:0"):
             raise AssertionError
     with pytest.raises(errors.InvalidArgumentError, match="in a trio program, use"):
-        fe.blocking.Stepper(fe.Session(g), z)  # type: ignore[arg-type]
+        fe.blocking.Stepper(fe.Session(g), z)
 
 
 def test_closing_a_blocking_session_ends_its_stopped_step() -> None:
