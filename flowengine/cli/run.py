@@ -122,6 +122,9 @@ def command(
     _check_labels(chosen, request)
     config = config_of(device_counts, places, soft, log=log_device_placement)
     recording = step_recording(ctx, force=force, recovers=recover)
+    trace = step_trace(ctx, force=force)
+    if trace is not None:
+        config = trace.config(config, at)
     job = request.job(
         steps=steps,
         every=every or 0,
@@ -132,7 +135,7 @@ def command(
         config=config if recording is None else recording.config(config),
         at=target_at(at or ""),
         keeps=output is not None,
-        trace=step_trace(ctx, force=force),
+        trace=trace,
         recording=recording,
         log=None if logdir is None else RunLog(logdir, loaded),
     )

@@ -16,6 +16,8 @@ from flowengine.core.errors import ResourceExhaustedError
 
 #: How many of the largest holders an error names.
 _NAMED: Final = 5
+#: The holder of the texts of string tensors, which several tensors share.
+_TEXTS: Final = "texts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class Ledger:
 
     live, peak   bytes now, and at most since the last `reset_peak`
     refused      the number of errors because of the limit
+    log          if it is a list, the changes in their order, of which `holders_at_peak` tells
     relief       frees memory that can be computed again, and returns whether it did; called before an error
     """
 
@@ -52,6 +55,8 @@ class Ledger:
         self.largest = 0
         self.refused = 0
         self.relief: Callable[[], bool] | None = None
+        #: (key of the owner, the name of its holder or "", the bytes that are added)
+        self.log: list[tuple[int, str, int]] | None = None
         self._what = what
         #: {id of the object that owns the memory: (its bytes, the name of its holder, a weak reference)}
         self._owners: dict[int, tuple[int, str, weakref.ref[Any]]] = {}
@@ -65,6 +70,7 @@ class Ledger:
         if key in self._owners:
             return
         self._owners[key] = (size, holder, weakref.ref(owner, partial(self._forget, key)))
+        self._note(key, holder, size)
         self.live += size
         self.peak = max(self.peak, self.live)
         self.allocations += 1
@@ -78,7 +84,8 @@ class Ledger:
             self.hold(owner, size, holder)
             return
         self._owners[key] = (size, holder, before[2])
-        self.change(size - before[0])
+        self._note(key, holder, size - before[0])
+        self._add(size - before[0])
 
     def knows(self, owner: Any) -> bool:
         """Whether what an object holds is counted."""
@@ -86,9 +93,39 @@ class Ledger:
 
     def change(self, size: int) -> None:
         """Add a number of bytes, or subtract them; the holder subtracts them when it frees the memory."""
+        self._note(0, _TEXTS, size)
+        self._add(size)
+
+    def _add(self, size: int) -> None:
         self.live += size
         if self.live > self.peak:
             self.peak = self.live
+
+    def _note(self, key: int, holder: str, size: int) -> None:
+        if self.log is not None:
+            self.log.append((key, holder, size))
+
+    def holders_at_peak(self) -> dict[str, int]:
+        """Return {name of a holder: bytes} at the moment of the most bytes, the largest first.
+
+        Needs `log` from the beginning; {} without it.
+        """
+        live = peak = moment = 0
+        changes = self.log or []
+        for place, (_, _, size) in enumerate(changes, 1):
+            live += size
+            if live > peak:
+                peak, moment = live, place
+        held: dict[int, int] = {}
+        names: dict[int, str] = {}
+        for key, holder, size in changes[:moment]:
+            held[key] = held.get(key, 0) + size
+            names[key] = holder or names[key]
+        found: dict[str, int] = {}
+        for key, size in held.items():
+            if size:
+                found[names[key]] = found.get(names[key], 0) + size
+        return dict(sorted(found.items(), key=lambda entry: -entry[1]))
 
     def check(self, wanted: int = 0) -> None:
         """ResourceExhaustedError naming the largest holders if `wanted` more bytes pass the limit."""
@@ -115,6 +152,7 @@ class Ledger:
 
     def _forget(self, key: int, _: object) -> None:
         size, _, _ = self._owners.pop(key, (0, "", None))
+        self._note(key, "", -size)
         self.live -= size
 
     def _exhausted(self, wanted: int) -> ResourceExhaustedError:

@@ -142,10 +142,10 @@ class PartitionRunner:
 
     # -- the objects of a step -----------------------------------------------------------------------
 
-    def new_ledger(self) -> Ledger | None:
+    def new_ledger(self, metadata: RunMetadata | None) -> Ledger | None:
         """Return the ledger of a step, if allocations are counted at all."""
         settings = self._runner.settings
-        return self._runner.new_ledger() if settings.counts_allocations else None
+        return self._runner.new_ledger(metadata) if settings.counts_allocations else None
 
     def new_meter(self, ledger: Ledger, device: Device, producer: int) -> MemoryMeter:
         """Return a meter that counts one partition of a step."""
@@ -195,7 +195,7 @@ class _PlanStep:
         rendezvous = runner.new_rendezvous() if joint is None else joint.rendezvous
         self._counted = None if metadata is None else CountedRendezvous(rendezvous)
         self._rendezvous: Rendezvous = self._counted if self._counted is not None else rendezvous
-        self._ledger = runner.new_ledger()
+        self._ledger = runner.new_ledger(metadata)
         self._containers: list[StepContainer] = []
         self._meters: list[MemoryMeter] = []
         step_id = runner.new_step_id() if joint is None else joint.number
@@ -343,6 +343,7 @@ class _PlanStep:
         metadata.async_items = sum(executor.async_items for executor in self.executors)
         metadata.peak_bytes = None if self._ledger is None else self._ledger.peak
         metadata.allocations = None if self._ledger is None else self._ledger.allocations
+        metadata.peak_holders = {} if self._ledger is None else self._ledger.holders_at_peak()
         devices = [part.device for part in self._plan.parts]
         metadata.devices = {
             device.name: None if self._ledger is None else device.ledger.peak for device in devices

@@ -34,6 +34,7 @@ class RunMetadata:
     async_items    kernels that had to wait in a trio task
     peak_bytes     most bytes of tensors alive at once; counted only under a limit or `count_allocations`
     allocations    the number of new tensors, without those written in place or only viewed; likewise
+    peak_holders   {node: bytes} of the tensors that were alive at that moment, the largest first; likewise
     devices        {name of a device that took part: the same for its memory, variables included}
     transfers      {"edge -> device": (number of tensors sent there, their total bytes)}
     bytes_saved    the sent bytes that lossy compression saved
@@ -58,6 +59,7 @@ class RunMetadata:
     async_items: int = 0
     peak_bytes: int | None = None
     allocations: int | None = None
+    peak_holders: dict[str, int] = field(default_factory=dict)
     devices: dict[str, int | None] = field(default_factory=dict)
     transfers: dict[str, tuple[int, int]] = field(default_factory=dict)
     bytes_saved: int = 0
@@ -150,7 +152,8 @@ class RunMetadata:
         """Return a row for each known value; of a traced step, its profile, too."""
         from flowengine.core import html
 
-        named = ((each.name, getattr(self, each.name)) for each in fields(self) if each.name != "trace")
+        left_out = {"trace", "peak_holders"}
+        named = ((each.name, getattr(self, each.name)) for each in fields(self) if each.name not in left_out)
         table = html.table((name, value) for name, value in named if value not in (None, {}, []))
         return table if self.trace is None else table + self.profile()._repr_html_()
 

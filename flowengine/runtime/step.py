@@ -142,7 +142,7 @@ class StepRunner:
                 recorder.wait("turn to begin", self._device_name, started, perf_counter())
         meter = None
         if self._counts:
-            meter = self.new_meter(self.new_ledger(), self.device, plan.graph.producer)
+            meter = self.new_meter(self.new_ledger(run_metadata), self.device, plan.graph.producer)
             self.device.ledger.reset_peak()
         new_context = self.new_context
         if sequences is not None:
@@ -194,6 +194,7 @@ class StepRunner:
         metadata.async_items = executor.async_items
         metadata.peak_bytes = None if meter is None else meter.step.peak
         metadata.allocations = None if meter is None else meter.step.allocations
+        metadata.peak_holders = {} if meter is None else meter.step.holders_at_peak()
         metadata.devices = {self._device_name: None if meter is None else self.device.ledger.peak}
 
     async def _begin(
@@ -243,9 +244,12 @@ class StepRunner:
         """Return another number for every step of this process."""
         return next(_step_ids)
 
-    def new_ledger(self) -> Ledger:
-        """Return a ledger that counts the tensors of one step."""
-        return Ledger(self.settings.memory_limit_bytes, "memory_limit_bytes")
+    def new_ledger(self, metadata: RunMetadata | None = None) -> Ledger:
+        """Return a ledger that counts the tensors of one step, with a log if there is `metadata` to fill."""
+        ledger = Ledger(self.settings.memory_limit_bytes, "memory_limit_bytes")
+        if metadata is not None:
+            ledger.log = []
+        return ledger
 
     def new_meter(self, ledger: Ledger, device: Device, producer: int) -> MemoryMeter:
         """Return a meter that counts the part of a step that runs on one device."""

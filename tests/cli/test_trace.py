@@ -142,6 +142,22 @@ def test_a_file_whose_tasks_are_unreadable_is_refused(capsys: Output, tmp_path: 
     assert "the tasks of this timeline are unreadable" in err
 
 
+def test_the_holders_of_memory_at_the_peak(capsys: Output, save: Callable[[fe.Graph], str]) -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [None], name="x")
+    wide = graph.ops.Tile(x, [1000], name="wide")
+    graph.ops.Add(graph.ops.Sum(wide, 0, name="small"), graph.ops.Max(wide, 0, name="most"), name="y")
+    path = save(graph)
+    code, out, err = called(capsys, "run", path, "-x", "x=[1, 2]", "-y", "y", "--profile", "memory")
+    assert (code, out) == (0, "y:0 = 3002.0\n")
+    head, _, largest, *_ = err.splitlines()
+    assert head.startswith("memory at the peak: 8,0")
+    assert largest.split()[::2] == ["8,000", "wide"]
+    code, _, err = called(capsys, "run", path, "-y", "y", "--profile", "memory", "--at", "localhost:1")
+    assert code == 2
+    assert "--profile memory: the step runs at another task" in err
+
+
 def test_what_cannot_be_traced_or_written_is_refused(capsys: Output, linear: str, tmp_path: Path) -> None:
     run = ("run", linear, "-x", "x=[[1, 2]]", "-y", "y")
     code, _, err = called(capsys, *run, "--trace", tmp_path / "nowhere" / "step.json")

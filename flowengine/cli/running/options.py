@@ -172,13 +172,13 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--profile",
-        type=click.Choice(["op", "node", "scope", "line"]),
+        type=click.Choice(["op", "node", "scope", "line", "memory"]),
         is_flag=False,
         flag_value="op",
         expose_value=False,
         callback=keep_option,
         metavar="[BY]",
-        help="Print the time of the last step by op, node, scope or line.",
+        help="Print the time of the last step by op, node, scope or line, or what holds memory at its peak.",
     ),
     click.option(
         "--guard",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
@@ -12,6 +12,7 @@ from flowengine.cli.failure import USAGE, CommandError, printable
 from flowengine.cli.results import check_new_file
 
 if TYPE_CHECKING:
+    from flowengine.core.config import Config
     from flowengine.core.run_options import RunOptions
     from flowengine.runtime.run_metadata import RunMetadata
     from flowengine.runtime.tracing.profile import ProfileBy
@@ -25,12 +26,12 @@ class StepTrace:
     """The request of `--trace`, `--profile` and `--guard`, and the last step's metadata.
 
     file      gets the timeline, as JSON; None for no file
-    by        "op", "node", "scope" or "line", for a table; None for no table
+    by        "op", "node", "scope", "line" or "memory", for a table; None for no table
     guard     whether the steps stop at the first value that is not finite, instead
     """
 
     file: str | None
-    by: ProfileBy | None
+    by: ProfileBy | Literal["memory"] | None
     guard: bool
     metadata: RunMetadata | None = field(default=None, init=False)
 
@@ -57,9 +58,30 @@ class StepTrace:
             _say(f"traced the last step in {self.file}: {len(metadata.events)} events")
         if metadata.dropped_events:
             _say(f"{metadata.dropped_events} more events found no room")
-        if self.by is not None:
-            for line in str(metadata.profile(self.by)).splitlines():
-                print(line, file=sys.stderr, flush=True)
+        for line in self._table(metadata):
+            print(printable(line), file=sys.stderr, flush=True)
+
+    def _table(self, metadata: RunMetadata) -> list[str]:
+        if self.by is None:
+            return []
+        if self.by != "memory":
+            return str(metadata.profile(self.by)).splitlines()
+        from flowengine.runtime.tracing.profile import memory_table
+
+        return memory_table(metadata.peak_holders, metadata.peak_bytes).splitlines()
+
+    def config(self, config: Config | None, at: str | None) -> Config | None:
+        """Return the settings with which a step counts memory, if it is asked for.
+
+        CommandError for a step `at` another task, which counts its own.
+        """
+        from flowengine.core.config import Config
+
+        if self.by != "memory":
+            return config
+        if at:
+            raise CommandError("--profile memory: the step runs at another task: run without --at", USAGE)
+        return replace(config or Config(), count_allocations=True)
 
 
 def keep_option(ctx: click.Context, parameter: click.Parameter, value: object) -> None:

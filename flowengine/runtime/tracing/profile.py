@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -105,6 +105,22 @@ def profile_of(events: Sequence[TraceEvent], by: ProfileBy) -> StepProfile:
     return StepProfile(by, tuple(sorted(entries, key=lambda each: -each.seconds)))
 
 
+def memory_table(holders: Mapping[str, int], peak: int | None) -> str:
+    """Return the largest holders of memory at the peak of a step as a table.
+
+    holders   `RunMetadata.peak_holders`; peak: `RunMetadata.peak_bytes`
+    """
+    total = peak or 1
+    rows = [("bytes", "share", "node")]
+    rows += [(f"{size:,}", f"{size / total:.1%}", name) for name, size in [*holders.items()][:_ROWS_MAX]]
+    widths = [max(len(row[column]) for row in rows) for column in range(2)]
+    lines = [f"memory at the peak: {peak or 0:,} bytes"]
+    lines += [f"{row[0].rjust(widths[0])}  {row[1].rjust(widths[1])}  {row[2]}" for row in rows]
+    if len(holders) > _ROWS_MAX:
+        lines.append(f"and {len(holders) - _ROWS_MAX} more")
+    return "\n".join(lines)
+
+
 def undivided(events: Sequence[TraceEvent]) -> Iterator[TraceEvent]:
     """Yield the events whose times add up to the step's work: none is part of another."""
     members: dict[tuple[str, str, str], list[float]] = {}
@@ -125,4 +141,4 @@ def _has_between(times: Sequence[float], began: float, ended: float) -> bool:
     return index < len(times) and times[index] <= ended
 
 
-__all__ = ["ProfileBy", "ProfileEntry", "StepProfile", "profile_of", "undivided"]
+__all__ = ["ProfileBy", "ProfileEntry", "StepProfile", "memory_table", "profile_of", "undivided"]
