@@ -174,6 +174,17 @@ def encoded(graph: fe.Graph, path: str) -> Any:
     return graph.ops.EncodeProto(sizes, values, message_type="M", field_names=["f"], descriptor_source=path)
 
 
+def numbers(graph: fe.Graph) -> fe.Tensor:
+    return graph.constant([1], "int32")
+
+
+def pieces_of(op: str) -> Build:
+    def build(graph: fe.Graph, path: str) -> Any:
+        return getattr(graph.ops, op)(strings(graph, "x"), 0, 0.0, model_file=path)[0]
+
+    return build
+
+
 #: What reads, by the name of the op; a variant of the node follows a colon.
 READING: dict[str, Build] = {
     "ReadFile": lambda g, p: g.ops.ReadFile(p),
@@ -218,6 +229,15 @@ READING: dict[str, Build] = {
     "DecodeProtoV2": decoded,
     "EncodeProto": encoded,
     "ImmutableConst": lambda g, p: g.ops.ImmutableConst(dtype="uint8", shape=[1], memory_region_name=p),
+    "SentencepieceGetPieceSize": lambda g, p: g.ops.SentencepieceGetPieceSize(model_file=p),
+    "SentencepiecePieceToId": lambda g, p: g.ops.SentencepiecePieceToId(strings(g, "x"), model_file=p),
+    "SentencepieceIdToPiece": lambda g, p: g.ops.SentencepieceIdToPiece(numbers(g), model_file=p),
+    "SentencepieceGetPieceType": lambda g, p: g.ops.SentencepieceGetPieceType(numbers(g), model_file=p),
+    "SentencepieceEncodeDense": pieces_of("SentencepieceEncodeDense"),
+    "SentencepieceEncodeSparse": pieces_of("SentencepieceEncodeSparse"),
+    "SentencepieceDecode": lambda g, p: g.ops.SentencepieceDecode(
+        g.constant([[1]], "int32"), numbers(g), model_file=p
+    ),
 }
 WRITING: dict[str, Build] = {
     "WriteFile": lambda g, p: g.ops.WriteFile(p, "contents"),

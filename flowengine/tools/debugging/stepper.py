@@ -51,12 +51,11 @@ class Stepper:
     ...     async with fe.Session(graph) as session:
     ...         async with fe.debug.Stepper(session, fe.reduce_sum(y), {x: [5.0, 2.0, 0.0]}) as stepper:
     ...             node = await stepper.go_on("layer/root")
-    ...             print(node)
+    ...             print(node.name, node.op, node.inputs)
     ...             await stepper.go_on(when=lambda node: not node.has_finite_inputs)
     ...             print(stepper.node.op, stepper.ran.name)
     >>> trio.run(main)
-    layer/root (Sqrt), <doctest flowengine.tools.debugging.stepper.Stepper[2]>:2
-      input 0: float32 [3] from -1 to 4, mean 1.33333
+    layer/root Sqrt (array([ 4.,  1., -1.], dtype=float32),)
     Sum layer/root
     """
 
