@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import trio
-import trio.testing
 
 import flowengine as fe
 from flowengine.runtime.tracing.timeline import read_timeline
+from tests.runtime.tracing.waiting_steps import until_one_waits
 from tests.tools.summaries.events import events
 
 InvalidArgumentError = fe.errors.InvalidArgumentError
@@ -90,7 +90,7 @@ async def test_a_cancelled_step_leaves_its_timeline(tmp_path: Path) -> None:
             await fe.train.loop(session, "take", hooks=[hook], quiet=True)
 
         nursery.start_soon(train)
-        await trio.testing.wait_all_tasks_blocked()
+        await until_one_waits(session)
         nursery.cancel_scope.cancel()
     assert hook.latest is not None
     assert "take" in {event.name for event in hook.latest.events}

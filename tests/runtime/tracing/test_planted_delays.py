@@ -13,6 +13,7 @@ import trio.testing
 import flowengine as fe
 from flowengine.resources.variable import Variable
 from tests.runtime.tracing.test_waits import longest_wait
+from tests.runtime.tracing.waiting_steps import until_one_waits
 
 KINDS: Final[dict[str, Any]] = {"component_types": ["float32"], "shapes": [[]]}
 #: (graph, what the step fetches, what another step runs first, what lets it go on)
@@ -111,7 +112,7 @@ async def test_a_resource_that_is_not_ready(
             await session.run(fetches, targets=targets, options=options, run_metadata=metadata)
 
         nursery.start_soon(run)
-        await trio.testing.wait_all_tasks_blocked()
+        await until_one_waits(session)
         await session.run([], targets=[frees])
     assert "'waits'" in longest_wait(metadata).name
     (waited,) = [event for event in metadata.events if event.kind == "async" and event.name == "waits"]
@@ -142,6 +143,6 @@ async def test_a_variable_that_is_held(way: str, level: Any) -> None:
             await session.run(fetch, options=fe.RunOptions(trace=level), run_metadata=metadata)
 
         nursery.start_soon(run)
-        await trio.testing.wait_all_tasks_blocked()
+        await until_one_waits(session)
         held.release()
     assert longest_wait(metadata).name == "variable 'held', which another step writes"
