@@ -98,12 +98,15 @@ def load_graph(data: bytes | bytearray | memoryview | str | Message) -> LoadedGr
             return _unpack(_from_text(text, MetaGraphDef()))
         return LoadedGraph(_from_text(text, GraphDef()))
     assert isinstance(data, bytes)
+    graph_def: GraphDef | None = None
     try:
         graph_def = GraphDef.FromString(data)
-        if _plausible(graph_def):
+        if data and not graph_def.ListFields():
+            graph_def = None  # fields that no GraphDef has: nearly any bytes may be read as such
+        elif _plausible(graph_def):
             return LoadedGraph(graph_def)
     except DecodeError:
-        graph_def = None
+        pass
     for kind in (MetaGraphDef, SavedModel):
         try:
             found = kind.FromString(data)

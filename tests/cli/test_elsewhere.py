@@ -57,6 +57,7 @@ def test_a_folder_of_checkpoints(tmp_path: Path, capsys: Output) -> None:
         (b"PK\x03\x04 rest of it", r"keras.models.load_model(FILE).export(DIR)"),
         (b"\x20\x00\x00\x00TFL3 rest", "TensorFlow Lite"),
         (b"\x93NUMPY\x01\x00", "--feed NAME=FILE"),
+        (b"\xfd\xff\xfe nothing known", "no GraphDef, MetaGraphDef or SavedModel"),  # fields of no GraphDef
         (b"\xff\xfd\xfc nothing known", "no GraphDef, MetaGraphDef or SavedModel"),
     ],
 )
