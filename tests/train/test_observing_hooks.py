@@ -197,3 +197,16 @@ def test_a_folder_that_cannot_be_made_ends_the_loop_before_its_first_step(tmp_pa
     with pytest.raises(fe.errors.OpError, match="file"):
         run(3, fe.train.Profile(tmp_path / "file" / "steps"), Count())
     assert result == []
+
+
+def test_a_timeline_that_cannot_be_written_hides_no_error_of_the_step(tmp_path: Path) -> None:
+    graph = fe.Graph()
+    w = graph.variable(0.0, name="w")
+    checked = graph.ops.CheckNumerics(1.0 / w, message="inverse", name="checked")
+    (tmp_path / "timeline-1.json").mkdir()  # a folder where the file is to be
+    with (
+        fe.blocking.Session(graph) as session,
+        pytest.raises(InvalidArgumentError, match="inverse") as raised,
+    ):
+        fe.blocking.loop(session, checked, steps=3, hooks=[fe.train.Profile(tmp_path, first=1)], quiet=True)
+    assert any("timeline could not be written" in note for note in raised.value.__notes__)

@@ -16,6 +16,7 @@ from flowengine.cli.comparing.sides import ComparedSide
 from flowengine.cli.failure import USAGE, CommandError
 from flowengine.cli.graphs import check_node
 from flowengine.cli.results import plain_json
+from flowengine.cli.running.steps import set_up
 from flowengine.core.errors import FailedPreconditionError
 from flowengine.graphs.reading import needed_by
 from flowengine.ir.traits import Reads, Uses
@@ -105,7 +106,7 @@ async def _losses(side: ComparedSide, steps: int, rates: Sequence[str]) -> list[
     options = RunOptions(timeout_seconds=side.timeout_seconds)
     try:
         async with Session(job.graph, config=job.config, target=side.at) as session:
-            await side.begin(session, job, options)
+            await set_up(session, job, options)
             feeds = dict(job.feeds)
             for name in rates:
                 rate = await session.run(name, job.feeds, options=options)

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from flowengine.cli.failure import BAD_FEED, UNREADABLE_GRAPH, USAGE, CommandError
 from flowengine.cli.feeding.images import ImageOptions
 from flowengine.cli.graphs import find_port, load_graph
-from flowengine.cli.models.likely import proposed
 from flowengine.cli.models.restoring import remedied
 from flowengine.cli.models.signatures import called_signature
 from flowengine.cli.running.request import StepRequest
 from flowengine.cli.running.steps import set_up
-from flowengine.cli.running.training import facts_of
 from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 
 if TYPE_CHECKING:
     from flowengine.cli.running.job import Invocation
-    from flowengine.core.run_options import RunOptions
-    from flowengine.session import Session
     from flowengine.tools.compare import NameMap, StepRecord
 
 #: The ending of records.
@@ -69,6 +65,8 @@ class ComparedSide:
         """Return the request of its steps."""
         from flowengine.tools.compare import plain_config
 
+        restoration = self.step.restoration(self.checkpoint, may_look=True)
+        self.step.initialize_by_meta_graph(restoration)
         return self.step.job(
             steps=steps,
             every=0,
@@ -76,15 +74,8 @@ class ComparedSide:
             timeout_seconds=self.timeout_seconds,
             config=plain_config(),
             at=self.at,
-            restoration=self.step.restoration(self.checkpoint, may_look=True),
+            restoration=restoration,
         )
-
-    async def begin(self, session: Session, job: Invocation, options: RunOptions) -> None:
-        """Initialize and restore what its steps need; by the MetaGraphDef, if no option says how."""
-        facts = facts_of(self.step.source.meta, self.step.source.graph)
-        if job.restoration is None and not job.inits and facts.content is not None:
-            job = replace(job, inits=[*facts.initializers, *facts.local])
-        await set_up(session, job, options)
 
     async def run(self, keep: Sequence[str] = ()) -> None:
         """Run and record one step; `keep` has the names of tensors that are kept whole."""
@@ -96,7 +87,7 @@ class ComparedSide:
         options = RunOptions(timeout_seconds=self.timeout_seconds)
         try:
             async with Session(job.graph, config=job.config, target=self.at) as session:
-                await self.begin(session, job, options)
+                await set_up(session, job, options)
                 _, self.record = await record_step(
                     session,
                     job.fetches,
@@ -200,11 +191,9 @@ def tensor_name(text: str) -> str:
 def _look_up(step: StepRequest, likely: Sequence[str]) -> None:
     """Look up the names of a step; without a fetch, `likely` or else the likely outputs are fetched."""
     if not (step.fetches or step.targets or step.call.facts):
-        graph = step.source.graph
-        there = bool(likely) and all(each.rpartition(":")[0] in graph for each in likely)
-        step.fetches = [*likely] if there else [fact.name for fact in proposed(graph, step.source.hidden)]
-        if not step.fetches:
-            raise CommandError(f"{step.path}: no output stands out: add --fetch NAME", USAGE)
+        if all(each.rpartition(":")[0] in step.source.graph for each in likely):
+            step.fetches = [*likely]
+        step.propose()
     step.find()
 
 

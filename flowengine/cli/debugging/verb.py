@@ -14,14 +14,19 @@ from flowengine.cli.failure import USAGE, CommandError, printable
 from flowengine.cli.feeding.images import ImageOptions
 from flowengine.cli.graphs import load_graph, tag_option
 from flowengine.cli.imports import import_option
-from flowengine.cli.models.likely import proposed
 from flowengine.cli.models.restoring import remedied
 from flowengine.cli.models.signatures import called_signature
 from flowengine.cli.results import readable
 from flowengine.cli.running.request import StepRequest, check_standard_input
 from flowengine.cli.running.steps import run_interruptible, set_up
-from flowengine.cli.running.training import facts_of
-from flowengine.cli.shell.names import complete_checkpoint
+from flowengine.cli.shell.names import (
+    complete_checkpoint,
+    complete_feed,
+    complete_fetch,
+    complete_function,
+    complete_node,
+    complete_signature,
+)
 from flowengine.cli.tables.planning import table_in
 from flowengine.core.errors import FailedPreconditionError
 
@@ -45,19 +50,60 @@ PROMPT: Final = "(debug) "
 @click.command("debug", help=HELP)
 @click.argument("graph", type=click.Path())
 @click.option(
-    "-x", "--feed", "feeds", multiple=True, metavar="NAME=SOURCE", help="Feed a tensor, as `run` does."
+    "-x",
+    "--feed",
+    "feeds",
+    multiple=True,
+    metavar="NAME=SOURCE",
+    help="Feed a tensor, as `run` does.",
+    shell_complete=complete_feed,
 )
-@click.option("-y", "--fetch", "fetches", multiple=True, metavar="NAME", help="Run what this tensor needs.")
-@click.option("-t", "--target", "targets", multiple=True, metavar="NODE", help="Run a node.")
-@click.option("--init", "inits", multiple=True, metavar="NODE", help="Run a node once, before the step.")
+@click.option(
+    "-y",
+    "--fetch",
+    "fetches",
+    multiple=True,
+    metavar="NAME",
+    help="Run what this tensor needs.",
+    shell_complete=complete_fetch,
+)
+@click.option(
+    "-t",
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="NODE",
+    help="Run a node.",
+    shell_complete=complete_node,
+)
+@click.option(
+    "--init",
+    "inits",
+    multiple=True,
+    metavar="NODE",
+    help="Run a node once, before the step.",
+    shell_complete=complete_node,
+)
 @click.option(
     "--restore", metavar="CHECKPOINT", help="Restore variables.", shell_complete=complete_checkpoint
 )
-@click.option("--signature", metavar="NAME", help="Run a call of this signature.")
-@click.option("--function", metavar="NAME", help="Run a call of a function that TensorFlow 2 saved.")
+@click.option(
+    "--signature", metavar="NAME", help="Run a call of this signature.", shell_complete=complete_signature
+)
+@click.option(
+    "--function",
+    metavar="NAME",
+    help="Run a call of a function that TensorFlow 2 saved.",
+    shell_complete=complete_function,
+)
 @tag_option
 @click.option(
-    "--break", "breaks", multiple=True, metavar="NAME", help="Stop before this node; may be a pattern."
+    "--break",
+    "breaks",
+    multiple=True,
+    metavar="NAME",
+    help="Stop before this node; may be a pattern.",
+    shell_complete=complete_node,
 )
 @import_option
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
@@ -87,25 +133,11 @@ def command(
     )
     request = StepRequest(source, graph, call, feeds, fetches, targets, inits)
     request.read_feeds(ImageOptions(None, None, None))
-    if not (fetches or targets or call.facts):
-        request.fetches = [fact.name for fact in proposed(source.graph, source.hidden)]
-        if not request.fetches:
-            raise CommandError(f"{graph}: no output stands out: add --fetch NAME", USAGE)
-    facts = facts_of(source.meta, source.graph)
+    request.propose()
     request.find()
     restoration = request.restoration(restore, may_look=True)
-    if restoration is None and not inits and facts.content is not None:
-        request.inits = [*facts.initializers, *facts.local]
-    from flowengine.core.config import Config
-
-    job = request.job(
-        steps=1,
-        every=0,
-        repeat=0,
-        timeout_seconds=None,
-        config=Config(),
-        restoration=restoration,
-    )
+    request.initialize_by_meta_graph(restoration)
+    job = request.job(steps=1, every=0, repeat=0, timeout_seconds=None, restoration=restoration)
     try:
         run_interruptible(partial(_converse, job, [*breaks]), ctx.obj["interrupt"])
     except FailedPreconditionError as error:

@@ -10,6 +10,7 @@ from flowengine.cli.failure import USAGE, CommandError
 from flowengine.cli.feeding.images import ImageOptions
 from flowengine.cli.graphs import GraphSource, check_node, find_port, value_at
 from flowengine.cli.models.feeds import read_feeds
+from flowengine.cli.models.likely import proposed
 from flowengine.cli.models.restoring import Restoration, restoration_of
 from flowengine.cli.models.signatures import CalledSignature
 from flowengine.cli.models.starting import starting
@@ -81,6 +82,20 @@ class StepRequest:
         wanted = [*(port.node for port in (*self.ports, *self.final_ports)), *self.targets]
         tables = facts_of(self.source.meta, graph).tables
         self.starters = starting(graph, wanted, self.inits, [*self.feeds, *self.rows], tables)
+
+    def propose(self) -> None:
+        """Fetch the likely outputs, if no option names anything to run. CommandError if none stands out."""
+        if self.fetches or self.targets or self.call.facts:
+            return
+        self.fetches = [fact.name for fact in proposed(self.source.graph, self.source.hidden)]
+        if not self.fetches:
+            raise CommandError(f"{self.path}: no output stands out: add --fetch NAME", USAGE)
+
+    def initialize_by_meta_graph(self, restoration: Restoration | None) -> None:
+        """Run the initializers that a MetaGraphDef lists, if nothing else gives variables their values."""
+        facts = facts_of(self.source.meta, self.source.graph)
+        if restoration is None and not self.inits and facts.content is not None:
+            self.inits = [*facts.initializers, *facts.local]
 
     def job(self, **options: Any) -> Invocation:
         """Return the invocation with these names and values; `options` are its other fields."""

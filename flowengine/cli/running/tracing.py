@@ -75,12 +75,12 @@ class StepTrace:
 
         CommandError for a step `at` another task, which counts its own.
         """
-        from flowengine.core.config import Config
-
         if self.by != "memory":
             return config
         if at:
             raise CommandError("--profile memory: the step runs at another task: run without --at", USAGE)
+        from flowengine.core.config import Config
+
         return replace(config or Config(), count_allocations=True)
 
 

@@ -22,7 +22,7 @@ class FollowedStep:
 
     began     its start, by the master's clock
     offsets   {task: the offset of its clock from the master's}
-    parts     its parts, once their tasks were told
+    parts     its parts, once the master has asked their tasks to follow it
     number    of the step
     """
 

@@ -1,4 +1,4 @@
-"""The executor of a step that a person looks at: it stops before a node until it is told to go on.
+"""The executor of a step that stops before nodes, so that a person can look at values.
 
 All executors of the step share one `StepControl`. While it is paused none of them begins a node, and the
 event loop goes on. Kernels that may wait go on, too: what they wait for comes from elsewhere.
@@ -25,7 +25,7 @@ Stops = Callable[[Item, Tag, Sequence[Any]], bool]
 
 
 class StepControl:
-    """The pause of a step, between its executors and whoever looks at it.
+    """The pause of a step: its executors set it, and `fe.debug.Stepper` ends it.
 
     stops     says whether to stop before a node
     is_paused whether the step has stopped; `paused` is the node, with its iteration and inputs

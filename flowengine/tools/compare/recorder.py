@@ -26,7 +26,7 @@ from flowengine.tools.compare.tensors import TensorRecord, record_of
 if TYPE_CHECKING:
     from flowengine.session import Session
 
-#: Bytes of whole values that a record keeps, unless it is told otherwise.
+#: Bytes of whole values that a record keeps by default.
 VALUE_BYTES: Final = 1 << 29
 #: Tensors of a record: a loop of a thousand iterations over a thousand nodes.
 TENSORS_MAX: Final = 1_000_000

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 import trio
 
-from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.files.paths import path_text
 from flowengine.kernels.common.file_access import translated
 from flowengine.runtime.run_metadata import RunMetadata
@@ -101,11 +101,14 @@ class Profile(Hook):
     async def _around(self, state: LoopState) -> AsyncIterator[None]:
         try:
             yield
-        except BaseException:
+        except BaseException as error:
             # The step after `state.step` has not ended, if it is the one that is traced.
             if self.latest is not None and state.metadata is self.latest and self._kept is not self.latest:
                 with trio.CancelScope(shield=True):
-                    await self._keep_timeline(state.step + 1)
+                    try:
+                        await self._keep_timeline(state.step + 1)
+                    except OpError as failure:
+                        error.add_note(f"its timeline could not be written: {failure.message}")
             raise
 
     async def _keep_timeline(self, step: int) -> None:
