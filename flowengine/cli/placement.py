@@ -1,4 +1,4 @@
-"""The options of `flowengine run` and `flowengine plan` that say where nodes go."""
+"""The options of `flowengine run`, `plan` and `compare` that say where nodes go."""
 
 from __future__ import annotations
 

@@ -175,6 +175,40 @@ def test_wrong_usage(
     assert message in err
 
 
+def test_images_are_fed_as_run_feeds_them(capsys: Output, tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    graph = fe.Graph()
+    graph.ops.Neg(graph.placeholder("float32", [2, 2, 1], name="x"), name="y")
+    path, picture, values = saved(tmp_path, "one.pb", graph), tmp_path / "x.png", tmp_path / "values.npz"
+    image.fromarray(np.array([[0, 51], [102, 255]], np.uint8)).save(picture)
+    options = ("-x", f"x={picture}", "--image-scale", "1/255", "--image-offset", "-0.5")
+    assert called(capsys, "run", path, *options, "-y", "y", "-o", values)[0] == 0
+    np.testing.assert_allclose(np.load(values)["y:0"].ravel(), [0.5, 0.3, 0.1, -0.5], atol=1e-6)
+    for sides in ((values, path), (path, values)):
+        assert called(capsys, "compare", *sides, *options)[0] == 0
+        assert called(capsys, "compare", *sides, *options[:-2])[0] == 1
+
+
+@pytest.mark.parametrize("steps", [(), ("--steps", "2", "--learning-rate", "rate", "--target", "y")])
+def test_nodes_are_placed_as_run_places_them(capsys: Output, tmp_path: Path, steps: tuple[str, ...]) -> None:
+    graph = fe.Graph()
+    rate = graph.constant(0.5, name="rate")
+    graph.ops.Neg(rate, name="y")
+    path = saved(tmp_path, "one.pb", graph)
+    options = ("compare", path, path, "-y", "y", *steps, "--device-count", "CPU=2")
+    assert called(capsys, *options, "--place", "y=CPU:1")[0] == 0
+    code, _, err = called(capsys, *options, "--place", "y=CPU:2")
+    assert code == called(capsys, "run", path, *options[3:5], *options[-2:], "--place", "y=CPU:2")[0] != 0
+    assert "CPU:2" in err
+
+
+def test_records_are_not_placed(capsys: Output, one: Path, tmp_path: Path) -> None:
+    record = tmp_path / "step.npz"
+    called(capsys, "run", one, *FEED, "-y", "y", "--record", record)
+    code, _, err = called(capsys, "compare", record, record, "--place", "y=CPU:0")
+    assert (code, err) == (2, "error: --place: both sides are records, which do not run\n")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -165,3 +165,16 @@ def test_requests_that_do_not_fit_are_refused(debug: Debug, root: str, tmp_path:
     code, _, err = debug(["go"], root, "-y", "y")
     assert code == failure.BAD_FEED
     assert "x" in err
+
+
+def test_images_are_fed_as_run_feeds_them(
+    save: Callable[[fe.Graph], str], debug: Debug, tmp_path: Path
+) -> None:
+    image = pytest.importorskip("PIL.Image")
+    graph = fe.Graph()
+    graph.ops.Neg(graph.placeholder("float32", [1, 2, 1], name="x"), name="y")
+    picture = tmp_path / "x.png"
+    image.fromarray(np.array([[51, 255]], np.uint8)).save(picture)
+    code, out, err = debug(["go"], save(graph), "-x", f"x={picture}", "--image-scale", "1/255")
+    assert (code, err) == (0, "")
+    assert [line.strip("[] ") for line in out[-2:]] == ["-0.2", "-1."]

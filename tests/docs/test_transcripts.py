@@ -14,7 +14,7 @@ TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 #: The other pages of users that show commands with their output, or programs of docs/examples.
 OTHERS = [
     ROOT / "docs" / f"{name}.md"
-    for name in ("comparing", "debugging", "how-to", "install", "porting", "shell", "tables")
+    for name in (*("comparing", "debugging", "how-to", "install", "porting", "profiling", "shell", "tables"),)
 ]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "images" / "terminal.txt", *OTHERS, *TUTORIALS]
 WATCHED = [page for page in PAGES if exchanges(page.read_text(), on_terminal=True)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from flowengine.cli.failure import BAD_FEED, UNREADABLE_GRAPH, USAGE, CommandError
@@ -17,6 +17,7 @@ from flowengine.core.errors import FailedPreconditionError, InvalidArgumentError
 
 if TYPE_CHECKING:
     from flowengine.cli.running.job import Invocation
+    from flowengine.core.config import Config
     from flowengine.tools.compare import NameMap, StepRecord
 
 #: The ending of records.
@@ -25,7 +26,7 @@ ENDING: Final = ".npz"
 
 @dataclass(frozen=True, slots=True)
 class SideOptions:
-    """The options of `flowengine compare` that name what a step does, as for `flowengine run`."""
+    """The options of `flowengine compare` about the steps that it runs, as for `flowengine run`."""
 
     feeds: Sequence[str] = ()
     fetches: Sequence[str] = ()
@@ -35,6 +36,8 @@ class SideOptions:
     function: str | None = None
     tags: Sequence[str] = ()
     timeout_seconds: float | None = None
+    images: ImageOptions = field(default_factory=ImageOptions)
+    config: Config | None = None
 
 
 @dataclass(slots=True)
@@ -46,6 +49,7 @@ class ComparedSide:
     request       the request of its step; None for a recorded run
     checkpoint    the one of `--restore`
     at            the target of its session; "" for this process
+    config        where its nodes are placed; None for the default
     """
 
     path: str
@@ -54,6 +58,7 @@ class ComparedSide:
     checkpoint: str | None = None
     at: str = ""
     timeout_seconds: float | None = None
+    config: Config | None = None
 
     @property
     def step(self) -> StepRequest:
@@ -72,7 +77,7 @@ class ComparedSide:
             every=0,
             repeat=0,
             timeout_seconds=self.timeout_seconds,
-            config=plain_config(),
+            config=plain_config(self.config),
             at=self.at,
             restoration=restoration,
         )
@@ -104,7 +109,13 @@ class ComparedSide:
 
 def read_side(path: str, options: SideOptions, *, checkpoint: str | None, at: str) -> ComparedSide:
     """Read a graph or a record; CommandError where it is neither."""
-    side = ComparedSide(path, checkpoint=checkpoint, at=at, timeout_seconds=options.timeout_seconds)
+    side = ComparedSide(
+        path,
+        checkpoint=checkpoint,
+        at=at,
+        timeout_seconds=options.timeout_seconds,
+        config=options.config,
+    )
     if path.lower().endswith(ENDING):
         from flowengine.tools.compare import read_record
 
@@ -128,13 +139,14 @@ def read_side(path: str, options: SideOptions, *, checkpoint: str | None, at: st
     return side
 
 
-def prepare(one: ComparedSide, other: ComparedSide, names: NameMap) -> None:
+def prepare(one: ComparedSide, other: ComparedSide, names: NameMap, images: ImageOptions) -> None:
     """Read the feeds and look up the names of the sides that run.
+
+    images   how images are fed
 
     The other side is fed what the first one is, and a recorded run gives the values that it was fed.
     CommandError for a name that a side lacks, and for a feed that cannot be read.
     """
-    images = ImageOptions(None, None, None)
     if one.request is not None:
         one.request.read_feeds(images)
         if other.record is not None:

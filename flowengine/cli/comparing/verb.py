@@ -17,9 +17,12 @@ from flowengine.cli.comparing.losses import (
 from flowengine.cli.comparing.report import comparison_document, comparison_lines, printable_line
 from flowengine.cli.comparing.sides import ComparedSide, SideOptions, freeze, prepare, read_side, tensor_name
 from flowengine.cli.failure import STEP_ERROR, USAGE, CommandError
+from flowengine.cli.feeding.images import ImageOptions
 from flowengine.cli.graphs import find_port, tag_option
 from flowengine.cli.imports import import_option
+from flowengine.cli.placement import config_of, placement_options
 from flowengine.cli.results import dumps
+from flowengine.cli.running.options import image_options
 from flowengine.cli.running.request import check_standard_input
 from flowengine.cli.running.steps import run_interruptible
 from flowengine.cli.shell.names import complete_checkpoint
@@ -108,6 +111,8 @@ is missing, 5 a feed is missing or does not fit, 6 a step took longer than --tim
     help="Time limit for a step, in seconds.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@image_options
+@placement_options
 @import_option
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 @click.pass_context
@@ -131,6 +136,12 @@ def command(
     at: str | None,
     timeout: float | None,
     as_json: bool,
+    image_size: tuple[int, int] | None,
+    image_scale: float | None,
+    image_offset: float | None,
+    device_counts: tuple[str, ...],
+    places: tuple[str, ...],
+    soft: bool | None,
     debug: bool,
 ) -> None:
     from flowengine.tools.compare import NameMap, compare_records
@@ -144,7 +155,11 @@ def command(
         names = NameMap.parse(maps)
     except InvalidArgumentError as error:
         raise CommandError(f"--map {error.message}", USAGE) from error
-    options = SideOptions(feeds, fetches, targets, inits, signature, function, tags, timeout)
+    options = SideOptions(
+        *(feeds, fetches, targets, inits, signature, function, tags, timeout),
+        images=ImageOptions(image_size, image_scale, image_offset),
+        config=config_of(device_counts, places, soft),
+    )
     left = read_side(one, options, checkpoint=checkpoints[0] if checkpoints else None, at="")
     right = read_side(
         one if other is None else other,
@@ -153,6 +168,7 @@ def command(
         at=target_at(at or ""),
     )
     given = {"--feed": feeds, "--fetch": fetches, "--target": targets, "--init": inits, "--freeze": frozen}
+    given |= {"--place": places, "--device-count": device_counts}
     if left.record is not None and right.record is not None and any(given.values()):
         unused = ", ".join(name for name, values in given.items() if values)
         raise CommandError(f"{unused}: both sides are records, which do not run", USAGE)
@@ -164,7 +180,7 @@ def command(
             check_trains(side)
     elif rates:
         raise CommandError("--learning-rate needs --steps N", USAGE)
-    prepare(left, right, names)
+    prepare(left, right, names, options.images)
     if steps is not None:
         _compare_trainings(ctx, left, right, steps, [[*rates], [*map(names, rates)]], tolerance, as_json)
         return

@@ -17,6 +17,7 @@ from flowengine.cli.imports import import_option
 from flowengine.cli.models.restoring import remedied
 from flowengine.cli.models.signatures import called_signature
 from flowengine.cli.results import readable
+from flowengine.cli.running.options import image_options
 from flowengine.cli.running.request import StepRequest, check_standard_input
 from flowengine.cli.running.steps import run_interruptible, set_up
 from flowengine.cli.shell.names import (
@@ -105,6 +106,7 @@ PROMPT: Final = "(debug) "
     help="Stop before this node; may be a pattern.",
     shell_complete=complete_node,
 )
+@image_options
 @import_option
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 @click.pass_context
@@ -120,6 +122,9 @@ def command(
     function: str | None,
     tags: tuple[str, ...],
     breaks: tuple[str, ...],
+    image_size: tuple[int, int] | None,
+    image_scale: float | None,
+    image_offset: float | None,
     debug: bool,
 ) -> None:
     check_standard_input(graph, feeds)
@@ -132,7 +137,7 @@ def command(
         source, signature, is_wanted=True, asks_by_name=bool(fetches or targets), function=function
     )
     request = StepRequest(source, graph, call, feeds, fetches, targets, inits)
-    request.read_feeds(ImageOptions(None, None, None))
+    request.read_feeds(ImageOptions(image_size, image_scale, image_offset))
     request.propose()
     request.find()
     restoration = request.restoration(restore, may_look=True)

@@ -106,6 +106,28 @@ def _fraction(_: click.Context, __: click.Parameter, value: str | None) -> float
         raise click.BadParameter(f"{value!r} is not a number or a fraction, such as 1/255") from None
 
 
+def image_options(command: Command) -> Command:
+    """Give a command `--image-size`, `--image-scale` and `--image-offset`."""
+    options = (
+        click.option("--image-size", callback=_size, metavar="HxW", help="Resize images."),
+        click.option(
+            "--image-scale",
+            callback=_fraction,
+            metavar="A",
+            help="Multiply the values of images by A, such as 1/255.",
+        ),
+        click.option(
+            "--image-offset",
+            callback=_fraction,
+            metavar="B",
+            help="Add B to the values of images, after scaling.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 _OPTIONS: Final = (
     boxable,
     click.argument("graph", type=click.Path(), metavar="[GRAPH]", required=False),
@@ -308,19 +330,7 @@ _OPTIONS: Final = (
     ),
     click.option("--stats", is_flag=True, help="Print figures and a histogram instead of the values."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
-    click.option("--image-size", callback=_size, metavar="HxW", help="Resize images."),
-    click.option(
-        "--image-scale",
-        callback=_fraction,
-        metavar="A",
-        help="Multiply the values of images by A, such as 1/255.",
-    ),
-    click.option(
-        "--image-offset",
-        callback=_fraction,
-        metavar="B",
-        help="Add B to the values of images, after scaling.",
-    ),
+    image_options,
     import_option,
     placement_options,
     click.option("--log-device-placement", is_flag=True, help="Log the device of each node."),
@@ -335,4 +345,4 @@ def run_options(command: Command) -> Command:
     return command
 
 
-__all__ = ["HELP", "SECTIONS", "run_options"]
+__all__ = ["HELP", "SECTIONS", "image_options", "run_options"]
