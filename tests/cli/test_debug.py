@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -179,3 +180,39 @@ def test_images_are_fed_as_run_feeds_them(
     code, out, err = debug(["go"], save(graph), "-x", f"x={picture}", "--image-scale", "1/255")
     assert (code, err) == (0, "")
     assert re.findall(r"-[0-9.]+", "".join(out[-2:])) == ["-0.20000002", "-1."]
+
+
+def test_a_full_disk_leaves_no_part_of_a_file(
+    root: str, debug: Debug, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: io.BytesIO, *_: object, **__: object) -> None:
+        file.write(b"a part")
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(np.lib.format, "write_array", full)
+    file = tmp_path / "values.npz"
+    code, out, err = debug([f"save {file}", f"save {file}", "quit"], root, "-x", "x=[1, 2]")
+    assert (code, err) == (0, "")
+    assert out.count(f"{file}: No space left on device") == 2
+    assert not file.exists()
+
+
+def test_a_value_that_no_file_can_hold_does_not_end_the_step(
+    save: Callable[[fe.Graph], str], debug: Debug, tmp_path: Path
+) -> None:
+    graph = fe.Graph()
+    graph.ops.StringJoin([graph.placeholder("string", [], name="x"), b"\xff\0"], name="y")
+    file = tmp_path / "values.npz"
+    code, out, err = debug([f"save {file}", "go"], save(graph), "-x", "x=a", "-y", "y")
+    assert (code, err) == (0, "")
+    assert f"{file}: a string that ends in a zero byte cannot be kept in this kind of file" in out
+    assert not file.exists()
+    assert out[-1].startswith("y:0")
+
+
+def test_a_break_is_kept_once_and_a_name_goes_past_it(root: str, debug: Debug) -> None:
+    lines = ["break layer/root", "break layer/root", "go y", "delete layer/root", "break", "quit"]
+    code, out, err = debug(lines, root, "-x", "x=[1, 2]")
+    assert (code, err) == (0, "")
+    assert "next y (Sum)" in out
+    assert out[-3:] == ["no breaks", "(debug) quit", "left before the end of the step"]

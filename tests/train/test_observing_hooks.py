@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -210,3 +211,16 @@ def test_a_timeline_that_cannot_be_written_hides_no_error_of_the_step(tmp_path: 
     ):
         fe.blocking.loop(session, checked, steps=3, hooks=[fe.train.Profile(tmp_path, first=1)], quiet=True)
     assert any("timeline could not be written" in note for note in raised.value.__notes__)
+
+
+def test_a_full_disk_leaves_a_timeline_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, text: str, **_: Any) -> int:
+        path.write_bytes(text[:9].encode())
+        raise OSError(28, os.strerror(28))
+
+    (tmp_path / "timeline-2.json").write_text("of an earlier loop")
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(fe.errors.ResourceExhaustedError, match=r"timeline-2\.json.*No space left on device"):
+        run(3, fe.train.Profile(tmp_path, first=2))
+    assert timelines(tmp_path) == ["timeline-2.json"]
+    assert (tmp_path / "timeline-2.json").read_bytes() == b"of an earlier loop"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from flowengine.cli.failure import printable
+from flowengine.cli.failure import CommandError, printable
 from flowengine.core.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -169,8 +170,17 @@ def _write(path: str, arrays: dict[str, Any]) -> None:
     from flowengine.cli.results import storable, write_archive
 
     try:
+        kept = {name: storable(each, path) for name, each in arrays.items()}
+    except CommandError as error:
+        raise _NotUnderstoodError(str(error)) from None
+    try:
         with open(path, "xb") as file:
-            write_archive(file, {name: storable(each, path) for name, each in arrays.items()})
+            try:
+                write_archive(file, kept)
+            except BaseException:
+                # A part of the values would stand in the way of the next attempt.
+                os.unlink(path)
+                raise
     except FileExistsError:
         raise _NotUnderstoodError(f"{path} exists already: name another file") from None
     except OSError as error:

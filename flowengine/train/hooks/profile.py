@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -124,13 +124,18 @@ class Profile(Hook):
             raise translated(error, str(self._folder)) from error
 
     def _write(self, path: Path, text: str) -> None:
+        aside = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
-            path.write_text(text, encoding="utf-8")
+            aside.write_text(text, encoding="utf-8")
+            aside.replace(path)
             self._written = [each for each in self._written if each != path] + [path]
             while len(self._written) > self._keep:
                 self._written.pop(0).unlink(missing_ok=True)
         except OSError as error:
             raise translated(error, str(path)) from error
+        finally:
+            with suppress(OSError):
+                aside.unlink(missing_ok=True)
 
 
 __all__ = ["Profile"]

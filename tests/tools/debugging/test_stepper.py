@@ -155,7 +155,8 @@ async def test_a_node_that_waits_is_waited_for_by_a_second_call(
     y = fe.negative(taken, name="y")
     g.ops.QueueEnqueueV2(q, [g.constant(4.0)], name="put")
     async with fe.Session(g) as session, fe.debug.Stepper(session, y, {}) as stepper:
-        await stepper.go_on("take")
+        while stepper.node is not None and stepper.node.name != "take":
+            await stepper.step()
         with trio.move_on_after(1.0) as scope:
             await stepper.step()
         assert scope.cancelled_caught
@@ -271,3 +272,59 @@ def test_closing_a_blocking_session_ends_its_stopped_step() -> None:
         session.close()
         with pytest.raises(errors.FailedPreconditionError):
             stepper.step()
+
+
+async def test_a_step_after_a_search_runs_one_node() -> None:
+    g = fe.Graph()
+    x = g.placeholder("float32", [], name="x")
+    y = fe.tanh(fe.exp(fe.sqrt(x, name="a"), name="b"), name="c")
+    async with fe.Session(g) as session, fe.debug.Stepper(session, y, {x: 1.0}) as stepper:
+        node = await stepper.go_on("b")
+        assert node is not None
+        assert node.name == "b"
+        node = await stepper.step()
+        assert node is not None
+        assert node.name == "c"
+
+
+async def test_the_node_that_is_shown_is_the_next_to_run_on_any_device() -> None:
+    g = fe.Graph()
+    x = g.placeholder("float32", [], name="x")
+    ends = []
+    for number in range(2):
+        with g.device(f"/device:CPU:{number}"):
+            y = x
+            for place in range(4):
+                y = fe.tanh(y, name=f"on_{number}_{place}")
+            ends.append(y)
+    async with (
+        fe.Session(g, config=fe.Config(device_count={"CPU": 2})) as session,
+        fe.debug.Stepper(session, ends, {x: 1.0}) as stepper,
+    ):
+        shown, ran = [], []
+        while (node := stepper.node) is not None:
+            shown.append(node.name)
+            await stepper.step()
+            assert stepper.ran is not None
+            ran.append(stepper.ran.name)
+    assert shown == ran
+    assert sorted(ran) == [f"on_{number}_{place}" for number in range(2) for place in range(4)]
+
+
+async def test_a_step_that_waits_is_stopped_before_no_node(autojump_clock: trio.testing.MockClock) -> None:
+    g = fe.Graph()
+    queue = g.ops.FIFOQueueV2(component_types=["float32"], name="queue")
+    y = fe.tanh(g.ops.QueueDequeueV2(queue, component_types=["float32"], name="take")[0], name="y")
+    g.ops.QueueEnqueueV2(queue, [g.constant(1.0)], name="put")
+    async with fe.Session(g) as session, fe.debug.Stepper(session, y) as stepper:
+        while stepper.node is not None and stepper.node.name != "take":
+            await stepper.step()
+        with trio.move_on_after(1) as scope:
+            await stepper.step()
+        assert scope.cancelled_caught
+        assert stepper.node is None
+        assert not stepper.has_ended
+        await session.run([], targets=["put"])
+        node = await stepper.step()
+        assert node is not None
+        assert node.name == "y"
