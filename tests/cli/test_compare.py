@@ -136,6 +136,10 @@ def test_names_that_differ(capsys: Output, one: Path, tmp_path: Path) -> None:
     assert "the graph has no node of this name" in err
     code, out, _ = called(capsys, "compare", one, path, *FEED, "--map", "=model")
     assert (code, out) == (0, "28 tensors equal within the tolerance, 0 different\n")
+    target = (*FEED, "-t", "layer_1/squashed", "--map", "=model")
+    code, out, err = called(capsys, "compare", one, path, *target)
+    assert (code, err) == (0, "")
+    assert out.endswith(" tensors equal within the tolerance, 0 different\n")
     code, _, err = called(capsys, "compare", one, path, *FEED, "--map", "model")
     assert code == 2
     assert "write OLD=NEW" in err

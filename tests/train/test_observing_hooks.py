@@ -109,6 +109,24 @@ def test_an_error_of_another_hook_writes_no_timeline_twice(tmp_path: Path) -> No
     assert timelines(tmp_path) == ["timeline-2.json"]
 
 
+def test_an_error_behind_a_traced_step_leaves_the_timeline_of_that_step_alone(tmp_path: Path) -> None:
+    class Fails(fe.train.Hook):
+        async def after_step(self, state: fe.train.LoopState) -> None:
+            if state.step == 2:
+                raise ValueError("another hook")
+
+    with pytest.raises(ValueError, match="another hook"):
+        run(5, fe.train.Profile(tmp_path, first=2), Fails())
+    assert timelines(tmp_path) == ["timeline-2.json"]
+
+
+def test_a_step_that_is_traced_again_is_one_of_the_timelines_that_stay(tmp_path: Path) -> None:
+    hook = fe.train.Profile(tmp_path, first=2, every_steps=2, keep=2)
+    run(2, hook)
+    run(4, hook)
+    assert timelines(tmp_path) == ["timeline-2.json", "timeline-4.json"]
+
+
 def test_the_guard_names_the_node_and_keeps_its_values(tmp_path: Path) -> None:
     graph, loss, step = logarithm()
     file = tmp_path / "found.npz"

@@ -85,7 +85,7 @@ def difference(
     assert right is not None
     limit = tolerance_of(one, other, tolerance)
     closeness = limit * (SOURCE_RATIO if is_source else 1.0)
-    known = 0.0
+    known = floor = 0.0
     if kinds[0] in "Oi":
         wrong = np.flatnonzero(left != right)
         if wrong.size:
@@ -103,7 +103,7 @@ def difference(
         known = float(errors.max(initial=0.0))
     if is_whole or not one.size or kinds[0] == "O":
         return known, None
-    found = _figure_errors(one, other)
+    found = _figure_errors(one, other, floor)
     worst = int(np.argmax(found))
     bound = _SOURCE_FIGURES if is_source or kinds[0] == "i" else limit
     if found[worst] > bound:
@@ -128,11 +128,13 @@ def _errors(left: Array, right: Array, typical: float) -> Array:
     return made
 
 
-def _figure_errors(one: TensorRecord, other: TensorRecord) -> Array:
-    """Return the relative error of each figure."""
+def _figure_errors(one: TensorRecord, other: TensorRecord, floor: float) -> Array:
+    """Return the relative error of each figure; 0 where elements that differ by `floor` explain it."""
     left, right = np.array(one.figures), np.array(other.figures)
     typical = max(one.typical, other.typical)
     errors = _errors(left, right, typical)
+    with np.errstate(invalid="ignore"):
+        errors[np.abs(left - right) <= floor * np.array([1.0, 1.0, 1.0, np.sqrt(one.size)])] = 0.0
     return np.nan_to_num(errors, nan=np.inf)
 
 

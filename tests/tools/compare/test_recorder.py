@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 import flowengine as fe
 from flowengine.tools.compare import NameMap, StepRecord, compare_records, plain_config, record_step
 from flowengine.tools.compare.recorder import StepRecorder
+from flowengine.tools.compare.records import NodeRecord
+from flowengine.tools.compare.tensors import record_of
 
 
 def test_a_source_in_a_loop_has_a_value_for_each_iteration() -> None:
@@ -80,3 +82,50 @@ def test_variables_may_differ_by_rounding_after_the_first_step(steps: tuple[int,
 def test_a_rule_means_a_whole_part_of_a_name(old: str, name: str, rest: str) -> None:
     expected = f"new{rest}:0" if name == old else f"{name}{rest}:0"
     assert NameMap.parse([f"{old}=new"])(f"{name}{rest}:0") == expected
+
+
+@pytest.mark.parametrize("size", [64, 65, 1000])
+def test_a_whole_value_comes_back(size: int) -> None:
+    value = np.arange(size, dtype=np.float32).reshape(1, size)
+    found = record_of("a:0", "", value, is_kept=True).array()
+    assert found is not None
+    np.testing.assert_array_equal(found, value)
+
+
+def test_figures_are_those_of_all_elements_of_a_large_tensor() -> None:
+    value = np.full((1 << 20) + 3, 2.0, np.float32)
+    value[[0, 1]] = np.nan, np.inf
+    value[-1] = 5.0
+    found = record_of("a:0", "", value)
+    assert found.counts == (1, 1, 0)
+    finite = value[2:].astype(np.float64)
+    expected = (2.0, 5.0, finite.mean(), np.linalg.norm(finite))
+    assert found.figures == pytest.approx(expected)
+
+
+def test_iterations_of_loops_in_another_scope_are_compared() -> None:
+    one = StepRecord([record_of("w/y:0", f"w/loop={number}", np.float32(number)) for number in range(3)])
+    other = StepRecord(
+        [record_of("model/w/y:0", f"model/w/loop={number}", np.float32(number)) for number in range(3)]
+    )
+    found = compare_records(one, other, names=NameMap.parse(["=model"]))
+    assert (found.equal, found.first) == (3, None)
+    assert found.only_in_one == found.only_in_other == []
+
+
+def test_rounding_of_an_input_counts_in_its_own_iteration() -> None:
+    nodes = {"y": NodeRecord("Sub", ("x:0",))}
+
+    def recorded(y: float, large: int) -> StepRecord:
+        tensors = []
+        for number in range(2):
+            x = 1e8 if number == large else 1.0
+            tensors.append(record_of("x:0", f"loop={number}", np.array([x], np.float32)))
+            value = y if number == 1 else 1.0
+            tensors.append(record_of("y:0", f"loop={number}", np.array([value], np.float32)))
+        return StepRecord(tensors, nodes)
+
+    assert compare_records(recorded(1.0, 1), recorded(2.0, 1)).first is None
+    found = compare_records(recorded(1.0, 0), recorded(2.0, 0)).first
+    assert found is not None
+    assert found.one.key == ("y:0", "loop=1")
