@@ -241,3 +241,20 @@ def test_more_events_than_there_is_room_for_are_counted() -> None:
     assert trace.dropped == 11
     assert len(trace.events()) == 3
     assert trace.dropped == 11
+
+
+def test_a_line_that_only_the_task_knows_stays() -> None:
+    trace = JointTrace(0.0, 9, lambda name, op: f"client.py:{op}" if name == "known" else "")
+    found = [event("kernel", name, 0, 0.0, 1.0, line="task.py:1") for name in ("known", "of a dataset")]
+    trace.add(PLACE.format(0), "ended", ClockOffset(0, 0), 0, found)
+    assert {each.name: each.line for each in trace.events()} == {
+        "known": "client.py:Neg",
+        "of a dataset": "task.py:1",
+    }
+
+
+def test_the_start_of_a_joint_trace_is_the_earliest_of_the_step_and_its_events() -> None:
+    trace = JointTrace(5.0, 9)
+    trace.add(PLACE.format(0), "ended", ClockOffset(100.0, 0), 107.0, [event("kernel", "a", 0, 0.5, 1.0)])
+    assert [(each.began, each.ended) for each in trace.events()] == [(2.5, 3.0)]
+    assert trace.began == 5.0
