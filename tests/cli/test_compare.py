@@ -367,3 +367,18 @@ def test_two_checkpoints_of_one_graph(capsys: Output, tmp_path: Path) -> None:
     code, out, _ = called(capsys, "compare", path, path, "-y", "y", "--restore", a, "--restore", b)
     assert code == 1
     assert out.startswith("first difference: v:0 (VarHandleOp)")
+
+
+def test_a_tensor_of_a_loop_has_no_one_value_to_freeze(capsys: Output, tmp_path: Path) -> None:
+    graph = fe.Graph()
+    _, z = graph.while_loop(
+        lambda i, _: i < 3,
+        lambda i, v: (i + 1, graph.ops.Tanh(v, name="shrink")),
+        [graph.constant(0), graph.constant(1.0)],
+    )
+    graph.ops.Neg(z, name="y")
+    path = saved(tmp_path, "one.pb", graph)
+    inside = next(name for name in graph.nodes if name.endswith("shrink"))
+    code, _, err = called(capsys, "compare", path, path, "-y", "y", "--freeze", inside)
+    assert code == 2
+    assert f"--freeze {inside}:0: the step of {path} does not make it" in err
