@@ -94,7 +94,7 @@ class RunMetadata:
     def timeline(self) -> str:
         """Return the events as Trace Event JSON, for Perfetto or chrome://tracing.
 
-        One process for each device, one track for each thread and stream, tracks of their own for waits and
+        One process for each task, one track for each thread and stream, tracks of their own for waits and
         for work that no thread does, an arrow for each transfer; times in microseconds.
 
         >>> fe.RunMetadata().timeline()

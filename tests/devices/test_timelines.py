@@ -127,11 +127,14 @@ async def test_the_timeline_has_a_thread_a_stream() -> None:
     assert metadata.launches is not None
     events = json.loads(metadata.timeline())["traceEvents"]
     assert [e["args"]["name"] for e in events if e["name"] == "process_name"] == [
-        NAME.strip("/").replace("/", " ")
+        NAME.partition("/device:")[0].strip("/").replace("/", " ")
     ]
     threads = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
-    assert sorted(threads.values()) == ["compute", "copy in", "copy out"]
+    device = NAME.partition("/device:")[2]
+    assert sorted(threads.values()) == [f"{device} compute", f"{device} copy in", f"{device} copy out"]
     shown = [e for e in events if e["ph"] == "X"]
-    assert [(e["name"], threads[e["tid"]]) for e in shown] == [(r.node, r.stream) for r in metadata.launches]
+    assert [(e["name"], threads[e["tid"]]) for e in shown] == [
+        (r.node, f"{device} {r.stream}") for r in metadata.launches
+    ]
     assert min(e["ts"] for e in shown) == 0
     assert all(e["dur"] >= 0 for e in shown)

@@ -1,8 +1,8 @@
 """The timeline of a step as Trace Event JSON, which Perfetto and chrome://tracing draw.
 
-A device is a process. Threads and streams are its tracks; a turn contains the items that ran in it, a block
-its members. Waits, and items that no thread runs (kernels that may wait, Recvs, calls), overlap freely, so
-they are distributed over as many tracks as they need.
+A task is a process. Each device of it has tracks for its threads and streams; a turn contains the items that
+ran in it, a block its members. Waits, and items that no thread runs (kernels that may wait, Recvs, calls),
+overlap freely, so they are distributed over as many tracks as they need.
 """
 
 from __future__ import annotations
@@ -55,16 +55,17 @@ class _Tracks:
 
     def __init__(self) -> None:
         self._processes: dict[str, int] = {}
-        self._tracks: dict[tuple[int, str], int] = {}
-        #: {(process, kind): the end of the last event of each of its tracks}
-        self._ends: dict[tuple[int, str], list[float]] = {}
+        #: {(process, device, title): number}
+        self._tracks: dict[tuple[int, str, str], int] = {}
+        #: {(device, kind): the end of the last event of each of its tracks}
+        self._ends: dict[tuple[str, str], list[float]] = {}
         self._placed: dict[int, tuple[int, int]] = {}
 
     def of(self, event: TraceEvent) -> tuple[int, int]:
         """Return the process and the track of an event; asked in order of their beginning."""
         placed = self._placed.get(id(event))
         if placed is None:
-            process = self._processes.setdefault(event.device, len(self._processes))
+            process = self._processes.setdefault(_parts(event.device)[0], len(self._processes))
             placed = self._placed[id(event)] = (process, self._track(process, event))
         return placed
 
@@ -73,19 +74,20 @@ class _Tracks:
         if title is None:
             title = event.thread or "step"
         else:
-            ends = self._ends.setdefault((process, title), [])
+            ends = self._ends.setdefault((event.device, title), [])
             free = next((index for index, end in enumerate(ends) if end <= event.began), len(ends))
             if free == len(ends):
                 ends.append(0.0)
             ends[free] = event.ended
             title = f"{title} {free + 1}" if free else title
-        return self._tracks.setdefault((process, title), len(self._tracks))
+        return self._tracks.setdefault((process, event.device, title), len(self._tracks))
 
     def names(self) -> Iterator[dict[str, Any]]:
         for name, process in self._processes.items():
             yield {"ph": "M", "name": "process_name", "pid": process, "args": {"name": _title(name)}}
-        for (process, title), track in self._tracks.items():
-            yield {"ph": "M", "name": "thread_name", "pid": process, "tid": track, "args": {"name": title}}
+        for (process, device, title), track in self._tracks.items():
+            args = {"name": f"{_parts(device)[1]} {title}".lstrip(), "device": device, "thread": title}
+            yield {"ph": "M", "name": "thread_name", "pid": process, "tid": track, "args": args}
 
 
 def _slice(event: TraceEvent, process: int, track: int) -> dict[str, Any]:
@@ -154,15 +156,12 @@ def read_timeline(text: str | bytes) -> list[TraceEvent]:
     try:
         document = json.loads(text)
         rows = document["traceEvents"]
-        processes = {
-            row["pid"]: _device(row["args"]["name"]) for row in rows if row["name"] == "process_name"
+        tracks = {
+            (row["pid"], row["tid"]): (str(row["args"]["device"]), str(row["args"]["thread"]))
+            for row in rows
+            if row["name"] == "thread_name"
         }
-        threads = {
-            (row["pid"], row["tid"]): row["args"]["name"] for row in rows if row["name"] == "thread_name"
-        }
-        found = [
-            _event(row, processes, threads) for row in rows if row["ph"] == "X" and row["cat"] != _TRANSFER
-        ]
+        found = [_event(row, tracks) for row in rows if row["ph"] == "X" and row["cat"] != _TRANSFER]
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidArgumentError(
             f"this is no timeline of a step, as `run --trace FILE` writes it: {type(error).__name__}: {error}"
@@ -193,7 +192,8 @@ def read_tasks(text: str | bytes) -> dict[str, TracedTask]:
         ) from None
 
 
-def _event(row: dict[str, Any], processes: dict[int, str], threads: dict[tuple[int, int], str]) -> TraceEvent:
+def _event(row: dict[str, Any], tracks: dict[tuple[int, int], tuple[str, str]]) -> TraceEvent:
+    device, thread = tracks[row["pid"], row["tid"]]
     detail = dict(row["args"])
     began = 1e-6 * row["ts"]
     queued = detail.pop("queued_us", None)
@@ -202,8 +202,8 @@ def _event(row: dict[str, Any], processes: dict[int, str], threads: dict[tuple[i
         kind=row["cat"],
         name=row["name"],
         op=detail.pop("op"),
-        device=processes[row["pid"]],
-        thread=threads[row["pid"], row["tid"]],
+        device=device,
+        thread=thread,
         began=began,
         ended=began + 1e-6 * row["dur"],
         ready=None if queued is None else began - 1e-6 * queued,
@@ -212,14 +212,15 @@ def _event(row: dict[str, Any], processes: dict[int, str], threads: dict[tuple[i
     )
 
 
-def _title(device: str) -> str:
-    """Return a device's name for people: Perfetto would show only what follows its last slash."""
-    return device.strip("/").replace("/", " ") or "step"
+def _parts(device: str) -> tuple[str, str]:
+    """Return the task and the rest of a device's complete name, such as "/job:ps/task:0" and "CPU:0"."""
+    task, _, rest = device.partition("/device:")
+    return task, rest
 
 
-def _device(title: str) -> str:
-    """Return the device that `_title` has named."""
-    return "" if title == "step" else "/" + title.replace(" ", "/")
+def _title(task: str) -> str:
+    """Return a task's name for people: Perfetto would show only what follows its last slash."""
+    return task.strip("/").replace("/", " ") or "step"
 
 
 def _microseconds(seconds: float) -> float:

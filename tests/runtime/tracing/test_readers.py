@@ -126,7 +126,8 @@ def test_arrows_go_from_each_send_to_its_recv() -> None:
     assert len(starts) == len(ends) == 6
     for number, row in starts.items():
         assert ends[number]["ts"] - row["ts"] == pytest.approx(5000)
-        assert ends[number]["pid"] != row["pid"]
+        assert ends[number]["pid"] == row["pid"]
+        assert ends[number]["tid"] != row["tid"]
 
 
 @pytest.mark.parametrize("began", [0.0, 0.002, 0.003, 0.004])
@@ -152,7 +153,22 @@ def test_a_process_has_a_name_that_perfetto_shows_whole() -> None:
     """It shows only what follows the last slash, which is the same on every task."""
     rows = json.loads(timeline([event("kernel", "a", 0.0, 0.1)]))["traceEvents"]
     (name,) = (row["args"]["name"] for row in rows if row["name"] == "process_name")
-    assert name == "job:localhost replica:0 task:0 device:CPU:0"
+    assert name == "job:localhost replica:0 task:0"
+
+
+def test_a_process_is_a_task_with_tracks_of_each_device() -> None:
+    tasks = ["/job:ps/replica:0/task:0", "/job:ps/replica:0/task:1"]
+    devices = [f"{task}/device:CPU:{number}" for task in tasks for number in range(2)]
+    events = [event("kernel", device, 0.0, 0.1, device=device, thread="main") for device in devices]
+    rows = json.loads(timeline(events))["traceEvents"]
+    processes = {row["pid"]: row["args"]["name"] for row in rows if row["name"] == "process_name"}
+    tracks = {(row["pid"], row["tid"]): row["args"]["name"] for row in rows if row["name"] == "thread_name"}
+    places = [(row["name"], row["pid"], row["tid"]) for row in rows if row["ph"] == "X"]
+    assert [(name, processes[pid], tracks[pid, tid]) for name, pid, tid in places] == [
+        (device, f"job:ps replica:0 task:{number // 2}", f"CPU:{number % 2} main")
+        for number, device in enumerate(devices)
+    ]
+    assert [each.device for each in read_timeline(json.dumps({"traceEvents": rows}))] == devices
 
 
 def test_what_an_item_waited_for_is_no_queueing() -> None:
