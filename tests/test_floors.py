@@ -39,6 +39,7 @@ ALLOWED = {
         "flowengine.resources.",
         "flowengine.runtime.",
         "flowengine.sandbox.",
+        "flowengine.saved_model.batching",
         "flowengine.saved_model.loading",
         "flowengine.saved_model.saving",
         "flowengine.session",

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Final
 from flowengine.core.public_names.missing import missing_name
 
 if TYPE_CHECKING:
+    from flowengine.saved_model.batching import BatchedSignature
     from flowengine.saved_model.functions import ModelFunction
     from flowengine.saved_model.loading import load, restore
     from flowengine.saved_model.model import Model, ModelVariable
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 #: {public name: module}
 _PUBLIC: Final[dict[str, str]] = {
+    "BatchedSignature": "flowengine.saved_model.batching",
     "Model": "flowengine.saved_model.model",
     "ModelFunction": "flowengine.saved_model.functions",
     "ModelSignature": "flowengine.saved_model.signatures",
@@ -50,6 +52,7 @@ _PUBLIC: Final[dict[str, str]] = {
 }
 
 __all__ = [
+    "BatchedSignature",
     "Model",
     "ModelFunction",
     "ModelSignature",

@@ -101,7 +101,7 @@ class Model:
         self.saved = saved
         self.session = session
         self.signatures: Mapping[str, ModelSignature] = _NamedEntries(
-            "signature", {name: ModelSignature(each, session.run) for name, each in saved.signatures.items()}
+            "signature", {name: ModelSignature(each, session) for name, each in saved.signatures.items()}
         )
         self._readers = _Readers(saved)
         self.variables: Mapping[str, ModelVariable] = _NamedEntries(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flowengine.core import dtypes
 from flowengine.core.dtypes import DType
@@ -13,6 +13,9 @@ from flowengine.core.errors import InvalidArgumentError, OpError
 from flowengine.core.shapes import TensorShape
 from flowengine.ir.proto import SignatureDef, TensorInfo, TensorProto
 from flowengine.ir.tensorproto import decode_tensor, shape_from_proto
+
+if TYPE_CHECKING:
+    from flowengine.saved_model.batching import BatchedSignature
 
 #: The signature that a server answers where none is named, by convention.
 DEFAULT_SIGNATURE: Final = "serving_default"
@@ -112,6 +115,20 @@ class SignatureFacts:
             fed.update(each.pairs(name, values.get(name, each.default)))
         return fed
 
+    def inputs_of(self, values: Sequence[Any], inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the inputs by name; InvalidArgumentError if `values` are not those of the only input."""
+        if not values:
+            return inputs
+        if len(values) > 1 or len(self.inputs) != 1:
+            raise InvalidArgumentError(f"{self.described()}: give its inputs by name")
+        return {next(iter(self.inputs)): values[0]} | dict(inputs)
+
+    def name_inputs(self, error: OpError) -> None:
+        """Put the caller's names into an error that names the tensors that were fed."""
+        for name, each in self.inputs.items():
+            for tensor in each.tensors:
+                error.message = error.message.replace(f"'{tensor}'", f"input '{name}'")
+
     def fetches(self) -> dict[str, Any]:
         """Return the fetches for the outputs, by name; a node without outputs is run, and gives None."""
         return {name: each.fetches for name, each in self.outputs.items()}
@@ -152,7 +169,7 @@ class ModelSignature:
     """
 
     facts: SignatureFacts
-    _run: Callable[..., Any]
+    _session: Any
 
     def __repr__(self) -> str:
         return f"<ModelSignature '{self.name}' ({self.facts.sides()})>"
@@ -183,11 +200,7 @@ class ModelSignature:
 
     def __call__(self, *values: Any, **inputs: Any) -> Any:
         """Run one step. If the signature has one input, its value may come without the name."""
-        if values:
-            if len(values) > 1 or len(self.inputs) != 1:
-                raise InvalidArgumentError(f"{self.facts.described()}: give its inputs by name")
-            inputs = {next(iter(self.inputs)): values[0]} | inputs
-        return self.call(inputs)
+        return self.call(self.facts.inputs_of(values, inputs))
 
     def call(self, inputs: Mapping[str, Any], *, targets: Sequence[str] = (), options: Any = None) -> Any:
         """Run one step with `inputs` of any names, more nodes to run as `targets`, and `RunOptions`.
@@ -196,9 +209,9 @@ class ModelSignature:
         """
         feeds = self.facts.feeds(inputs)
         try:
-            running = self._run(self.facts.fetches(), feeds, targets=targets, options=options)
+            running = self._session.run(self.facts.fetches(), feeds, targets=targets, options=options)
         except OpError as error:
-            self._name_inputs(error)
+            self.facts.name_inputs(error)
             raise
         return self._awaited(running) if inspect.isawaitable(running) else running
 
@@ -206,14 +219,48 @@ class ModelSignature:
         try:
             return await running
         except OpError as error:
-            self._name_inputs(error)
+            self.facts.name_inputs(error)
             raise
 
-    def _name_inputs(self, error: OpError) -> None:
-        """Put the caller's names into an error that names the tensors that were fed."""
-        for name, each in self.inputs.items():
-            for tensor in each.tensors:
-                error.message = error.message.replace(f"'{tensor}'", f"input '{name}'")
+    def batched(
+        self,
+        *,
+        max_rows: int,
+        allowed_rows: Sequence[int] = (),
+        wait_seconds: float = 0.0,
+        batches_at_once: int = 1,
+        max_waiting_rows: int | None = None,
+        pad: bool | Mapping[str, Any] = False,
+        split: bool = True,
+    ) -> BatchedSignature:
+        """Return this signature with concurrent calls computed together, as one batch of rows.
+
+        max_rows           most rows of a batch
+        allowed_rows       rising up to `max_rows`: a batch is filled up to one of these sizes with copies of
+                           a row, for models that are planned for each size; empty for any size
+        wait_seconds       how long the first rows of a batch wait for others though nothing is computed
+        batches_at_once    the number of batches that are computed at a time
+        max_waiting_rows   most rows of all calls that wait or are computed; None for any number
+        pad                True: rows of different lengths are filled up to the longest of their batch with
+                           their first element, as TensorFlow Serving does; {input: value} for other values
+        split              whether a call may have more rows than `max_rows`, in several batches
+
+        Raises InvalidArgumentError if the first dimension of an input or output is fixed or unknown, and for
+        values that cannot be. Outputs keep the length that padding has given to the rows.
+        """
+        from flowengine.saved_model.batching import BatchedSignature
+
+        return BatchedSignature(
+            self.facts,
+            self._session,
+            max_rows=max_rows,
+            allowed_rows=allowed_rows,
+            wait_seconds=wait_seconds,
+            batches_at_once=batches_at_once,
+            max_waiting_rows=max_waiting_rows,
+            pad=pad,
+            split=split,
+        )
 
 
 def signature_facts(name: str, definition: SignatureDef) -> SignatureFacts:

@@ -4,6 +4,9 @@ A `CallBatcher` collects requests in a line of batches. The last batch is open; 
 full, or once its first request has waited for so long and a place is free. While all places are taken it goes
 on growing. Batches are computed in service tasks, so no request computes for others, and none that is
 cancelled takes the results of others with it.
+
+With `BatcherOptions.starts_alone` a request that finds a free place and no line is computed at once in its
+own task, which costs it no more than a call without a batcher; others join their rows meanwhile.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from flowengine.ir.attrs import FuncAttr
 from flowengine.resources.batching.rows import (
     allowed_sizes,
     check_same_rows,
+    filled_up,
     joined_rows,
     padded_size,
     rows_of,
@@ -57,6 +61,11 @@ class BatcherOptions:
     splits                whether a request with more rows than are left in a batch is split over several
     trims                 whether a batch that was not filled in time leaves requests to the next one, so that
                           it has an allowed size without being filled up
+    split_size            most rows of a batch if requests are split and no sizes are given; None for as many
+                          as a request may have
+    starts_alone          whether a request that finds a free place does not wait for others
+    padding               for each tensor the value that fills rows of a batch up to the longest, or None for
+                          the first element of the rows themselves; empty: all rows have one shape
 
     Raises InvalidArgumentError for values that cannot be.
     """
@@ -68,6 +77,9 @@ class BatcherOptions:
     allowed_batch_sizes: tuple[int, ...] = ()
     splits: bool = False
     trims: bool = False
+    split_size: int | None = None
+    starts_alone: bool = False
+    padding: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
         if self.max_batch_size <= 0:
@@ -80,8 +92,10 @@ class BatcherOptions:
     @property
     def rows_max(self) -> int:
         """Most rows that are computed at once."""
+        if not self.splits:
+            return self.max_batch_size
         sizes = self.allowed_batch_sizes
-        return sizes[-1] if self.splits and sizes else self.max_batch_size
+        return sizes[-1] if sizes else self.split_size or self.max_batch_size
 
 
 class FunctionCall(NamedTuple):
@@ -148,6 +162,7 @@ class CallBatcher:
 
     __slots__ = (
         "__weakref__",
+        "_alone",
         "_functions",
         "_line",
         "_result_count",
@@ -169,6 +184,8 @@ class CallBatcher:
         #: Batches that are not being computed, in order; only the last may be open.
         self._line: deque[_CallBatch] = deque()
         self._running: set[_CallBatch] = set()
+        #: How many requests are being computed in their own tasks.
+        self._alone = 0
 
     def function_of(self, caller: FunctionCaller, function: FuncAttr) -> NamedFunction:
         """The function as this caller calls it: sessions that share a batcher end apart from each other."""
@@ -189,6 +206,8 @@ class CallBatcher:
         for is cancelled.
         """
         rows = rows_of(tensors, self.options.max_batch_size)
+        if self._starts_alone(rows):
+            return await self._compute_alone(tensors, call, rows)
         requests = self._joined(tensors, call, rows)
         try:
             results: list[tuple[Value, ...]] = [
@@ -201,6 +220,30 @@ class CallBatcher:
         return tuple(
             joined_rows([to_array(each) for each in parts], 0) for parts in zip(*results, strict=True)
         )
+
+    def _starts_alone(self, rows: int) -> bool:
+        options = self.options
+        if not options.starts_alone or self._line or rows > options.rows_max or self._tasks.is_cancelled:
+            return False
+        return options.num_batch_threads <= 0 or self._busy < options.num_batch_threads
+
+    @property
+    def _busy(self) -> int:
+        """How many places are taken."""
+        return len(self._running) + self._alone
+
+    async def _compute_alone(
+        self, tensors: Sequence[Array], call: FunctionCall, rows: int
+    ) -> tuple[Value, ...]:
+        """Call the function on the rows of one request, in its own task."""
+        self._alone += 1
+        try:
+            results = await self._results([tensors], call, rows)
+        finally:
+            self._alone -= 1
+            if not self._tasks.is_cancelled:
+                self._begin_batches()
+        return tuple([result[:rows] for result in results])
 
     def _joined(self, tensors: Sequence[Array], call: FunctionCall, rows: int) -> list[_BatchRequest]:
         """The requests that stand for these rows, each in its batch."""
@@ -229,7 +272,7 @@ class CallBatcher:
         options = self.options
         batch = self._line[-1] if self._line and not self._line[-1].is_full else None
         if batch is not None and batch.rows + rows <= options.rows_max:
-            check_same_rows(batch.requests[0].tensors, tensors)
+            check_same_rows(batch.requests[0].tensors, tensors, of_rank_only=bool(options.padding))
         else:
             batch = self._opened(batch)
         request = _BatchRequest(tensors, call, rows, batch)
@@ -250,7 +293,8 @@ class CallBatcher:
                 f"{len(self._line)} batches wait"
             )
         batch = _CallBatch(trio.current_time() + self.options.timeout_seconds)
-        batch.scope = self._tasks.start(partial(self._wait_for_more, batch), f"batch of {self.name}")
+        if self.options.timeout_seconds:
+            batch.scope = self._tasks.start(partial(self._wait_for_more, batch), f"batch of {self.name}")
         if full is not None:
             full.is_full = True
         self._line.append(batch)
@@ -263,7 +307,7 @@ class CallBatcher:
     def _begin_batches(self) -> None:
         """Compute what is full or has waited for long enough, as far as there is a place."""
         places = self.options.num_batch_threads
-        while self._line and (places <= 0 or len(self._running) < places):
+        while self._line and (places <= 0 or self._busy < places):
             batch = self._line[0]
             if not batch.is_full:
                 if trio.current_time() < batch.deadline:
@@ -272,8 +316,12 @@ class CallBatcher:
             self._line.popleft()
             batch.end_task()
             batch.started = True
-            batch.scope = self._tasks.start(partial(self._compute, batch), f"function of {self.name}")
-            self._running.add(batch)
+            try:
+                batch.scope = self._tasks.start(partial(self._compute, batch), f"function of {self.name}")
+            except CancelledError as error:  # the session is being closed
+                self._fail(batch.requests, error)
+            else:
+                self._running.add(batch)
 
     def _trim(self, batch: _CallBatch) -> None:
         """Leave the last requests to the next batch, where the others have an allowed size."""
@@ -314,7 +362,9 @@ class CallBatcher:
         """Call the function and give each request its rows, or each the error."""
         requests = batch.requests
         try:
-            results = await self._results(batch)
+            results = await self._results(
+                [request.tensors for request in requests], requests[-1].call, batch.rows
+            )
         except OpError as error:
             self._fail(requests, error)
         except MemoryError as error:
@@ -336,12 +386,16 @@ class CallBatcher:
             if not self._tasks.is_cancelled:
                 self._begin_batches()
 
-    async def _results(self, batch: _CallBatch) -> list[Any]:
-        requests = batch.requests
-        rows = padded_size(self.options.allowed_batch_sizes, batch.rows)
-        parts = zip(*[request.tensors for request in requests], strict=True)
-        joined = [joined_rows(list(each), rows - batch.rows) for each in parts]
-        function, captured = requests[-1].call
+    async def _results(
+        self, requests: Sequence[Sequence[Array]], call: FunctionCall, count: int
+    ) -> list[Any]:
+        """The results for the tensors of some requests, which have so many rows together."""
+        rows = padded_size(self.options.allowed_batch_sizes, count)
+        parts: list[Sequence[Array]] = list(zip(*requests, strict=True))
+        if self.options.padding and len(requests) > 1:
+            parts = [filled_up(each, value) for each, value in zip(parts, self.options.padding, strict=True)]
+        joined = [joined_rows(each, rows - count) for each in parts]
+        function, captured = call
         results = [to_array(each) for each in await function((*joined, *captured), self._sequences)]
         if len(results) != self._result_count:
             raise InvalidArgumentError(

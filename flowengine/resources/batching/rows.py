@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -50,14 +51,37 @@ def rows_of(tensors: Sequence[Array], max_batch_size: int) -> int:
     return rows
 
 
-def check_same_rows(present: Sequence[Array], tensors: Sequence[Array]) -> None:
-    """InvalidArgumentError where rows have other shapes than those that are in the batch."""
+def check_same_rows(
+    present: Sequence[Array], tensors: Sequence[Array], *, of_rank_only: bool = False
+) -> None:
+    """InvalidArgumentError where rows have other shapes, or ranks, than those that are in the batch."""
     for ours, theirs in zip(present, tensors, strict=True):
-        if ours.shape[1:] != theirs.shape[1:]:
+        fits = ours.ndim == theirs.ndim if of_rank_only else ours.shape[1:] == theirs.shape[1:]
+        if not fits:
             raise InvalidArgumentError(
                 "tensors of one batch must agree but for their rows, but have shapes "
                 f"{list(ours.shape)} and {list(theirs.shape)}"
             )
+
+
+def filled_up(parts: Sequence[Array], value: Any) -> list[Array]:
+    """Return parts of one rank as arrays whose rows have one shape, the largest in each dimension.
+
+    value   fills what is added; None for the first element of each part, as TensorFlow Serving does. A part
+            without elements is filled with zeros, or empty strings
+    """
+    sizes = [max(each) for each in zip(*[part.shape[1:] for part in parts], strict=True)]
+    filled = []
+    for part in parts:
+        if list(part.shape[1:]) != sizes:
+            filler = (part.flat[0] if part.size else 0) if value is None else value
+            if part.dtype == object and not isinstance(filler, bytes):
+                filler = b""
+            larger = np.full([len(part), *sizes], filler, part.dtype)
+            larger[tuple(slice(size) for size in part.shape)] = part
+            part = larger
+        filled.append(part)
+    return filled
 
 
 def joined_rows(parts: Sequence[Array], padding: int) -> Array:
@@ -68,4 +92,4 @@ def joined_rows(parts: Sequence[Array], padding: int) -> Array:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-__all__ = ["allowed_sizes", "check_same_rows", "joined_rows", "padded_size", "rows_of"]
+__all__ = ["allowed_sizes", "check_same_rows", "filled_up", "joined_rows", "padded_size", "rows_of"]
