@@ -33,7 +33,7 @@ from flowengine.passes.place.costs import CostModel
 from flowengine.resources.container import ResourceManager
 from flowengine.runtime.partitioned_plan import PartitionedPlan
 from flowengine.runtime.partitions import PartitionRunner
-from flowengine.runtime.planning.admission import StepAdmission
+from flowengine.runtime.planning.admission import admission_of
 from flowengine.runtime.planning.explaining import explained, explained_placement
 from flowengine.runtime.planning.fetches import as_values, unpack
 from flowengine.runtime.planning.measuring import PlacementMeasurement
@@ -102,13 +102,11 @@ class Session(SessionVariables, SessionView):
                 )
             target = "sandbox://"
         self._target = target
-        #: The session at the target, to which every call is passed on.
         self._remote: Any = opener_for(target)(target, self.graph, self.config) if target else None
         self._owns_resources = resources is None
         self.resources = resources if resources is not None else ResourceManager()
         types = devices if devices is not None else DEVICES
         self._offered = OfferedDevices(types, None if target else self.graph, self._settings)
-        #: Where nodes may run.
         self.devices: DeviceSet = self._offered.devices
         if kernels is None:
             kernels = kernel_registry(self._settings.kernel_provider)
@@ -139,8 +137,7 @@ class Session(SessionVariables, SessionView):
         )
         self._plans = self._planning.kept
         self.partitions.when_lost = self._planning.is_followed
-        most = self._settings.max_steps
-        self._admission = None if most is None else StepAdmission(most, self._settings.max_waiting_steps)
+        self._admission = admission_of(self._settings)
 
     def _shown_graph(self) -> NodeGraph:
         return self.graph
@@ -265,6 +262,11 @@ class Session(SessionVariables, SessionView):
                     self._admission.leave()
 
         return call
+
+    async def prepare(self, fetches: Any, feeds: Sequence[Any] = (), targets: Sequence[Any] = ()) -> None:
+        """Make the plan of a step beforehand, in turns; at a target do nothing. Raises as `run` does."""
+        if self._remote is None:
+            await self._planning.prepare_in_turns(None, unpack(fetches)[0], [*feeds], targets, None, 0.0)
 
     def _simplify_error(self, error: OpError) -> None:
         """Shorten an error: leave out the engine's frames, and the name of the only device."""
@@ -426,8 +428,7 @@ class Session(SessionVariables, SessionView):
     async def close(self) -> None:
         """End the running steps with CancelledError; free the session's plans, in turns, and its resources.
 
-        Closing twice does nothing. The steps' callers see the error when they run next; tasks that worked
-        for its resources, such as prefetching, have ended when this returns.
+        Closing twice does nothing. Tasks that worked for its resources have ended when this returns.
         """
         if self._closed:
             return

@@ -125,13 +125,12 @@ class _SignatureStep(StepCalls):
 
     def __init__(self, facts: SignatureFacts, session: Session) -> None:
         self.name = facts.name
-        self._run = session.make_callable(
-            [each.tensors[0] for each in facts.outputs.values()],
-            [each.tensors[0] for each in facts.inputs.values()],
-        )
+        self._session = session
+        self._fetches = [each.tensors[0] for each in facts.outputs.values()]
+        self._feeds = [each.tensors[0] for each in facts.inputs.values()]
 
     async def __call__(self, arguments: Sequence[Value], sequences: ResourceManager) -> tuple[Value, ...]:
-        return tuple(await self._run(*arguments))
+        return tuple(await self._session.run(self._fetches, dict(zip(self._feeds, arguments, strict=True))))
 
     def of_rows(self, count: int) -> None:
         """Return None: rows are put together by the batcher alone."""

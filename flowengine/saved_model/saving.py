@@ -36,7 +36,7 @@ async def save(
 ) -> None:
     """Write a session's graph and the present values of its variables as a SavedModel.
 
-    path           the directory to make; its parent must be there
+    path           the directory to make, with those above it
     signatures     {name: (inputs, outputs)} or {name: (inputs, outputs, method)}: inputs and outputs are
                    {name: tensor}, by name or as Tensors, or a `SparseValue` of three
     tags           what the graph is for

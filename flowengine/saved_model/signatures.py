@@ -222,6 +222,11 @@ class ModelSignature:
             self.facts.name_inputs(error)
             raise
 
+    async def prepare(self) -> None:
+        """Make the plan of a call before the first call, in a trio program; at a target do nothing."""
+        feeds = [tensor for each in self.inputs.values() for tensor in each.tensors]
+        await self._session.prepare(self.facts.fetches(), feeds)
+
     def batched(
         self,
         *,

@@ -223,7 +223,7 @@ def _operation_name(graph: Graph, value: Any) -> str:
 
 
 def write(target: Path, export: Export, values: Iterable[Any], check: Check = never) -> None:
-    """Write the directory beside its place and rename it: it is whole or not there.
+    """Write the directory beside its place and rename it: it is whole or not there; folders above are made.
 
     `check` is called between pieces and may raise to stop. Raises AlreadyExistsError where there is something
     at the target, NotFoundError for an asset that is not there.
@@ -234,6 +234,7 @@ def write(target: Path, export: Export, values: Iterable[Any], check: Check = ne
         )
     aside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         aside.mkdir()
         saved = SavedModel(saved_model_schema_version=1, meta_graphs=[export.meta])
         (aside / "saved_model.pb").write_bytes(saved.SerializeToString(deterministic=True))

@@ -390,3 +390,14 @@ def test_models_of_scripts_batch_over_threads(tmp_path: Path) -> None:
         with ThreadPoolExecutor(8) as threads:
             found = list(threads.map(lambda each: signature(rows(float(each))), range(50)))
         assert [each["y"].tolist() for each in found] == [[[2.0 * each]] for each in range(50)]
+
+
+async def test_a_prepared_call_plans_nothing_more() -> None:
+    graph, facts = doubling()
+    async with fe.Session(graph) as session:
+        signature = ModelSignature(facts, session)
+        await signature.prepare()
+        assert session.statistics().plans == 1
+        await signature(x=rows(1.0))
+        await signature.batched(max_rows=8)(x=rows(1.0))
+        assert session.statistics().plans == 1

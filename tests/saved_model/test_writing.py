@@ -128,6 +128,17 @@ async def test_sparse_tensors_are_told_as_such(tmp_path: Path) -> None:
             model.signatures["f"](s=[1, 2])
 
 
+async def test_folders_above_an_export_are_made(tmp_path: Path) -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [], name="x")
+    async with fe.Session(graph) as session:
+        await fe.saved_model.save(
+            session, tmp_path / "a" / "b" / "1", signatures={"s": ({"x": x}, {"y": x + x})}
+        )
+    async with await fe.saved_model.load(tmp_path / "a" / "b" / "1") as model:
+        assert (await model(x=2.0))["y"] == 4.0
+
+
 async def test_a_refused_export_leaves_nothing(tmp_path: Path) -> None:
     graph = regression()
     async with fe.Session(graph) as session:

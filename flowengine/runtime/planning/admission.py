@@ -10,6 +10,7 @@ from collections import deque
 
 import trio
 
+from flowengine.core.config import Settings
 from flowengine.core.errors import CancelledError, FailedPreconditionError, ResourceExhaustedError
 from flowengine.runtime.run_metadata import RunMetadata
 from flowengine.runtime.step import too_late
@@ -100,4 +101,10 @@ class StepAdmission:
             self.leave()
 
 
-__all__ = ["StepAdmission"]
+def admission_of(settings: Settings) -> StepAdmission | None:
+    """Return what lets a session's steps begin; None if it runs any number of them."""
+    most = settings.max_steps
+    return None if most is None else StepAdmission(most, settings.max_waiting_steps)
+
+
+__all__ = ["StepAdmission", "admission_of"]
