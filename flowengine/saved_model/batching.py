@@ -215,6 +215,11 @@ def _sizes(allowed: Sequence[int], most: int) -> tuple[int, ...]:
     return sizes
 
 
+def is_batchable(facts: SignatureFacts) -> bool:
+    """Return whether the first dimension of all that goes in and comes out is free."""
+    return bool(facts.inputs) and all(map(_has_rows, (*facts.inputs.values(), *facts.outputs.values())))
+
+
 def check_batchable(facts: SignatureFacts) -> None:
     """InvalidArgumentError unless the first dimension of all that goes in and comes out is free."""
     fixed = [
@@ -249,4 +254,4 @@ def _listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} of '{name}'" for name, count in counts.items())
 
 
-__all__ = ["BatchedSignature", "check_batchable"]
+__all__ = ["BatchedSignature", "check_batchable", "is_batchable"]
