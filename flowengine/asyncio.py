@@ -128,6 +128,34 @@ def _turns_of(loop: asyncio.AbstractEventLoop) -> LoopTurns:
     return found
 
 
+async def finish(call: PortalCall) -> Any:
+    """Wait for a call in a portal, and return its value.
+
+    Raises what the call raises. Cancelled, it cancels the call and comes back when that has ended.
+    """
+    waiting = asyncio.wrap_future(call.future)
+    try:
+        return await asyncio.shield(waiting)
+    except asyncio.CancelledError as cancelled:
+        return await _cancel(call, cancelled, waiting)
+
+
+async def _cancel(
+    call: PortalCall, cancelled: asyncio.CancelledError, waiting: asyncio.Future[Any] | None = None
+) -> Any:
+    """Cancel a call for a task that was cancelled: raises that, or returns values that were ready."""
+    if waiting is None:
+        waiting = asyncio.wrap_future(call.future)
+    call.cancel()
+    # Until the step has ended its feeds are borrowed: come back only then, however often cancelled.
+    while not waiting.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([waiting])
+    if not waiting.cancelled() and waiting.exception() is None and _postponed(cancelled):
+        return waiting.result()
+    raise cancelled
+
+
 class Session(PortalSession):
     """A `flowengine.Session` for asyncio; arguments, results and errors are the same.
 
@@ -166,7 +194,7 @@ class Session(PortalSession):
         turns.ran(started)
         if isinstance(outcome, UnfinishedStep):
             outcome = await self._go_on(outcome, portal, turns)
-        return await self._finish(outcome) if isinstance(outcome, PortalCall) else outcome
+        return await finish(outcome) if isinstance(outcome, PortalCall) else outcome
 
     async def _go_on(self, outcome: Any, portal: Portal, turns: LoopTurns) -> Any:
         """Run slices of a step on this thread while that can be, each in a turn of its own.
@@ -177,7 +205,7 @@ class Session(PortalSession):
             try:
                 seconds = await turns.wait()
             except asyncio.CancelledError as cancelled:
-                return await self._cancel(portal.hand_over(outcome, is_cancelled=True), cancelled)
+                return await _cancel(portal.hand_over(outcome, is_cancelled=True), cancelled)
             except BaseException:  # nobody goes on with this coroutine
                 portal.hand_over(outcome, is_cancelled=True)
                 raise
@@ -187,32 +215,7 @@ class Session(PortalSession):
         return outcome
 
     async def _call(self, function: Callable[[], Awaitable[Any]]) -> Any:
-        return await self._finish(self._open().start(function))
-
-    async def _finish(self, call: PortalCall) -> Any:
-        waiting = asyncio.wrap_future(call.future)
-        try:
-            return await asyncio.shield(waiting)
-        except asyncio.CancelledError as cancelled:
-            return await self._cancel(call, cancelled, waiting)
-
-    async def _cancel(
-        self,
-        call: PortalCall,
-        cancelled: asyncio.CancelledError,
-        waiting: asyncio.Future[Any] | None = None,
-    ) -> Any:
-        """Cancel a call for a task that was cancelled: raises that, or returns values that were ready."""
-        if waiting is None:
-            waiting = asyncio.wrap_future(call.future)
-        call.cancel()
-        # Until the step has ended its feeds are borrowed: come back only then, however often cancelled.
-        while not waiting.done():
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait([waiting])
-        if not waiting.cancelled() and waiting.exception() is None and _postponed(cancelled):
-            return waiting.result()
-        raise cancelled
+        return await finish(self._open().start(function))
 
     @overload
     async def run(

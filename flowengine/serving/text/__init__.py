@@ -1,0 +1,1 @@
+"""JSON of requests and answers, read and written in pieces, so that a large body holds nothing up."""

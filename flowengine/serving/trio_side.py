@@ -1,0 +1,93 @@
+"""The trio program behind a server: called from trio where it runs, from asyncio over a portal."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+import trio
+
+from flowengine.core.errors import FailedPreconditionError
+from flowengine.portal import Portal, PortalCall
+
+
+class TrioSide:
+    """A trio program of a server that runs on trio or on asyncio.
+
+    program   what runs from entering to leaving, as for `nursery.start`; it is cancelled at the end
+
+    Entering it decides: in a trio program it runs in place, in an asyncio program in a portal's thread.
+    Raises what the program raises before it has started.
+    """
+
+    def __init__(self, program: Callable[..., Awaitable[None]]) -> None:
+        self._program = program
+        self._portal: Portal | None = None
+        self._running: PortalCall | None = None
+        self._nursery: Any = None
+        self._scope: trio.CancelScope | None = None
+
+    async def __aenter__(self) -> Self:
+        import sniffio  # which trio brings along
+
+        if sniffio.current_async_library() == "trio":
+            self._nursery = trio.open_nursery()
+            nursery = await self._nursery.__aenter__()
+            self._scope = nursery.cancel_scope
+            await nursery.start(self._program)
+            return self
+        import asyncio
+
+        self._portal = Portal()
+        started: Future[None] = Future()
+        self._running = self._portal.start(partial(self._run, started))
+        try:
+            await asyncio.wrap_future(started)
+        except BaseException:
+            self._portal.close()
+            raise
+        return self
+
+    async def _run(self, started: Future[None]) -> None:
+        try:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(self._program)
+                started.set_result(None)
+        except BaseException as error:
+            if not started.done():
+                started.set_exception(error)
+            raise
+
+    async def call(self, function: Callable[..., Awaitable[Any]], *args: Any) -> Any:
+        """Call a trio coroutine function; cancelled, it cancels the call and waits until that has ended."""
+        if self._portal is None:
+            if self._scope is None:
+                raise FailedPreconditionError("the server's models are not running: enter the application")
+            return await function(*args)
+        from flowengine.asyncio import finish
+
+        return await finish(self._portal.start(partial(function, *args)))
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._portal is None:
+            assert self._scope is not None
+            self._scope.cancel()
+            await self._nursery.__aexit__(kind, error, trace)
+            self._scope = None
+            return
+        from flowengine.asyncio import finish
+
+        portal, self._portal = self._portal, None
+        assert self._running is not None
+        self._running.cancel()
+        try:
+            await finish(self._running)
+        except trio.RunFinishedError:
+            pass  # how a cancelled call ends
+        finally:
+            portal.close()
