@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from flowengine import blocking as blocking
     from flowengine import data as data
     from flowengine import saved_model as saved_model
+    from flowengine import serving as serving
     from flowengine import testing as testing
     from flowengine import train as train
     from flowengine.client import ctc as ctc
@@ -165,6 +166,7 @@ _PUBLIC: _Final[dict[str, tuple[str, str | None]]] = {
     "recompute_grad": ("flowengine.gradients.recomputation", "recompute_grad"),
     "saved_model": ("flowengine.saved_model", None),
     "schedules": ("flowengine.client.schedules", None),
+    "serving": ("flowengine.serving", None),
     "debug": ("flowengine.tools.debugging", None),
     "summary": ("flowengine.tools.summaries", None),
     "testing": ("flowengine.testing", None),

@@ -26,6 +26,7 @@ VERBS: Final = {
     "inspect": ("flowengine.cli.inspect", "Show the contents of a graph."),
     "ops": ("flowengine.cli.ops", "List the ops that FlowEngine can run."),
     "bench": ("flowengine.cli.bench.verb", "Measure latency and throughput of a graph."),
+    "serve": ("flowengine.cli.serving.verb", "Serve models behind HTTP."),
     "trace": ("flowengine.cli.looking.trace", "Summarize the timeline of a step."),
     "compare": ("flowengine.cli.comparing.verb", "Find the first tensor in which two runs differ."),
     "debug": ("flowengine.cli.debugging.verb", "Run a step node by node and look at values."),

@@ -12,6 +12,7 @@ import trio
 
 from flowengine.core.errors import FailedPreconditionError
 from flowengine.portal import Portal, PortalCall
+from flowengine.serving.requests import ClientGone
 
 
 class TrioSide:
@@ -70,6 +71,52 @@ class TrioSide:
         from flowengine.asyncio import finish
 
         return await finish(self._portal.start(partial(function, *args)))
+
+    async def call_unless(
+        self, gone: Callable[[], Awaitable[None]], function: Callable[..., Awaitable[Any]], *args: Any
+    ) -> Any:
+        """Call a trio coroutine function, and cancel it when `gone` returns; ClientGone then.
+
+        `gone` runs on the server's own event loop.
+        """
+        if self._portal is None:
+            return await self._call_in_trio(gone, function, *args)
+        import asyncio
+
+        watch = asyncio.ensure_future(gone())
+        work = asyncio.ensure_future(self.call(function, *args))
+        try:
+            await asyncio.wait({watch, work}, return_when=asyncio.FIRST_COMPLETED)
+            if work.done():
+                return work.result()
+        finally:
+            for task in (watch, work):
+                task.cancel()
+            await asyncio.gather(watch, work, return_exceptions=True)
+        raise ClientGone
+
+    async def _call_in_trio(
+        self, gone: Callable[[], Awaitable[None]], function: Callable[..., Awaitable[Any]], *args: Any
+    ) -> Any:
+        outcome: list[Any] = []
+        failure: list[Exception] = []
+
+        async def work(scope: trio.CancelScope) -> None:
+            try:
+                outcome.append(await self.call(function, *args))
+            except Exception as error:
+                failure.append(error)
+            scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(work, nursery.cancel_scope)
+            await gone()
+            nursery.cancel_scope.cancel()
+        if failure:
+            raise failure[0]
+        if outcome:
+            return outcome[0]
+        raise ClientGone
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

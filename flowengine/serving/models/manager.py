@@ -116,7 +116,7 @@ class ModelManager:
         self.is_explicit = explicit
         self._poll_seconds = poll_seconds
         self._reread = reread
-        self._on_change = on_change
+        self.on_change = on_change
         self._nursery: trio.Nursery | None = None
         #: In explicit mode, the models that were asked for.
         self._wanted: set[str] = set() if explicit else set(self.models)
@@ -126,11 +126,11 @@ class ModelManager:
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
-                await self._look()
+                await self.look()
                 task_status.started()
                 while self._poll_seconds is not None:
                     await trio.sleep(self._poll_seconds)
-                    await self._look()
+                    await self.look()
                 await trio.sleep_forever()
         finally:
             self._nursery = None
@@ -206,7 +206,7 @@ class ModelManager:
             with trio.move_on_after(seconds):
                 await self._idle.wait()
 
-    async def _look(self) -> None:
+    async def look(self) -> None:
         """Look at the settings and at all folders, and begin what has to be done."""
         if self._reread is not None:
             await self._follow_settings(self._reread)
@@ -353,7 +353,7 @@ class ModelManager:
 
     async def _close(self, model: ServedModel, version: ServedVersion) -> None:
         version.state = VersionState.UNLOADING
-        self._on_change(model.settings.name, version)
+        self.on_change(model.settings.name, version)
         await version.close()
         version.estimated_bytes = 0
         self._set(model, version, VersionState.END)
@@ -363,7 +363,7 @@ class ModelManager:
         if state is VersionState.END:
             version.estimated_bytes = 0
         logger.info("model '%s', version %d: %s", model.settings.name, version.number, state.name)
-        self._on_change(model.settings.name, version)
+        self.on_change(model.settings.name, version)
 
 
 def _present(folder: Path) -> Mapping[int, Path]:

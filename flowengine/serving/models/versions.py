@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
@@ -13,8 +13,9 @@ import trio
 
 from flowengine.core.errors import OpError
 from flowengine.core.run_options import RunOptions
+from flowengine.saved_model.batching import BatchedSignature, is_batchable
 from flowengine.saved_model.model import AwaitedModel
-from flowengine.saved_model.signatures import SignatureFacts
+from flowengine.saved_model.signatures import ModelSignature, SignatureFacts
 from flowengine.serving.models.settings import BatchSettings
 
 #: Memory that a version takes for each byte of its files, as TensorFlow Serving estimates it.
@@ -51,7 +52,8 @@ class ServedVersion:
         #: The files as they were when they were read.
         self.fingerprint: Fingerprint | None = None
         self._model: AwaitedModel | None = None
-        self._calls: dict[str, Callable[..., Awaitable[Any]]] = {}
+        #: What answers for each signature: itself, or with its calls computed together.
+        self._calls: dict[str, ModelSignature | BatchedSignature] = {}
         self._idle: trio.Event | None = None
 
     def __repr__(self) -> str:
@@ -63,6 +65,11 @@ class ServedVersion:
         model = self._model
         return {} if model is None else {name: each.facts for name, each in model.signatures.items()}
 
+    @property
+    def waiting_rows(self) -> int:
+        """The rows of batched calls that wait or are being computed."""
+        return sum(each.waiting_rows for each in self._calls.values() if isinstance(each, BatchedSignature))
+
     def open(self, model: AwaitedModel, batching: BatchSettings | None) -> None:
         """Let a loaded model answer; signatures without free rows are not batched."""
         self._model = model
@@ -73,7 +80,7 @@ class ServedVersion:
     ) -> dict[str, Any]:
         """Run a signature; errors are those of its call. Cancelled, it cancels the step."""
         options = None if timeout_seconds is None else RunOptions(timeout_seconds=timeout_seconds)
-        outputs: dict[str, Any] = await self._calls[signature](inputs, options=options)
+        outputs: dict[str, Any] = await self._calls[signature].call(inputs, options=options)
         return outputs
 
     @contextmanager
@@ -105,13 +112,10 @@ class ServedVersion:
             self.state = VersionState.END
 
 
-def _call_of(signature: Any, batching: BatchSettings | None) -> Callable[..., Awaitable[Any]]:
-    from flowengine.saved_model.batching import is_batchable
-
+def _call_of(signature: ModelSignature, batching: BatchSettings | None) -> ModelSignature | BatchedSignature:
     if batching is None or not is_batchable(signature.facts):
-        call: Callable[..., Awaitable[Any]] = signature.call
-        return call
-    batched: Callable[..., Awaitable[Any]] = signature.batched(
+        return signature
+    return signature.batched(
         max_rows=batching.max_rows,
         allowed_rows=batching.allowed_rows,
         wait_seconds=batching.wait_seconds,
@@ -119,8 +123,7 @@ def _call_of(signature: Any, batching: BatchSettings | None) -> Callable[..., Aw
         max_waiting_rows=batching.max_waiting_rows,
         pad=batching.pad,
         split=batching.split,
-    ).call
-    return batched
+    )
 
 
 #: (path within the folder, size, time of change) of each file.

@@ -1,8 +1,8 @@
 """JSON text as Python values, in pieces; nested lists of numbers as arrays.
 
-TensorFlow Serving's grammar: `NaN`, `Inf` and `Infinity` are numbers, the text may go on behind the value, and
-lists may be nested to any depth. Errors are worded as there, since clients look for them. What it lets pass
-and is refused here: a key that an object has twice.
+TensorFlow Serving's grammar: `NaN`, `Inf` and `Infinity` are numbers, the text may go on behind the value,
+and lists may be nested to any depth. Errors are worded as there, since clients look for them. What it lets
+pass and is refused here: a key that an object has twice.
 """
 
 from __future__ import annotations

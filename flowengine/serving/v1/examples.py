@@ -47,7 +47,8 @@ def read_examples(body: bytes) -> Pieces[ExamplesRequest]:
     context = _example(document["context"]) if "context" in document else b""
     if "examples" not in document:
         raise InvalidArgumentError(
-            f"JSON Value: {shown(document)} When method is classify, key 'examples' is expected and was not found"
+            f"JSON Value: {shown(document)} When method is classify, key 'examples' is expected and was not "
+            "found"
         )
     given = document["examples"]
     if not isinstance(given, list | np.ndarray):
@@ -141,7 +142,8 @@ def write_classification(outputs: Mapping[str, Any], count: int) -> Pieces[list[
     )
     if classes is not None and scores is not None and classes.shape[1] != scores.shape[1]:
         raise InvalidArgumentError(
-            f"Tensors class and score should match in dim_size(1). Got {classes.shape[1]} vs. {scores.shape[1]}"
+            f"Tensors class and score should match in dim_size(1). Got {classes.shape[1]} vs. "
+            f"{scores.shape[1]}"
         )
     present = classes if classes is not None else scores
     assert present is not None

@@ -76,7 +76,8 @@ def signature_name(document: Mapping[str, Any]) -> str:
     name = document.get("signature_name", "")
     if not isinstance(name, str):
         raise InvalidArgumentError(
-            f"JSON Value: {shown(document)} not formatted correctly. 'signature_name' key must be a string value."
+            f"JSON Value: {shown(document)} not formatted correctly. 'signature_name' key must be a string "
+            "value."
         )
     return name
 

@@ -52,10 +52,7 @@ def tensor_of(value: Any, dtype: DType) -> Array:
                 raise _first_fault(value, dtype, shape)
             level += each
         leaves = level
-    if dtype is dtypes.string:
-        array = _strings(leaves)
-    else:
-        array = _of_numbers(leaves, dtype)
+    array = _strings(leaves) if dtype is dtypes.string else _of_numbers(leaves, dtype)
     if array is None:
         raise _first_fault(value, dtype, shape)
     return array.reshape(shape)

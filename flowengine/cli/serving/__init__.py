@@ -1,0 +1,1 @@
+"""`flowengine serve`: models behind HTTP."""

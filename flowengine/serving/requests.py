@@ -1,0 +1,184 @@
+"""A request of an ASGI server: its path, its body within limits, and the answer to it."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, Final, TypeAlias
+
+from flowengine.core.errors import DeadlineExceededError, InvalidArgumentError
+
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
+
+#: Bytes of a compressed body that are expanded at a time.
+_EXPANDED: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLimits:
+    """What a request may take.
+
+    body_bytes        most bytes of a body, also when it is expanded
+    body_seconds      how long its body may take to come
+    timeout_seconds   how long its answer may take; a header `Request-Timeout` of fewer seconds comes first
+    """
+
+    body_bytes: int = 64 << 20
+    body_seconds: float = 30.0
+    timeout_seconds: float | None = None
+
+
+class RequestError(Exception):
+    """A request that is refused before a model is asked: a status of HTTP, and a sentence."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class ClientGone(Exception):
+    """The client has hung up: nobody reads an answer."""
+
+
+@dataclass(slots=True)
+class Answer:
+    """What is sent back: a status, the pieces of a body, and headers besides its type and length."""
+
+    status: int
+    pieces: list[bytes]
+    media_type: bytes = b"application/json"
+    headers: list[tuple[bytes, bytes]] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """The number of bytes of the body."""
+        return sum(map(len, self.pieces))
+
+
+def error_answer(status: int, message: str) -> Answer:
+    """Return the answer that tells an error: `{"error": "..."}`."""
+    return Answer(status, [json.dumps({"error": message}, ensure_ascii=False).encode() + b"\n"])
+
+
+class HttpRequest:
+    """One request.
+
+    method, path   as they stand in it; the path without the prefix that the application is mounted under,
+                   and without its query
+    started        the moment of `perf_counter` when it came
+    """
+
+    def __init__(self, scope: Mapping[str, Any], receive: Receive) -> None:
+        self.method: str = scope["method"]
+        self.started = perf_counter()
+        self.headers: dict[bytes, bytes] = {}
+        self.repeated: set[bytes] = set()
+        for name, value in scope["headers"]:
+            if name in self.headers:
+                self.repeated.add(name)
+            self.headers[name] = value
+        raw = scope.get("raw_path") or scope["path"].encode()
+        path = raw.partition(b"?")[0].decode("latin-1")
+        prefix = scope.get("root_path") or ""
+        self.path = path[len(prefix) :] if prefix and path.startswith(f"{prefix}/") else path
+        self.client: str = (scope.get("client") or ("",))[0]
+        self.body_size = 0
+        self._receive = receive
+
+    def timeout(self, limits: RequestLimits) -> float | None:
+        """Return how many seconds its answer may take; RequestError for a header that is no number."""
+        given = self.headers.get(b"request-timeout")
+        if given is None:
+            return limits.timeout_seconds
+        try:
+            seconds = float(given)
+        except ValueError:
+            seconds = -1.0
+        if not 0 < seconds < 1e9:
+            raise RequestError(400, "the header Request-Timeout must be a positive number of seconds")
+        return seconds if limits.timeout_seconds is None else min(seconds, limits.timeout_seconds)
+
+    async def body(self, limits: RequestLimits) -> bytes:
+        """Read the body. Raises RequestError for one that is too large, or encoded in an unknown way, and
+        ClientGone."""
+        encoding = self.headers.get(b"content-encoding", b"identity").strip().lower()
+        if encoding not in (b"identity", b"gzip"):
+            raise RequestError(415, "bodies may be encoded with gzip, and in no other way")
+        told = self.headers.get(b"content-length", b"")
+        if told.isdigit() and int(told) > limits.body_bytes:
+            raise _too_large(limits)
+        pieces = []
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            piece = message.get("body", b"")
+            self.body_size += len(piece)
+            if self.body_size > limits.body_bytes:
+                raise _too_large(limits)
+            pieces.append(piece)
+            if not message.get("more_body", False):
+                break
+        whole = b"".join(pieces)
+        return whole if encoding == b"identity" else b"".join(_expanded(whole, limits))
+
+    async def gone(self) -> None:
+        """Return once the client has hung up; its body has been read."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+    @property
+    def seconds(self) -> float:
+        """How long ago it came."""
+        return perf_counter() - self.started
+
+    def left(self, timeout_seconds: float | None) -> float | None:
+        """Return what is left of its time; DeadlineExceededError if that is nothing."""
+        if timeout_seconds is None:
+            return None
+        left = timeout_seconds - self.seconds
+        if left <= 0:
+            raise DeadlineExceededError(f"the request was not answered within {timeout_seconds:g} s")
+        return left
+
+
+def _too_large(limits: RequestLimits) -> RequestError:
+    return RequestError(413, f"the body has more than {limits.body_bytes:,} bytes")
+
+
+def _expanded(body: bytes, limits: RequestLimits) -> Iterator[bytes]:
+    """Expand a body, piece by piece, as far as the limit."""
+    expander = zlib.decompressobj(wbits=31)
+    size, rest = 0, body
+    try:
+        while not expander.eof:
+            piece = expander.decompress(rest, _EXPANDED)
+            rest = expander.unconsumed_tail
+            if not piece and not rest and not expander.eof:
+                raise InvalidArgumentError("the body is no whole gzip stream")
+            size += len(piece)
+            if size > limits.body_bytes:
+                raise _too_large(limits)
+            yield piece
+    except zlib.error:
+        raise InvalidArgumentError(
+            "the body is no gzip stream, though its Content-Encoding says so"
+        ) from None
+
+
+async def send(answer: Answer, send_message: Send) -> None:
+    """Send an answer."""
+    headers = [
+        (b"content-type", answer.media_type),
+        (b"content-length", str(answer.size).encode()),
+        *answer.headers,
+    ]
+    await send_message({"type": "http.response.start", "status": answer.status, "headers": headers})
+    for piece in answer.pieces[:-1]:
+        await send_message({"type": "http.response.body", "body": piece, "more_body": True})
+    await send_message({"type": "http.response.body", "body": answer.pieces[-1] if answer.pieces else b""})
