@@ -172,8 +172,12 @@ def _application(options: dict[str, Any]) -> tuple[Any, Any]:
     config = config_of(options["device_counts"], options["places"], options["soft"])
     if options["sandbox"]:
         if config is not None:
-            raise CommandError("--sandbox runs each version on the processor: leave placement options out", USAGE)
-        config = Config.sandbox(memory_bytes=(options["memory"] or 1024) << 20, seconds=options["timeout"] or 60.0)
+            raise CommandError(
+                "--sandbox runs each version on the processor: leave placement options out", USAGE
+            )
+        config = Config.sandbox(
+            memory_bytes=(options["memory"] or 1024) << 20, seconds=options["timeout"] or 60.0
+        )
     memory = None if options["memory"] is None else options["memory"] << 20
     manager = ModelManager(
         models(),

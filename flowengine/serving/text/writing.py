@@ -13,8 +13,9 @@ from flowengine.core.work_pieces import Pieces
 
 #: Elements that are written at a time: about a millisecond.
 _ELEMENTS: Final = 1024
-#: (significant digits that any decimal of a type keeps, those that tell any two values apart)
-_DIGITS: Final = {"float32": (6, 9), "float16": (3, 5), "bfloat16": (2, 4)}
+#: (significant digits that any decimal of a type keeps, those that tell any two values apart, the exponent
+#: below which it keeps fewer)
+_DIGITS: Final = {"float32": (6, 9, -37), "float16": (3, 5, -4), "bfloat16": (2, 4, -37)}
 #: Powers of ten that a float64 holds exactly, so that scaling by them rounds once.
 _EXACT: Final = 22
 
@@ -87,15 +88,15 @@ def _shortest(values: Array) -> Array:
     """The float64 values whose shortest digits are those of narrower floats.
 
     Each is rounded to so many significant digits that it reads back as the same; what cannot be scaled
-    exactly takes NumPy's digits.
+    exactly is rounded as text.
     """
-    least, most = _DIGITS[values.dtype.name]
+    least, most, normal = _DIGITS[values.dtype.name]
     wide = values.astype(np.float64)
     result = wide.copy()
     todo = np.isfinite(wide) & (wide != 0)
     with np.errstate(all="ignore"):
         exponents = np.floor(np.log10(np.abs(np.where(todo, wide, 1.0)))).astype(np.int64)
-        exact = (exponents >= most - 1 - _EXACT) & (exponents <= _EXACT)
+        exact = (exponents >= max(most - 1 - _EXACT, normal)) & (exponents <= _EXACT)
         for digits in range(least, most + 1):
             places = digits - 1 - exponents
             scale = np.power(10.0, np.abs(places))
@@ -105,8 +106,11 @@ def _shortest(values: Array) -> Array:
             todo &= ~same
             if not todo.any():
                 return result
-    for place in np.flatnonzero(todo):
-        result[place] = float(str(values[place]))
+        for place in np.flatnonzero(todo):
+            rounded_ones = (float(f"{wide[place]:.{digits - 1}e}") for digits in range(1, most + 1))
+            result[place] = next(
+                each for each in rounded_ones if np.float64(each).astype(values.dtype) == values[place]
+            )
     return result
 
 

@@ -296,7 +296,7 @@ async def test_graphs_without_a_saved_model(tmp_path: Path) -> None:
     (tmp_path / "frozen" / "1").mkdir(parents=True)
     async with fe.Session(graph) as session:
         await session.initialize()
-        await saver.save(session, tmp_path / "meta" / "1" / "model.ckpt")
+        await saver.save(session, tmp_path / "meta" / "1" / "model.ckpt", write_meta_graph=True)
         frozen = await fe.freeze(graph, session, [y])
     (tmp_path / "frozen" / "1" / "graph.pb").write_bytes(frozen.to_graph_def().SerializeToString())
     for name in ("meta", "frozen"):
