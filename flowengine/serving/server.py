@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 import uvicorn
 
 from flowengine.serving.application import ServingApplication
+
+logger: Final = logging.getLogger("flowengine.serving")
 
 
 class DrainingServer(uvicorn.Server):
@@ -25,8 +28,9 @@ class DrainingServer(uvicorn.Server):
         """Begin to drain; the second signal ends the process."""
         if self.should_exit:
             os._exit(128 + sig)
+        self.should_exit = True
         self._application.manager.is_draining = True
-        super().handle_exit(sig, frame)
+        logger.info("draining for up to %g s: a second signal ends at once", self._application.drain_seconds)
 
 
 def run(application: ServingApplication, *, host: str, port: int, **options: Any) -> None:
