@@ -263,7 +263,7 @@ class Session(SessionVariables, SessionView):
 
         return call
 
-    async def prepare(self, fetches: Any, feeds: Sequence[Any] = (), targets: Sequence[Any] = ()) -> None:
+    async def _prepare(self, fetches: Any, feeds: Sequence[Any] = (), targets: Sequence[Any] = ()) -> None:
         """Make the plan of a step beforehand, in turns; at a target do nothing. Raises as `run` does."""
         if self._remote is None:
             await self._planning.prepare_in_turns(None, unpack(fetches)[0], [*feeds], targets, None, 0.0)

@@ -31,16 +31,17 @@ if TYPE_CHECKING:
     from flowengine.saved_model.functions import ModelFunction
     from flowengine.saved_model.loading import load, restore
     from flowengine.saved_model.model import Model, ModelVariable
+    from flowengine.saved_model.model_signature import ModelSignature
     from flowengine.saved_model.reading import SavedGraph, read_saved_model
     from flowengine.saved_model.saving import save
-    from flowengine.saved_model.signatures import ModelSignature, SignatureTensor, SparseValue
+    from flowengine.saved_model.signatures import SignatureTensor, SparseValue
 
 #: {public name: module}
 _PUBLIC: Final[dict[str, str]] = {
     "BatchedSignature": "flowengine.saved_model.batching",
     "Model": "flowengine.saved_model.model",
     "ModelFunction": "flowengine.saved_model.functions",
-    "ModelSignature": "flowengine.saved_model.signatures",
+    "ModelSignature": "flowengine.saved_model.model_signature",
     "ModelVariable": "flowengine.saved_model.model",
     "SavedGraph": "flowengine.saved_model.reading",
     "SignatureTensor": "flowengine.saved_model.signatures",

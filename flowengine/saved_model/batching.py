@@ -31,7 +31,10 @@ class BatchedSignature:
     """A signature whose concurrent calls are computed together; `ModelSignature.batched` makes it.
 
     facts     the name, inputs and outputs of the signature
-    options   how rows are put together; the arguments are those of `ModelSignature.batched`
+    options   how rows are put together
+
+    The arguments `session`, `max_rows`, `allowed_rows`, `wait_seconds`, `batches_at_once`,
+    `max_waiting_rows`, `pad` and `split` are those of `ModelSignature.batched`.
 
     A call returns {name: value} of the outputs for its own rows, as the signature's own call does; await it,
     except for a blocking model, whose calls come from several threads. It begins at once if nothing is being

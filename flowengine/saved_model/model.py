@@ -12,8 +12,9 @@ from flowengine.core.shapes import TensorShape
 from flowengine.graphs.graph import Graph
 from flowengine.graphs.reading import readers_of, value_of
 from flowengine.saved_model.functions import ModelFunction, functions_of
+from flowengine.saved_model.model_signature import ModelSignature
 from flowengine.saved_model.reading import SavedGraph, StoredVariable
-from flowengine.saved_model.signatures import DEFAULT_SIGNATURE, ModelSignature
+from flowengine.saved_model.signatures import DEFAULT_SIGNATURE
 
 
 class _Readers:

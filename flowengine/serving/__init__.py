@@ -53,10 +53,10 @@ def app(
     """
     from flowengine.serving.application import ServingApplication
     from flowengine.serving.models.manager import LoadingOptions, ModelManager
-    from flowengine.serving.models.settings import BatchSettings, models_in
+    from flowengine.serving.models.settings import RowBatching, models_in
     from flowengine.serving.requests import RequestLimits
 
-    batching = None if max_rows is None else BatchSettings(max_rows=max_rows, max_waiting_rows=16 * max_rows)
+    batching = None if max_rows is None else RowBatching(max_rows=max_rows, max_waiting_rows=16 * max_rows)
     return ServingApplication(
         ModelManager(models_in(models, batching), LoadingOptions(config=config), poll_seconds=poll_seconds),
         limits=RequestLimits(body_bytes=max_body_bytes, timeout_seconds=timeout_seconds),

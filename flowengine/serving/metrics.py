@@ -1,4 +1,4 @@
-"""What a server counts, for Prometheus; names as TensorFlow Serving's where it has them."""
+"""The counters of a server, for Prometheus; names as TensorFlow Serving's where it has them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ServerMetrics:
         registry.register(self)
 
     def collect(self) -> Iterable[Metric]:
-        """Return what is read from the models, for Prometheus' own registry."""
+        """Return the figures of the models at this moment, for Prometheus' own registry."""
         from prometheus_client.metrics_core import Metric
 
         counted = Metric(":tensorflow:serving:request_count", "The number of requests", "counter")

@@ -20,7 +20,7 @@ _EXPANDED: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """What a request may take.
+    """The bounds on one request.
 
     body_bytes        most bytes of a body, also when it is expanded
     body_seconds      how long its body may take to come
@@ -47,7 +47,7 @@ class ClientGone(Exception):
 
 @dataclass(slots=True)
 class Answer:
-    """What is sent back: a status, the pieces of a body, and headers besides its type and length."""
+    """An answer to a request: a status, the pieces of a body, and headers besides its type and length."""
 
     status: int
     pieces: list[bytes]
@@ -138,7 +138,7 @@ class HttpRequest:
         return perf_counter() - self.started
 
     def left(self, timeout_seconds: float | None) -> float | None:
-        """Return what is left of its time; DeadlineExceededError if that is nothing."""
+        """Return the seconds left of its time; DeadlineExceededError if there are none."""
         if timeout_seconds is None:
             return None
         left = timeout_seconds - self.seconds

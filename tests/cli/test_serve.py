@@ -76,11 +76,12 @@ class Server:
 
 
 @contextmanager
-def serving(models: Path, *options: str) -> Iterator[Server]:
+def serving(models: Path | None, *options: str) -> Iterator[Server]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "flowengine", "serve", str(models), "--port", str(port), *options]
+    command = [sys.executable, "-m", "flowengine", "serve", "--port", str(port), *options]
+    command += [] if models is None else [str(models)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     server = Server(process, port)
     try:
@@ -162,7 +163,7 @@ def test_files_of_tensorflow_serving(tmp_path: Path) -> None:
         *("--model_config_file", str(models), "--batching_parameters_file", str(batching)),
         *("--monitoring_config_file", str(monitoring)),
     )
-    with serving(Path("--model_config_file"), str(models), *options[2:]) as server:
+    with serving(None, *options) as server:
         server.until("'multiply', version 1: AVAILABLE")
         server.until("'multiply', version 3: AVAILABLE")
         assert server.ask("/v1/models/multiply:predict", rows(2.0)) == (200, {"predictions": [6.0]})

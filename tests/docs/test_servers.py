@@ -28,11 +28,11 @@ from tests.docs.transcripts import EXAMPLES, ROOT
 
 pytestmark = pytest.mark.slow
 
-#: {service: the module of its server, how it is started, the façade whose steps it runs}
+#: {service: a module that it needs, how it is started, the façade whose steps it runs}
 SERVICES: Final = {
-    "starlette_service": ("uvicorn", "uvicorn --no-access-log --port 0 {app}", "anyio"),
-    "fastapi_service": ("uvicorn", "uvicorn --no-access-log --port 0 {app}", "anyio"),
-    "keras_service": ("uvicorn", "uvicorn --no-access-log --port 0 {app}", "anyio"),
+    "starlette_service": ("starlette", "uvicorn --no-access-log --port 0 {app}", "anyio"),
+    "fastapi_service": ("fastapi", "uvicorn --no-access-log --port 0 {app}", "anyio"),
+    "keras_service": ("fastapi", "uvicorn --no-access-log --port 0 {app}", "anyio"),
     "quart_service": ("hypercorn", "hypercorn --worker-class trio --bind 127.0.0.1:0 {app}", "trio"),
 }
 #: The services that answer with errors, timeouts and cancellation of their own.

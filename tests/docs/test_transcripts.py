@@ -19,7 +19,8 @@ OTHERS = [
 PAGES = [ROOT / "README.md", ROOT / "docs" / "images" / "terminal.txt", *OTHERS, *TUTORIALS]
 WATCHED = [page for page in PAGES if exchanges(page.read_text(), on_terminal=True)]
 #: What a page's commands need; `make examples` plays these in an environment of its own.
-SERVERS = ("uvicorn", "hypercorn")
+#: {command: a module that the services need which it runs}
+SERVERS = {"uvicorn": "starlette", "hypercorn": "hypercorn"}
 #: {a part of a command: the package without which it is not played}
 PACKAGES = {".parquet": "pyarrow"}
 
@@ -78,8 +79,8 @@ def can_play(command: str) -> bool:
 def test_a_page_shows_what_its_commands_print(page: Path, tmp_path: Path) -> None:
     shown = [each for each in exchanges(page.read_text()) if can_play(each.command)]
     commands = [each.command for each in shown]
-    for server in SERVERS:
-        if any(server in command for command in commands) and importlib.util.find_spec(server) is None:
+    for server, module in SERVERS.items():
+        if any(server in command for command in commands) and importlib.util.find_spec(module) is None:
             pytest.skip(f"{server} is not in this environment: make examples has one")
     assert shown
     for exchange, said in zip(shown, play(commands, tmp_path), strict=True):

@@ -23,7 +23,8 @@ from flowengine.core.errors import (
     InvalidArgumentError,
     ResourceExhaustedError,
 )
-from flowengine.saved_model.signatures import ModelSignature, SignatureFacts, SignatureTensor
+from flowengine.saved_model.model_signature import ModelSignature
+from flowengine.saved_model.signatures import SignatureFacts, SignatureTensor
 
 
 def doubling(*, gated: bool = False) -> tuple[fe.Graph, SignatureFacts]:

@@ -17,7 +17,7 @@ from flowengine.serving.application import ServingApplication
 
 @dataclass
 class Reply:
-    """What was sent back for one request."""
+    """The answer to one request."""
 
     status: int = 0
     headers: dict[bytes, bytes] = field(default_factory=dict)

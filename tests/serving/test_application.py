@@ -179,7 +179,8 @@ async def test_an_answer_has_a_deadline(tmp_path: Path, autojump_clock: trio.tes
     async with served(tmp_path, timeout_seconds=1000.0) as application:
         for headers in ({}, {"Request-Timeout": "5"}):
             async with trio.open_nursery() as nursery:
-                began, replies = trio.current_time(), []
+                began = trio.current_time()
+                replies: list[Any] = []
 
                 async def asked(headers: dict[str, str] = headers, replies: list[Any] = replies) -> None:
                     replies.append(

@@ -149,7 +149,7 @@ def _application(options: dict[str, Any]) -> tuple[Any, Any]:
     from flowengine.serving.application import METRICS_PATH, ServingApplication, json_lines
     from flowengine.serving.models.manager import LoadingOptions, ModelManager
     from flowengine.serving.models.settings import (
-        BatchSettings,
+        RowBatching,
         models_in,
         read_batching,
         read_models,
@@ -161,7 +161,7 @@ def _application(options: dict[str, Any]) -> tuple[Any, Any]:
     if options["batching_parameters_file"] is not None:
         batching = read_batching(options["batching_parameters_file"])
     elif options["max_rows"] is not None:
-        batching = BatchSettings(max_rows=options["max_rows"], max_waiting_rows=16 * options["max_rows"])
+        batching = RowBatching(max_rows=options["max_rows"], max_waiting_rows=16 * options["max_rows"])
     file = options["model_config_file"]
     if (file is None) == (options["models"] is None):
         raise CommandError("give either MODELS, a folder, or --model_config_file", USAGE)

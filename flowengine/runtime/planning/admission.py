@@ -102,7 +102,7 @@ class StepAdmission:
 
 
 def admission_of(settings: Settings) -> StepAdmission | None:
-    """Return what lets a session's steps begin; None if it runs any number of them."""
+    """Return the admission of a session's steps; None if it runs any number of them."""
     most = settings.max_steps
     return None if most is None else StepAdmission(most, settings.max_waiting_steps)
 

@@ -54,7 +54,7 @@ class VersionPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchSettings:
+class RowBatching:
     """How the rows of requests are put together; the arguments of `ModelSignature.batched`."""
 
     max_rows: int = 64
@@ -81,10 +81,10 @@ class ModelSettings:
     folder: Path
     policy: VersionPolicy = VersionPolicy()
     labels: Mapping[str, int] = field(default_factory=dict)
-    batching: BatchSettings | None = None
+    batching: RowBatching | None = None
 
 
-def models_in(folder: str | os.PathLike[str], batching: BatchSettings | None = None) -> list[ModelSettings]:
+def models_in(folder: str | os.PathLike[str], batching: RowBatching | None = None) -> list[ModelSettings]:
     """Return the models of a folder, each under the name of its own folder or file.
 
     A folder that is itself a model, or holds numbered versions, is one model under its own name. Raises
@@ -126,7 +126,7 @@ def numbered(folder: Path) -> dict[int, Path]:
     return found
 
 
-def read_models(file: str | os.PathLike[str], batching: BatchSettings | None = None) -> list[ModelSettings]:
+def read_models(file: str | os.PathLike[str], batching: RowBatching | None = None) -> list[ModelSettings]:
     """Read a `--model_config_file`: a ModelServerConfig of TensorFlow Serving in protobuf's text format.
 
     Raises NotFoundError if it cannot be read, InvalidArgumentError with the line for what it may not say.
@@ -144,7 +144,7 @@ def read_models(file: str | os.PathLike[str], batching: BatchSettings | None = N
     return models
 
 
-def read_batching(file: str | os.PathLike[str]) -> BatchSettings:
+def read_batching(file: str | os.PathLike[str]) -> RowBatching:
     """Read a `--batching_parameters_file`: BatchingParameters in protobuf's text format; errors as above."""
     message: Any = _parsed(file, BatchingParameters())
 
@@ -166,7 +166,7 @@ def read_batching(file: str | os.PathLike[str]) -> BatchSettings:
         raise InvalidArgumentError(
             f"{os.fspath(file)}: allowed_batch_sizes {list(sizes)} must rise and end with {rows}"
         )
-    return BatchSettings(
+    return RowBatching(
         max_rows=rows,
         allowed_rows=sizes,
         wait_seconds=wait / 1e6,
@@ -186,7 +186,7 @@ def read_monitoring(file: str | os.PathLike[str]) -> str | None:
     return path if path.startswith("/") else f"/{path}"
 
 
-def _model(file: str, config: ModelConfig, batching: BatchSettings | None) -> ModelSettings:
+def _model(file: str, config: ModelConfig, batching: RowBatching | None) -> ModelSettings:
     name = config.name
     check_model_name(name, file)
     if config.model_platform not in _PLATFORMS:
@@ -235,8 +235,8 @@ def _parsed(file: str | os.PathLike[str], message: M) -> M:
 
 __all__ = [
     "SIGNATURES",
-    "BatchSettings",
     "ModelSettings",
+    "RowBatching",
     "VersionPolicy",
     "is_model",
     "models_in",

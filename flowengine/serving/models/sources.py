@@ -1,4 +1,4 @@
-"""What the folder of a version holds: a SavedModel, a frozen graph or a MetaGraph with its checkpoint.
+"""The content of a version's folder: a SavedModel, a frozen graph or a MetaGraph with its checkpoint.
 
 A frozen graph, and a MetaGraph without signatures, have a file `signatures.json` beside them:
 

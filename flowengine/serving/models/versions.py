@@ -15,15 +15,16 @@ from flowengine.core.errors import OpError
 from flowengine.core.run_options import RunOptions
 from flowengine.saved_model.batching import BatchedSignature, is_batchable
 from flowengine.saved_model.model import AwaitedModel
-from flowengine.saved_model.signatures import ModelSignature, SignatureFacts
-from flowengine.serving.models.settings import BatchSettings
+from flowengine.saved_model.model_signature import ModelSignature
+from flowengine.saved_model.signatures import SignatureFacts
+from flowengine.serving.models.settings import RowBatching
 
 #: Memory that a version takes for each byte of its files, as TensorFlow Serving estimates it.
 _BYTES_PER_BYTE: Final = 1.2
 
 
 class VersionState(Enum):
-    """Where a version stands; the words and numbers are those of TensorFlow Serving's status."""
+    """The stages of a version; the words and numbers are those of TensorFlow Serving's status."""
 
     START = 10
     LOADING = 20
@@ -70,7 +71,7 @@ class ServedVersion:
         """The rows of batched calls that wait or are being computed."""
         return sum(each.waiting_rows for each in self._calls.values() if isinstance(each, BatchedSignature))
 
-    def open(self, model: AwaitedModel, batching: BatchSettings | None) -> None:
+    def open(self, model: AwaitedModel, batching: RowBatching | None) -> None:
         """Let a loaded model answer; signatures without free rows are not batched."""
         self._model = model
         self._calls = {name: _call_of(each, batching) for name, each in model.signatures.items()}
@@ -112,7 +113,7 @@ class ServedVersion:
             self.state = VersionState.END
 
 
-def _call_of(signature: ModelSignature, batching: BatchSettings | None) -> ModelSignature | BatchedSignature:
+def _call_of(signature: ModelSignature, batching: RowBatching | None) -> ModelSignature | BatchedSignature:
     if batching is None or not is_batchable(signature.facts):
         return signature
     return signature.batched(
@@ -131,7 +132,7 @@ Fingerprint = tuple[tuple[str, int, int], ...]
 
 
 def fingerprint(folder: Path) -> Fingerprint:
-    """Return what tells whether files of a folder have changed; call it on a thread.
+    """Return the facts that change with the files of a folder; call it on a thread.
 
     Raises OSError if the folder cannot be read.
     """

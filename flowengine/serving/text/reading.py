@@ -60,7 +60,7 @@ def reading(data: bytes) -> Pieces[Any]:
             return json.loads(data.decode("utf-8", "surrogateescape"), object_pairs_hook=_object)
         except (ValueError, RecursionError):
             pass  # it may go on behind the value, be nested deeply, or be wrong: read below
-    value = yield from _Reader(data).read()
+    value = yield from _JsonText(data).read()
     return value
 
 
@@ -76,7 +76,7 @@ def _twice(name: str) -> InvalidArgumentError:
     return InvalidArgumentError(f"JSON Parse error: an object has the key {json.dumps(name)[:100]} twice")
 
 
-class _Reader:
+class _JsonText:
     """One text that is read from its beginning on."""
 
     def __init__(self, data: bytes) -> None:

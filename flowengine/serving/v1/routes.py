@@ -1,4 +1,4 @@
-"""What a method and a path ask for, and the HTTP status of each error."""
+"""Methods and paths of requests, and the HTTP status of each error."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _STATUSES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ModelRoute:
-    """What a request asks of a model.
+    """A request to a model, as its method and path say.
 
     what            "predict", "classify", "regress", "status" or "metadata"
     version, label  of the version to ask; None for the latest

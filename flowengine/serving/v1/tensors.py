@@ -186,7 +186,7 @@ def _first_fault(value: Any, dtype: DType, shape: tuple[int, ...]) -> InvalidArg
 
 
 def _fault(value: Any, dtype: DType) -> InvalidArgumentError | None:
-    """Return what is wrong with one value of a type; None if it fits."""
+    """Return the error of one value that does not fit a type; None if it fits."""
     if dtype is dtypes.string:
         try:
             if _strings([value]) is not None:

@@ -26,7 +26,8 @@ from flowengine.ir.tensorproto import encode_tensor
 from flowengine.resources.event_files import framed
 from flowengine.serving.models import manager as managing
 from flowengine.serving.models.manager import LoadingOptions, ModelManager
-from flowengine.serving.models.settings import BatchSettings, ModelSettings, VersionPolicy, models_in
+from flowengine.serving.models.settings import ModelSettings, RowBatching, VersionPolicy, models_in
+from flowengine.serving.models.sources import load_version
 from flowengine.serving.models.versions import ServedVersion, VersionState
 from flowengine.serving.proto import PredictionLog
 from tests.serving.exports import export_factor, export_gate
@@ -124,7 +125,8 @@ async def test_policies_and_labels(tmp_path: Path) -> None:
         ModelSettings("two", tmp_path / "m", VersionPolicy(latest=2)),
     ]
     async with watched(tmp_path, settings=settings) as made:
-        for name, number in (("all", 4), ("all", 1), ("some", 1), ("some", 3), ("two", 3), ("two", 4)):
+        wanted = {"all": (1, 2, 3, 4), "some": (1, 3), "two": (3, 4)}
+        for name, number in [(name, number) for name, numbers in wanted.items() for number in numbers]:
             await made.until(name, number, "AVAILABLE")
         assert [each.number for each in made.manager.models["two"].available] == [3, 4]
         assert await made.ask("all", number=2) == 2.0
@@ -171,7 +173,7 @@ async def test_a_broken_version_never_answers(tmp_path: Path, fault: str) -> Non
 
 async def test_files_that_change_while_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     export_factor(tmp_path / "m" / "1", 1.0)
-    load = managing.load_version
+    load = load_version
 
     async def load_and_change(folder: Path, **options: Any) -> Any:
         model = await load(folder, **options)
@@ -264,7 +266,7 @@ async def test_draining_waits_for_requests_and_takes_none(tmp_path: Path) -> Non
 
 async def test_batches_of_served_requests(tmp_path: Path) -> None:
     export_gate(tmp_path / "gate" / "1")
-    settings = models_in(tmp_path, BatchSettings(max_rows=8))
+    settings = models_in(tmp_path, RowBatching(max_rows=8))
     async with watched(tmp_path, settings=settings) as made, trio.open_nursery() as nursery:
         await made.until("gate", 1, "AVAILABLE")
         answers: list[float] = []
