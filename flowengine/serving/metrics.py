@@ -94,7 +94,7 @@ class ServerMetrics:
     def text(self) -> bytes:
         """Write all metrics in Prometheus' text format; NotFoundError without its package."""
         if self._registry is None:
-            raise NotFoundError("metrics need the package prometheus-client: pip install 'flowengine[serve]'")
+            raise NotFoundError("metrics need a package: pip install prometheus-client")
         import prometheus_client
 
         return bytes(prometheus_client.generate_latest(self._registry))

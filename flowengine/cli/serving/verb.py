@@ -116,7 +116,8 @@ def command(**options: Any) -> None:
         from flowengine.serving.server import run
     except ImportError as error:
         raise CommandError(
-            f"serving needs the package {error.name}: pip install 'flowengine[serve]'", USAGE
+            f"serving needs the package {error.name}: pip install 'uvicorn[standard]' prometheus-client",
+            USAGE,
         ) from None
     logging.basicConfig(level=logging.INFO, format="%(levelname)s: %(message)s", stream=sys.stderr)
     try:
