@@ -116,7 +116,7 @@ def command(**options: Any) -> None:
         from flowengine.serving.server import run
     except ImportError as error:
         raise CommandError(
-            f"serving needs the package {error.name}: pip install 'uvicorn[standard]' prometheus-client",
+            f"serving needs the package {error.name}: pip install uvicorn prometheus-client",
             USAGE,
         ) from None
     logging.basicConfig(level=logging.INFO, format="%(levelname)s: %(message)s", stream=sys.stderr)
