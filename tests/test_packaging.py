@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -137,9 +138,13 @@ def test_transport_and_kernels_are_never_imported_by_their_bare_names() -> None:
 
 @pytest.mark.slow
 def test_the_wheel_built_from_the_sdist_works_outside_the_tree(tmp_path: Path) -> None:
-    dist = tmp_path / "dist"
+    dist, tree = tmp_path / "dist", tmp_path / "tree"
+    # Building writes beside the sources, and a checkout may be read-only.
+    shutil.copytree(
+        ROOT, tree, ignore=shutil.ignore_patterns(".*", "__pycache__", "build", "site", "*.egg-info")
+    )
     subprocess.run(
-        [sys.executable, "-m", "build", "--outdir", str(dist), str(ROOT)], check=True, capture_output=True
+        [sys.executable, "-m", "build", "--outdir", str(dist), str(tree)], check=True, capture_output=True
     )
     (wheel,) = dist.glob("*.whl")
     (sdist,) = dist.glob("*.tar.gz")

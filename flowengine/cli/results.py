@@ -137,21 +137,25 @@ def write(path: str, values: Mapping[str, Any], document: Mapping[str, Any]) -> 
 
 
 @contextlib.contextmanager
-def replacing(path: str) -> Iterator[str]:
+def replacing(path: str, option: str = "--output") -> Iterator[str]:
     """Give the path of a file beside `path`, which gets its name when the block ends without an error.
 
-    Raises CommandError for an OSError in the block.
+    A path that is no file, such as /dev/stdout, is given itself. Raises CommandError, which names the
+    `option`, for an OSError in the block.
     """
     folder, name = os.path.split(os.path.abspath(path))
-    temporary = os.path.join(folder, f".{name}.{os.getpid()}.part")
+    is_file = os.path.isfile(path) or not os.path.exists(path)
+    temporary = os.path.join(folder, f".{name}.{os.getpid()}.part") if is_file else path
     try:
         yield temporary
-        os.replace(temporary, path)
+        if is_file:
+            os.replace(temporary, path)
     except OSError as error:
-        raise CommandError(f"--output {path}: {error.strerror or error}", STEP_ERROR) from error
+        raise CommandError(f"{option} {path}: {error.strerror or error}", STEP_ERROR) from error
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)  # gone already if all went well
+        if is_file:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)  # gone already if all went well
 
 
 def write_archive(file: Any, arrays: Mapping[str, Any]) -> None:

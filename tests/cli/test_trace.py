@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import queue
 import threading
 from collections.abc import Callable, Iterator
@@ -15,6 +17,7 @@ import flowengine as fe
 from flowengine.cli.main import main
 from flowengine.cluster.local import free_ports
 from flowengine.core.files.secrets import write_new
+from flowengine.runtime.run_metadata import RunMetadata
 from flowengine.transport.wire.identity import new_key
 
 Output = pytest.CaptureFixture[str]
@@ -171,6 +174,31 @@ def test_what_cannot_be_traced_or_written_is_refused(capsys: Output, linear: str
     code, _, err = called(capsys, *run, "--profile", "colour")
     assert code == 2
     assert "colour" in err
+
+
+def test_a_full_disk_leaves_no_part_of_a_trace(
+    capsys: Output, linear: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(metadata: RunMetadata) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(RunMetadata, "timeline", fill)
+    file = tmp_path / "out" / "step.json"
+    file.parent.mkdir()
+    run = ("run", linear, "-x", "x=[[1, 2]]", "-y", "y", "--trace", file)
+    code, _, err = called(capsys, *run)
+    assert code == 1
+    assert f"--trace {file}: No space left on device" in err
+    assert list(file.parent.iterdir()) == []
+    file.write_text("mine")
+    assert called(capsys, *run, "--force")[0] == 1
+    assert file.read_text() == "mine"
+
+
+def test_a_trace_goes_where_a_shell_sends_it(capsys: Output, linear: str) -> None:
+    run = ("run", linear, "-x", "x=[[1, 2]]", "-y", "y", "--trace", os.devnull, "--force")
+    assert called(capsys, *run)[0] == 0
+    assert not os.path.isfile(os.devnull)
 
 
 def test_the_guard_names_the_node(capsys: Output, save: Callable[[fe.Graph], str]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import click
 
 from flowengine.cli.failure import USAGE, CommandError, printable
-from flowengine.cli.results import check_new_file
+from flowengine.cli.results import check_new_file, replacing
 
 if TYPE_CHECKING:
     from flowengine.core.config import Config
@@ -50,11 +50,8 @@ class StepTrace:
         if metadata is None:
             return
         if self.file is not None:
-            try:
-                with open(self.file, "w", encoding="utf-8") as file:
-                    file.write(metadata.timeline())
-            except OSError as error:
-                raise CommandError(f"--trace {self.file}: {error.strerror}", USAGE) from error
+            with replacing(self.file, "--trace") as temporary, open(temporary, "w", encoding="utf-8") as file:
+                file.write(metadata.timeline())
             _say(f"traced the last step in {self.file}: {len(metadata.events)} events")
         if metadata.dropped_events:
             _say(f"{metadata.dropped_events} more events found no room")
