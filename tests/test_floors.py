@@ -85,6 +85,7 @@ LAZY = {
     "scipy",
     "sentencepiece",
     "simplejpeg",
+    "uvicorn",
 }
 
 

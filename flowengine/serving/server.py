@@ -7,37 +7,31 @@ import os
 from types import FrameType
 from typing import Any, Final
 
-import uvicorn
-
 from flowengine.serving.application import ServingApplication
 
 logger: Final = logging.getLogger("flowengine.serving")
-
-
-class DrainingServer(uvicorn.Server):
-    """A uvicorn server whose application drains before connections are closed.
-
-    application   says no to readiness from the first signal on
-    """
-
-    def __init__(self, config: uvicorn.Config, application: ServingApplication) -> None:
-        super().__init__(config)
-        self._application = application
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to drain; the second signal ends the process."""
-        if self.should_exit:
-            os._exit(128 + sig)
-        self.should_exit = True
-        self._application.manager.is_draining = True
-        logger.info("draining for up to %g s: a second signal ends at once", self._application.drain_seconds)
 
 
 def run(application: ServingApplication, *, host: str, port: int, **options: Any) -> None:
     """Serve an application until a signal ends it.
 
     options   of `uvicorn.Config`: certificates, the most connections
+
+    Raises ImportError without uvicorn.
     """
+    import uvicorn
+
+    class DrainingServer(uvicorn.Server):
+        """A uvicorn server whose application says no to readiness from the first signal on."""
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            """Begin to drain; the second signal ends the process."""
+            if self.should_exit:
+                os._exit(128 + sig)
+            self.should_exit = True
+            application.manager.is_draining = True
+            logger.info("draining for up to %g s: a second signal ends at once", application.drain_seconds)
+
     config = uvicorn.Config(
         application,
         host=host,
@@ -49,7 +43,7 @@ def run(application: ServingApplication, *, host: str, port: int, **options: Any
         server_header=False,
         **options,
     )
-    DrainingServer(config, application).run()
+    DrainingServer(config).run()
 
 
-__all__ = ["DrainingServer", "run"]
+__all__ = ["run"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import sys
 from typing import Any, Final
@@ -112,13 +113,10 @@ The first SIGTERM or SIGINT drains, a second one ends at once.
 @placement_options
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def command(**options: Any) -> None:
-    try:
-        from flowengine.serving.server import run
-    except ImportError as error:
-        raise CommandError(
-            f"serving needs the package {error.name}: pip install uvicorn prometheus-client",
-            USAGE,
-        ) from None
+    if importlib.util.find_spec("uvicorn") is None:
+        raise CommandError("serving needs uvicorn: pip install uvicorn prometheus-client", USAGE)
+    from flowengine.serving.server import run
+
     logging.basicConfig(level=logging.INFO, format="%(levelname)s: %(message)s", stream=sys.stderr)
     try:
         application, log = _application(options)
