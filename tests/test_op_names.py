@@ -54,6 +54,12 @@ def asked(tree: ast.AST, ops: frozenset[str]) -> Iterator[tuple[int, str]]:
         # make.node(ops, "Merge", ...)
         if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("make."):
             passed_over.update(map(id, node.args))
+        # cast("Any", ...)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "cast":
+            passed_over.update(map(id, node.args[:1]))
+        # __all__ = [...]
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            passed_over.update(map(id, ast.walk(node.value)))
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and id(node) not in passed_over and node.value in ops:
             yield node.lineno, repr(node.value)
