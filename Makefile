@@ -11,7 +11,7 @@
 #   make examples   the programs of docs/examples on each Python found, servers and notebook among them
 #   make generate   the files that are made from the tree: indexes, docs/ops.md, the list of packages
 #   make nightly  the suite with many more random examples, the long tests, and 1,000 simulated clusters; SEEDS=0:50
-#   make fuzz     damaged graphs, op calls, records, checkpoints, images and frames; SEEDS=0:1000 KIND=calls
+#   make fuzz     damaged graphs, op calls, records, checkpoints, images, frames, requests; SEEDS=0:1000 KIND=calls
 #   make mutants  break one room at drawn places and see which breaks a test notices; ROOM=transport SEED=1, or ALL=1
 #   make limits   memory, deadline and the host's turn while graphs ask for too much; on an idle machine
 #   make soak     100,000 steps over a cluster, some cancelled: memory, descriptors, threads, garbage; ARGS='--seed 2 --tls'
@@ -175,7 +175,7 @@ limits: $(TEST)/ready
 # Op calls begin with the samples of the ops' records.
 fuzz: $(TEST)/ready
 	$(TEST)/bin/python -m tests.testing.fuzz.bases .fuzz/bases
-	@for kind in $(or $(KIND),graphs calls records checkpoints images frames); do \
+	@for kind in $(or $(KIND),graphs calls records checkpoints images frames requests); do \
 	$(TEST)/bin/python -m tests.tools.fuzz --kind $$kind --seeds $(if $(findstring :,$(SEEDS)),$(SEEDS),0:$(SEEDS)) --folder .fuzz \
 	$$(test $$kind = calls && echo --bases .fuzz/bases) $(ARGS) || failed=1; done; test -z "$$failed"
 

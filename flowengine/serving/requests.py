@@ -61,8 +61,9 @@ class Answer:
 
 
 def error_answer(status: int, message: str) -> Answer:
-    """Return the answer that tells an error: `{"error": "..."}`."""
-    return Answer(status, [json.dumps({"error": message}, ensure_ascii=False).encode() + b"\n"])
+    """Return the answer that tells an error: `{"error": "..."}`; bytes that are no UTF-8 become U+FFFD."""
+    text = json.dumps({"error": message}, ensure_ascii=False).encode("utf-8", "surrogateescape")
+    return Answer(status, [text.decode("utf-8", "replace").encode() + b"\n"])
 
 
 class HttpRequest:

@@ -89,6 +89,13 @@ def rows(*values: Any) -> bytes:
 async def served(folder: Path, **options: Any) -> AsyncIterator[ServingApplication]:
     """Return a context in which the models of a folder answer."""
     application = fe.serving.app(folder, poll_seconds=None, **options)
+    async with application:
+        await until_ready(application)
+        yield application
+
+
+async def until_ready(application: ServingApplication) -> None:
+    """Wait until the models of an application that has been entered answer."""
     changed = trio.Event()
     count = application.manager.on_change
 
@@ -99,8 +106,6 @@ async def served(folder: Path, **options: Any) -> AsyncIterator[ServingApplicati
         changed = trio.Event()
 
     application.manager.on_change = note
-    async with application:
-        with trio.fail_after(60):
-            while not application.manager.is_ready:
-                await changed.wait()
-        yield application
+    with trio.fail_after(60):
+        while not application.manager.is_ready:
+            await changed.wait()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from tests.tools.fuzz import bases, frames
+from tests.tools.fuzz import bases, frames, requests
 from tests.tools.fuzz.chance import chance_of, damaged
 from tests.tools.fuzz.files import pack, unpack
 from tests.tools.fuzz.graph_changes import changed_graph, changed_values, light_values
@@ -49,6 +49,7 @@ KINDS: Final[dict[str, DamagedKind]] = {
     "checkpoints": DamagedKind(_changed_files, _checkpoints),
     "images": DamagedKind(damaged, bases.images),
     "frames": DamagedKind(_frame, lambda: (b"",)),
+    "requests": DamagedKind(requests.changed, requests.good),
 }
 
 

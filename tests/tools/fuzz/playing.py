@@ -167,6 +167,12 @@ def _frames(data: bytes, seconds: float) -> str:
     return "value"
 
 
+def _request(data: bytes, seconds: float) -> str:
+    from tests.tools.fuzz.requests import play as play_request
+
+    return play_request(data)
+
+
 _PLAYS: Final[dict[str, Callable[[bytes, float], str]]] = {
     "graphs": _graph,
     "calls": _graph,
@@ -174,6 +180,7 @@ _PLAYS: Final[dict[str, Callable[[bytes, float], str]]] = {
     "checkpoints": _checkpoint,
     "images": _image,
     "frames": _frames,
+    "requests": _request,
 }
 
 
