@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 import trio
 
 from flowengine.core.errors import DeadlineExceededError, InternalError, OpError
+from flowengine.core.thread_switching import switching_quickly
 from flowengine.core.work_pieces import Pieces, at_once
 from flowengine.serving.metrics import ServerMetrics
 from flowengine.serving.models.manager import ModelManager
@@ -274,13 +275,14 @@ def _rows(inputs: Mapping[str, Any]) -> int | None:
 
 
 def _with_pauses(pieces: Pieces[Any]) -> Any:
-    while True:
-        trio.from_thread.check_cancelled()
-        try:
-            next(pieces)
-        except StopIteration as end:
-            return end.value
-        time.sleep(_PAUSE)
+    with switching_quickly():
+        while True:
+            trio.from_thread.check_cancelled()
+            try:
+                next(pieces)
+            except StopIteration as end:
+                return end.value
+            time.sleep(_PAUSE)
 
 
 async def _within(seconds: float, function: Callable[..., Any], *args: Any) -> Any:

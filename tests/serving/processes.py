@@ -9,10 +9,13 @@ import socket
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
+
+from tests.serving.clients import rows
 
 #: Seconds after which a server that does not answer has failed.
 PATIENCE: Final = 60.0
@@ -57,13 +60,54 @@ class Server:
         connection.sendall(head.encode() + body)
         return connection
 
-    def until_running(self, count: int) -> None:
-        """Wait until so many requests run, as the metrics tell."""
+    def until_running(self, count: int, model: str = "") -> None:
+        """Wait until at least so many requests run, or none, of one model or of all, as the metrics tell."""
+        which = f'.*model_name="{model}".*' if model else ".*"
         while True:
             _, text = self.ask("/metrics")
-            found = re.findall(r"^flowengine_serving_running_requests.* ([0-9.]+)$", text, re.M)
-            if sum(map(float, found)) == count:
+            found = re.findall(rf"^flowengine_serving_running_requests{which} ([0-9.]+)$", text, re.M)
+            running = sum(map(float, found))
+            if running >= count if count else not running:
                 return
+
+
+class GoodClient:
+    """A client that asks again and again, and counts its answers: right, wrong, or lost."""
+
+    def __init__(self, port: int, number: int, until: threading.Event) -> None:
+        self.counts: Counter[str] = Counter()
+        self._port, self._number, self._until = port, number, until
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
+        asked = 0
+        while not self._until.is_set():
+            asked += 1
+            value = float(self._number * 1000 + asked)
+            try:
+                connection.request("POST", "/v1/models/m:predict", rows(value))
+                reply = connection.getresponse()
+                answer = json.loads(reply.read())
+            except (OSError, http.client.HTTPException) as error:
+                self.counts[f"lost: {error!r}"] += 1
+            else:
+                right = answer == {"predictions": [3.0 * value]} and reply.status == 200
+                # More rows may wait than are allowed: those of requests with thousands.
+                self.counts["right" if right else "busy" if reply.status == 429 else "wrong"] += 1
+        connection.close()
+
+    def ended(self) -> Counter[str]:
+        """Wait until it has ended, and return its counts."""
+        self.thread.join(PATIENCE)
+        return self.counts
+
+
+def resident_bytes(server: Server) -> int:
+    """Return the resident memory of a server's process."""
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(re.findall(r"^VmRSS:\s+(\d+) kB", status, re.M)[0]) << 10
 
 
 @contextmanager

@@ -78,6 +78,12 @@ async def test_a_failed_version_is_told_without_its_path(tmp_path: Path) -> None
         ("/v1/models/..%2fm:predict", rows(1.0), 400, "is no name of a model"),
         ("/v1/models/%2e%2e:predict", rows(1.0), 400, "is no name of a model"),
         ("/v1/models/m:guess", rows(1.0), 400, "Malformed request: POST /v1/models/m:guess"),
+        (
+            "/v1/models/m:classify",
+            b'{"examples": [{"a\xff": 1.0}]}',
+            400,
+            "a\ufffd has a name that is no UTF-8",
+        ),
         ("/v1/models/m:predict", b'{"instances": [{"x": 1, "\xff": 1}]}', 400, "\ufffd"),
         ("/v1/models/m:predict", b"", 400, "The document is empty"),
         ("/v1/models/m:predict", b"\xff\xfe", 400, "Invalid value."),

@@ -22,6 +22,7 @@ from flowengine.core.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
+from flowengine.core.thread_switching import switching_quickly
 from flowengine.serving.models.settings import ModelSettings, is_model, numbered
 from flowengine.serving.models.sources import load_version
 from flowengine.serving.models.versions import ServedVersion, VersionState, estimated_bytes, fingerprint
@@ -313,10 +314,12 @@ class ModelManager:
         except OSError as error:
             raise NotFoundError(f"version {version.number} cannot be read: {error.strerror}") from None
         self._check_memory(version, estimated_bytes(version.fingerprint))
-        loaded = await load_version(version.folder, config=self.options.config, target=self.options.target)
-        version.open(loaded, model.settings.batching)
-        if self.options.warms_up:
-            await warm_up(version)
+        options = self.options
+        with switching_quickly():
+            loaded = await load_version(version.folder, config=options.config, target=options.target)
+            version.open(loaded, model.settings.batching)
+            if options.warms_up:
+                await warm_up(version)
         try:
             now = await trio.to_thread.run_sync(fingerprint, version.folder)
         except OSError:

@@ -70,7 +70,10 @@ def _example(given: Any) -> bytes:
         raise InvalidArgumentError(f"Example must be JSON object but got JSON {kind_of(given)}")
     example = Example()
     for name, content in given.items():
-        feature = example.features.feature[name]
+        try:
+            feature = example.features.feature[name]
+        except UnicodeEncodeError:
+            raise InvalidArgumentError(f"Example feature: {name} has a name that is no UTF-8") from None
         if isinstance(content, np.ndarray):
             content = content.tolist()
         for value in content if isinstance(content, list) else [content]:
