@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -98,7 +99,7 @@ async def load(port: int, clients: int, seconds: float, requests: list[bytes]) -
     began = perf_counter()
     measured = _Load(clients, seconds)
     for number in range(clients):
-        await loop.create_connection(lambda n=number: _Client(requests, n, measured), "127.0.0.1", port)
+        await loop.create_connection(partial(_Client, requests, number, measured), "127.0.0.1", port)
     await measured.end()
     taken = perf_counter() - began
     latencies = sorted(measured.latencies)

@@ -13,7 +13,7 @@ from mlserver.codecs import NumpyCodec
 from mlserver.types import InferenceRequest, InferenceResponse
 
 
-class DenseLayers(MLModel):
+class DenseLayers(MLModel):  # type: ignore[misc]
     """Layers of relu(x @ weights)."""
 
     async def load(self) -> bool:

@@ -36,7 +36,7 @@ def _export_busy(path: Path) -> None:
 
 def _outcome(server: Server, number: int, go: threading.Barrier) -> str:
     """Return the status of one request, "wrong", or "closed" if no byte of an answer came."""
-    answer = b""
+    answer = head = body = b""
     try:
         go.wait()
         with server.begin("/v1/models/busy:predict", rows(float(number))) as connection:

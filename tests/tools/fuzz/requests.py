@@ -50,9 +50,10 @@ def _export(folder: Path) -> None:
     rows = graph.placeholder("float32", [None, 2], name="rows")
     fixed = graph.placeholder("float32", [2], name="fixed")
     examples = graph.placeholder("string", [None], name="examples")
-    (scores,) = graph.ops.ParseExample(
+    parsed: Any = graph.ops.ParseExample(
         examples, [], [], [b"a"], [[0.0, 0.0]], sparse_types=[], dense_shapes=[[2]]
-    )[-1]
+    )
+    scores = parsed[-1][0]
     signatures: dict[str, Any] = {
         "serving_default": ({"x": rows}, {"y": fe.add(rows, rows)}),
         "fixed": ({"x": fixed}, {"y": fe.add(fixed, fixed)}),
@@ -72,7 +73,7 @@ def _post(path: str, body: Any, *headers: str) -> bytes:
 def good() -> tuple[bytes, ...]:
     """Requests that are answered with 200."""
     predict = "/v1/models/m:predict"
-    columns = {
+    columns: dict[str, Any] = {
         **{name: [1, 2] for name in ("float32", "float16", "float64", "int8", "int32", "int64", "uint8")},
         "bool": [True, False],
         "string": ["text", {"b64": "AAEC"}],
