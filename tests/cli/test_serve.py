@@ -103,7 +103,7 @@ def test_files_of_tensorflow_serving(tmp_path: Path) -> None:
         (["."], "holds no model"),
         (["--model_config_file", "nowhere"], "'nowhere' cannot be read"),
         ([".", "--batching_parameters_file", "bad"], "bad:1:1"),
-        ([".", "--sandbox", "--place", "*=CPU:0"], "leave placement options out"),
+        ([".", "--sandbox", "--place", "*=CPU:0"], "leave placement options and --at out"),
     ],
 )
 def test_what_cannot_be_served(

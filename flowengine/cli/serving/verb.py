@@ -11,6 +11,7 @@ import click
 
 from flowengine.cli.failure import USAGE, CommandError
 from flowengine.cli.placement import config_of, placement_options
+from flowengine.cli.tasks.clusterfile import target_at
 from flowengine.core.errors import OpError
 
 HELP: Final = """\
@@ -87,6 +88,12 @@ The first SIGTERM or SIGINT drains, a second one ends at once.
     help="Look for new versions every S seconds; 0: once.",
 )
 @click.option("--access-log", metavar="FILE", help="Write requests as lines of JSON; - for standard output.")
+@click.option(
+    "--at",
+    metavar="PLACE",
+    envvar="FLOWENGINE_TARGET",
+    help="Run the steps at a task of a cluster, as for `run`.",
+)
 @click.option("--sandbox", is_flag=True, help="Run each version in a process of its own, in a sandbox.")
 @click.option(
     "--model_config_file",
@@ -169,10 +176,11 @@ def _application(options: dict[str, Any]) -> tuple[Any, Any]:
         return models_in(options["models"], batching) if file is None else read_models(file, batching)
 
     config = config_of(options["device_counts"], options["places"], options["soft"])
+    target = target_at(options["at"] or "")
     if options["sandbox"]:
-        if config is not None:
+        if config is not None or target:
             raise CommandError(
-                "--sandbox runs each version on the processor: leave placement options out", USAGE
+                "--sandbox runs each version on the processor: leave placement options and --at out", USAGE
             )
         config = Config.sandbox(
             memory_bytes=(options["memory"] or 1024) << 20, seconds=options["timeout"] or 60.0
@@ -180,7 +188,7 @@ def _application(options: dict[str, Any]) -> tuple[Any, Any]:
     memory = None if options["memory"] is None else options["memory"] << 20
     manager = ModelManager(
         models(),
-        LoadingOptions(config=config, memory_bytes=memory),
+        LoadingOptions(config=config, target=target, memory_bytes=memory),
         poll_seconds=options["poll"] or None,
         reread=models if options["poll"] else None,
     )

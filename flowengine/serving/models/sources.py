@@ -21,10 +21,11 @@ from flowengine.graphs.graph import Graph
 from flowengine.ir.graphfile import load_file
 from flowengine.ir.proto import MetaGraphDef
 from flowengine.kernels.load import import_for, registry
-from flowengine.saved_model.loading import load
+from flowengine.saved_model.loading import load, restore
 from flowengine.saved_model.model import AwaitedModel
-from flowengine.saved_model.reading import SavedGraph
+from flowengine.saved_model.reading import SavedGraph, read_saved_model
 from flowengine.saved_model.signatures import SignatureFacts, SignatureTensor, signature_facts
+from flowengine.serving.models.at_target import open_at
 from flowengine.serving.models.settings import SIGNATURES
 from flowengine.session import Session
 from flowengine.train import Saver
@@ -41,9 +42,15 @@ async def load_version(folder: Path, *, config: Config | None = None, target: st
     one, and what a restoring step raises. Cancelled, it leaves nothing open.
     """
     if any((folder / name).exists() for name in ("saved_model.pb", "saved_model.pbtxt")):
-        model = await load(folder, config=config, target=target)
+        if target:
+            saved = await trio.to_thread.run_sync(read_saved_model, folder)
+            return await open_at(target, saved, config, restore)
+        model = await load(folder, config=config)
     else:
-        model = await _load_graph(folder, config, target)
+        saved = await trio.to_thread.run_sync(_read, folder, config)
+        if target:
+            return await open_at(target, saved, config, _restore)
+        model = await _open(saved, config)
     try:
         for signature in model.signatures.values():
             await signature.prepare()
@@ -54,19 +61,23 @@ async def load_version(folder: Path, *, config: Config | None = None, target: st
     return model
 
 
-async def _load_graph(folder: Path, config: Config | None, target: str) -> AwaitedModel:
-    saved = await trio.to_thread.run_sync(_read, folder, config)
-    session = Session(saved.graph, config=config, target=target)
+async def _open(saved: SavedGraph, config: Config | None) -> AwaitedModel:
+    session = Session(saved.graph, config=config)
     try:
-        if saved.checkpoint is not None:
-            await Saver.from_meta_graph(saved.meta_graph).restore(session, saved.checkpoint)
-        if saved.initializing is not None:
-            await session.run((), targets=[saved.initializing])
+        await _restore(session, saved)
     except BaseException:
         with trio.CancelScope(shield=True):
             await session.close()
         raise
     return AwaitedModel(saved, session)
+
+
+async def _restore(session: Session, saved: SavedGraph) -> None:
+    """Restore the variables of a graph that is no SavedModel, and initialize its tables."""
+    if saved.checkpoint is not None:
+        await Saver.from_meta_graph(saved.meta_graph).restore(session, saved.checkpoint)
+    if saved.initializing is not None:
+        await session.run((), targets=[saved.initializing])
 
 
 def _read(folder: Path, config: Config | None) -> SavedGraph:
