@@ -138,7 +138,7 @@ examples: $(TEST)/ready examples-servers
 
 examples-servers: $(EXAMPLES)/ready
 	$(EXAMPLES)/bin/python -m pytest -q -rs tests/docs/test_servers.py tests/docs/test_notebook.py \
-		tests/docs/test_transcripts.py -k 'servers or notebook or starlette or quart'
+		tests/docs/test_deployment.py tests/docs/test_transcripts.py -k 'servers or notebook or deployment or starlette or quart'
 	$(EXAMPLES)/bin/pyright --project pyproject.toml --pythonpath $(EXAMPLES)/bin/python
 
 browsers: $(BROWSERS)/ready

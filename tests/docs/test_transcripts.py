@@ -20,7 +20,7 @@ PAGES = [ROOT / "README.md", ROOT / "docs" / "images" / "terminal.txt", *OTHERS,
 WATCHED = [page for page in PAGES if exchanges(page.read_text(), on_terminal=True)]
 #: What a page's commands need; `make examples` plays these in an environment of its own.
 #: {command: a module that the services need which it runs}
-SERVERS = {"uvicorn": "starlette", "hypercorn": "hypercorn"}
+SERVERS = {"uvicorn": "starlette", "hypercorn": "hypercorn", "flowengine serve": "uvicorn"}
 #: {a part of a command: the package without which it is not played}
 PACKAGES = {".parquet": "pyarrow"}
 
