@@ -37,6 +37,7 @@ def run(application: ServingApplication, *, host: str, port: int, **options: Any
         host=host,
         port=port,
         lifespan="on",
+        ws="none",
         access_log=False,
         log_level="warning",
         timeout_graceful_shutdown=int(application.drain_seconds) + 1,

@@ -42,8 +42,12 @@ async def ask(
     headers: dict[str, str] | None = None,
     gone: trio.Event | None = None,
     root_path: str = "",
+    cut: bool = False,
 ) -> Reply:
-    """Send a request: a POST if it has a body; the client hangs up when `gone` is set."""
+    """Send a request: a POST if it has a body; the client hangs up when `gone` is set.
+
+    cut   whether the rest of the body never comes
+    """
     pieces = [body] if isinstance(body, bytes) else list(body or [])
     sent = 0
     reply = Reply()
@@ -53,7 +57,7 @@ async def ask(
         if sent < max(len(pieces), 1):
             piece = pieces[sent] if pieces else b""
             sent += 1
-            return {"type": "http.request", "body": piece, "more_body": sent < len(pieces)}
+            return {"type": "http.request", "body": piece, "more_body": cut or sent < len(pieces)}
         if gone is None:
             await trio.sleep_forever()
         else:

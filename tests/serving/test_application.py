@@ -129,6 +129,15 @@ async def test_bodies_have_a_limit(tmp_path: Path) -> None:
         assert reply.status == 415
 
 
+async def test_a_body_must_come_in_time(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+    export_factor(tmp_path / "m" / "1", 3.0)
+    async with served(tmp_path) as application:
+        reply = await ask(
+            application, "/v1/models/m:predict", [b'{"instances"'], headers={"Content-Length": "20"}, cut=True
+        )
+        assert (reply.status, reply.error) == (408, "the body did not come within 30 s")
+
+
 async def test_a_body_in_pieces(tmp_path: Path) -> None:
     export_factor(tmp_path / "m" / "1", 3.0)
     body = rows(1.0, 2.0)
