@@ -7,14 +7,16 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
-from batched import BLANK, batched
+import numpy as np
 from http_errors import message_of, status_of
 from quart import request
 from quart_trio import QuartTrio
 
 import flowengine as fe
 
-NAMES = (Path(__file__).resolve().parent / "digits.txt").read_text().split()
+HERE = Path(__file__).resolve().parent
+NAMES = (HERE / "digits.txt").read_text().split()
+BLANK = np.zeros([1, 8, 8, 1], np.float32)
 PATIENCE = fe.RunOptions(timeout_seconds=1.0)
 
 app = QuartTrio(__name__)
@@ -22,9 +24,9 @@ app = QuartTrio(__name__)
 
 @app.while_serving
 async def serve() -> AsyncGenerator[None, None]:
-    async with fe.Session(batched()) as session:
-        await session.run("batched:0", {"image": BLANK})  # plans, so that the first request need not
-        app.extensions["flowengine"] = session
+    async with await fe.saved_model.load(HERE / "keras_digits") as model:
+        app.extensions["digits"] = digits = model.signature.batched(max_rows=64)
+        await digits(image=BLANK)  # plans, so that the first request need not
         yield
 
 
@@ -35,7 +37,7 @@ async def refuse(error: fe.errors.OpError) -> tuple[dict[str, str], int]:
 
 @app.post("/classify")
 async def classify() -> dict[str, Any]:
-    session: fe.Session = app.extensions["flowengine"]
+    digits: fe.saved_model.BatchedSignature = app.extensions["digits"]
     pixels = await request.get_json()
-    (scores,) = await session.run("batched:0", {"image": pixels}, options=PATIENCE)
+    (scores,) = (await digits.call({"image": pixels}, options=PATIENCE))["scores"]
     return {"digit": NAMES[scores.argmax()], "score": float(scores.max())}

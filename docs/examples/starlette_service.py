@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
-from batched import BLANK, batched
+import numpy as np
 from http_errors import message_of, status_of
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -17,15 +17,17 @@ from starlette.routing import Route
 
 import flowengine as fe
 
-NAMES = (Path(__file__).resolve().parent / "digits.txt").read_text().split()
+HERE = Path(__file__).resolve().parent
+NAMES = (HERE / "digits.txt").read_text().split()
+BLANK = np.zeros([1, 8, 8, 1], np.float32)
 PATIENCE = fe.RunOptions(timeout_seconds=1.0)
 
 
 @asynccontextmanager
 async def lifespan(app: Starlette) -> AsyncGenerator[None, None]:
-    async with fe.anyio.Session(batched()) as session:
-        await session.run("batched:0", {"image": BLANK})  # plans, so that the first request need not
-        app.state.session = session
+    async with await fe.anyio.load_saved_model(HERE / "keras_digits") as model:
+        app.state.digits = model.signature.batched(max_rows=64)
+        await app.state.digits(image=BLANK)  # plans, so that the first request need not
         yield
 
 
@@ -37,12 +39,12 @@ async def cancel_when_gone(request: Request, scope: anyio.CancelScope) -> None:
 
 
 async def classify(request: Request) -> Response:
-    session: fe.anyio.Session = request.app.state.session
+    digits: fe.saved_model.BatchedSignature = request.app.state.digits
     pixels = await request.json()
     async with anyio.create_task_group() as group:
         group.start_soon(cancel_when_gone, request, group.cancel_scope)
         try:
-            (scores,) = await session.run("batched:0", {"image": pixels}, options=PATIENCE)
+            (scores,) = (await digits.call({"image": pixels}, options=PATIENCE))["scores"]
         except fe.errors.OpError as error:
             answer = JSONResponse(message_of(error), status_of(error))
         else:

@@ -1,4 +1,4 @@
-"""Steps in a trio program: many at once, one that is refused, one that is given up.
+"""Calls of a model in a trio program: many at once, one that is refused, one that is given up.
 
 python trio_program.py
 """
@@ -7,21 +7,20 @@ from pathlib import Path
 
 import numpy as np
 import trio
-from batched import batched
 from PIL import Image
 
 import flowengine as fe
 
-NINE = np.asarray(Image.open(Path(__file__).resolve().parent / "nine.png"))[np.newaxis, :, :, np.newaxis]
+HERE = Path(__file__).resolve().parent
+NINE = np.asarray(Image.open(HERE / "nine.png"), np.float32)[np.newaxis, :, :, np.newaxis]
 
 
-async def ask_together(session: fe.Session, clients: int) -> list[int]:
-    """Return the answer that each of so many clients gets; the session computes their rows in batches."""
-    classify = session.make_callable("batched", feeds=["image"])
+async def ask_together(classify: fe.saved_model.BatchedSignature, clients: int) -> list[int]:
+    """Return the answer that each of so many clients gets; their rows are computed in batches."""
     answers: list[int] = []
 
     async def client() -> None:
-        (scores,) = await classify(NINE)
+        (scores,) = (await classify(image=NINE))["scores"]
         answers.append(int(scores.argmax()))
 
     async with trio.open_nursery() as nursery:
@@ -31,19 +30,20 @@ async def ask_together(session: fe.Session, clients: int) -> list[int]:
 
 
 async def main() -> None:
-    async with fe.Session(batched()) as session:
-        answers = await ask_together(session, 100)
+    async with await fe.saved_model.load(HERE / "keras_digits") as model:
+        classify = model.signature.batched(max_rows=64)
+        answers = await ask_together(classify, 100)
         print(f"{len(answers)} clients were told {set(answers)}")
 
         try:
-            await session.run("batched:0", {"image": np.zeros((1, 9, 9, 1), np.uint8)})
+            await classify(image=np.zeros((1, 9, 9, 1), np.float32))
         except fe.errors.InvalidArgumentError as error:
             print("refused:", error.message)
 
-    # A lone request waits for others to share its batch; this one waits for no more than 0.05 s.
-    async with fe.Session(batched(wait_seconds=60)) as session:
+        # Here a lone row waits for others up to a minute; this one waits for no more than 0.05 s.
+        patient = model.signature.batched(max_rows=64, wait_seconds=60)
         with trio.move_on_after(0.05) as scope:
-            await session.run("batched:0", {"image": NINE})
+            await patient(image=NINE)
         print("given up:", scope.cancelled_caught)
 
 

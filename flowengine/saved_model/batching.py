@@ -147,7 +147,7 @@ class _RowCollector:
         self._facts = facts
         self._options = options
         self._max_waiting = max_waiting
-        self._feeds = [FeedSpec(name, each.dtype, each.shape) for name, each in facts.inputs.items()]
+        self._feeds = [FeedSpec(each.tensors[0], each.dtype, each.shape) for each in facts.inputs.values()]
         self._step: FunctionCall | None = None
         self._lines: LruCache[tuple[tuple[int, ...], ...], CallBatcher] = LruCache(_LINES_MAX)
 
@@ -155,6 +155,15 @@ class _RowCollector:
         self, session: Session, inputs: Mapping[str, Any], options: RunOptions | None
     ) -> dict[str, Any]:
         """Compute the outputs for some rows, with the rows of others."""
+        try:
+            return await self._call(session, inputs, options)
+        except OpError as error:
+            self._facts.name_inputs(error)
+            raise
+
+    async def _call(
+        self, session: Session, inputs: Mapping[str, Any], options: RunOptions | None
+    ) -> dict[str, Any]:
         fed = self._facts.feeds(inputs).values()
         rows = [to_array(spec.convert(value)) for spec, value in zip(self._feeds, fed, strict=True)]
         count = self._count(rows)
@@ -166,9 +175,6 @@ class _RowCollector:
         self.waiting += count
         try:
             results = await self._in_time(self._line(session, rows), rows, options)
-        except OpError as error:
-            self._facts.name_inputs(error)
-            raise
         finally:
             self.waiting -= count
         return dict(zip(self._facts.outputs, results, strict=True))

@@ -83,20 +83,22 @@ def tensorflow_app() -> Any:
     from starlette.responses import JSONResponse  # type: ignore[import-not-found, unused-ignore]
     from starlette.routing import Route  # type: ignore[import-not-found, unused-ignore]
 
-    definition = tf.compat.v1.GraphDef()
-    definition.ParseFromString((_EXAMPLES / "digits.pb").read_bytes())
-
-    def imported(image: Any) -> Any:
-        return tf.import_graph_def(definition, {"image": image}, ["scores:0"], name="")[0]
-
-    spec = tf.TensorSpec([None, 8, 8, 1], tf.uint8)
-    model = tf.function(imported, input_signature=[spec]).get_concrete_function()
+    model = tf.saved_model.load(str(_EXAMPLES / "keras_digits")).signatures["serving_default"]
     names = (_EXAMPLES / "digits.txt").read_text(encoding="utf-8").split()
 
+    async def cancel_when_gone(asked: Any, scope: Any) -> None:
+        while (await asked.receive())["type"] != "http.disconnect":
+            pass
+        scope.cancel()
+
     async def classify(asked: Any) -> Any:
-        pixels = np.array(await asked.json(), np.uint8)
-        scores = await anyio.to_thread.run_sync(lambda: model(tf.constant(pixels)).numpy())
-        return JSONResponse({"digit": names[scores.argmax()], "score": float(scores.max())})
+        pixels = np.array(await asked.json(), np.float32)
+        async with anyio.create_task_group() as group:
+            group.start_soon(cancel_when_gone, asked, group.cancel_scope)
+            scores = await anyio.to_thread.run_sync(lambda: model(tf.constant(pixels))["scores"].numpy())
+            answer = JSONResponse({"digit": names[scores.argmax()], "score": float(scores.max())})
+            group.cancel_scope.cancel()
+            return answer
 
     return Starlette(routes=[Route("/classify", classify, methods=["POST"])])
 

@@ -28,48 +28,46 @@ from tests.docs.transcripts import EXAMPLES, ROOT
 
 pytestmark = pytest.mark.slow
 
-#: {service: a module that it needs, how it is started, the façade whose steps it runs}
+#: {service: a module that it needs, how it is started}
 SERVICES: Final = {
-    "starlette_service": ("starlette", "uvicorn --no-access-log --port 0 {app}", "anyio"),
-    "fastapi_service": ("fastapi", "uvicorn --no-access-log --port 0 {app}", "anyio"),
-    "keras_service": ("fastapi", "uvicorn --no-access-log --port 0 {app}", "anyio"),
-    "quart_service": ("hypercorn", "hypercorn --worker-class trio --bind 127.0.0.1:0 {app}", "trio"),
+    "starlette_service": ("starlette", "uvicorn --no-access-log --port 0 {app}"),
+    "fastapi_service": ("fastapi", "uvicorn --no-access-log --port 0 {app}"),
+    "keras_service": ("fastapi", "uvicorn --no-access-log --port 0 {app}"),
+    "quart_service": ("hypercorn", "hypercorn --worker-class trio --bind 127.0.0.1:0 {app}"),
 }
 #: The services that answer with errors, timeouts and cancellation of their own.
 CAREFUL: Final = [name for name in SERVICES if name != "keras_service"]
 NINE: Final = np.asarray(Image.open(EXAMPLES / "nine.png"))[np.newaxis, :, :, np.newaxis].tolist()
 
-#: The same application with other waits; it says how each step has begun and ended.
+#: The same application with other waits; it says how each call has begun and ended.
 WATCHED: Final = """
 import flowengine as fe
 import {base} as service
-from batched import batched
 from {name} import app
 
-Original = fe.anyio.Session if {facade!r} == "anyio" else fe.Session
+batched = fe.saved_model.ModelSignature.batched
 
-class Watched(Original):
-    starts = True
+class Watched:
+    def __init__(self, signature):
+        self.signature = signature
 
-    async def run(self, *args, **keywords):
-        if Watched.starts and {name!r} != "keras_service":
-            # The step before the first request is alone in its batch, and would wait as long for others.
-            Watched.starts = False
-            return await super().run(*args, **keywords) if {wait_seconds} < 1 else None
+    async def __call__(self, **inputs):
+        # The call before the first request is alone in its batch, and would wait as long for others.
+        return await self.signature(**inputs) if {wait_seconds} < 1 else None
+
+    async def call(self, inputs, *, options):
         print("began", flush=True)
         try:
-            result = await super().run(*args, **keywords)
+            result = await self.signature.call(inputs, options=options)
         except BaseException as error:
             print("ended with", type(error).__name__, flush=True)
             raise
         print("ended", flush=True)
         return result
 
-if Original is fe.Session:
-    fe.Session = Watched
-else:
-    fe.anyio.Session = Watched
-service.batched = lambda: batched(wait_seconds={wait_seconds})
+fe.saved_model.ModelSignature.batched = lambda self, **options: Watched(
+    batched(self, **options, wait_seconds={wait_seconds})
+)
 service.PATIENCE = fe.RunOptions(timeout_seconds={timeout_seconds})
 """
 
@@ -104,14 +102,12 @@ class Service:
 def serving(
     name: str, folder: Path, *, wait_seconds: float = 0.002, timeout_seconds: float = 30.0
 ) -> Iterator[Service]:
-    module, command, facade = SERVICES[name]
+    module, command = SERVICES[name]
     if importlib.util.find_spec(module) is None:
         pytest.skip(f"{module} is not in this environment: make examples has one")
     base = "starlette_service" if name == "fastapi_service" else name
     (folder / "watched.py").write_text(
-        WATCHED.format(
-            base=base, name=name, facade=facade, wait_seconds=wait_seconds, timeout_seconds=timeout_seconds
-        )
+        WATCHED.format(base=base, name=name, wait_seconds=wait_seconds, timeout_seconds=timeout_seconds)
     )
     path = os.pathsep.join([str(folder), str(EXAMPLES), str(ROOT)])
     with subprocess.Popen(

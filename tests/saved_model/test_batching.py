@@ -189,7 +189,7 @@ async def test_a_call_that_does_not_fit_harms_no_other() -> None:
     async with gated_calls() as calls, trio.open_nursery() as nursery:
         await start(nursery, calls, 1.0)
         await start(nursery, calls, 2.0)
-        with pytest.raises(InvalidArgumentError, match="for 'x', which has shape"):
+        with pytest.raises(InvalidArgumentError, match="for input 'x', which has shape"):
             await calls.signature(x=[1.0])
         with pytest.raises(InvalidArgumentError, match="it has no input 'z'"):
             await calls.signature(z=rows(1.0))
