@@ -1,13 +1,15 @@
 """Models behind HTTP: an application for ASGI servers, and `flowengine serve`.
 
-`v1/` reads and writes TensorFlow Serving's REST and knows neither HTTP nor event loops. Loaded models, their
-versions and batches (`models/`) are one trio program; the application reaches it under either event loop.
+`v1/` reads and writes TensorFlow Serving's REST, `v2/` the Open Inference Protocol; neither knows HTTP or
+event loops. Loaded models, their versions and batches (`models/`) are one trio program; the application
+reaches it under either event loop.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flowengine.core.public_names.missing import public_module
@@ -26,8 +28,11 @@ def app(
     max_body_bytes: int = 64 << 20,
     poll_seconds: float | None = 1.0,
     access_log: Callable[[Mapping[str, Any]], None] | None = None,
+    explicit: bool = False,
 ) -> ServingApplication:
-    """Return an ASGI application that serves the models of a folder by TensorFlow Serving's REST.
+    """Return an ASGI application that serves the models of a folder.
+
+    It speaks TensorFlow Serving's REST (`/v1/...`) and the Open Inference Protocol (`/v2/...`).
 
     models            a folder of models, each a folder with versions (`digits/1/saved_model.pb`); or one of
                       these models
@@ -38,6 +43,7 @@ def app(
     max_body_bytes    most bytes of a request's body
     poll_seconds      how often the folders are looked at for new versions; None for once
     access_log        called with the facts of each request when it has been answered
+    explicit          whether models wait until a client loads them, and may be unloaded by clients
 
     Raises NotFoundError if there is no model. A server runs it (`uvicorn module:name`); mounted in another
     application, give its `lifespan` to that one.
@@ -57,8 +63,15 @@ def app(
     from flowengine.serving.requests import RequestLimits
 
     batching = None if max_rows is None else RowBatching(max_rows=max_rows, max_waiting_rows=16 * max_rows)
+    manager = ModelManager(
+        models_in(models, batching),
+        LoadingOptions(config=config),
+        poll_seconds=poll_seconds,
+        reread=partial(models_in, models, batching) if explicit else None,
+        explicit=explicit,
+    )
     return ServingApplication(
-        ModelManager(models_in(models, batching), LoadingOptions(config=config), poll_seconds=poll_seconds),
+        manager,
         limits=RequestLimits(body_bytes=max_body_bytes, timeout_seconds=timeout_seconds),
         access_log=access_log,
     )

@@ -12,11 +12,13 @@ from typing import Any, Final, Self
 import trio
 
 from flowengine.core.errors import DeadlineExceededError, InternalError, OpError
-from flowengine.core.thread_switching import switching_quickly
-from flowengine.core.work_pieces import Pieces, at_once
+from flowengine.serving.bodies import received_body
+from flowengine.serving.encodings import expanding
+from flowengine.serving.long_texts import TextThread
 from flowengine.serving.metrics import ServerMetrics
 from flowengine.serving.models.manager import ModelManager
 from flowengine.serving.models.versions import ServedVersion
+from flowengine.serving.open_inference import OpenInference
 from flowengine.serving.requests import (
     Answer,
     ClientGone,
@@ -42,8 +44,6 @@ from flowengine.serving.v1.routes import ModelRoute, route, status_of
 
 logger: Final = logging.getLogger("flowengine.serving")
 
-#: Seconds that a thread which reads or writes a long text leaves to others after each piece.
-_PAUSE: Final = 0.0002
 #: Elements of outputs that are written at once.
 _ELEMENTS_AT_ONCE: Final = 2048
 #: Where metrics are, as TensorFlow Serving has them.
@@ -79,8 +79,8 @@ class ServingApplication:
         self._metrics_paths = () if metrics_path is None else (metrics_path, "/metrics")
         self._access_log = access_log
         self._trio_side = TrioSide(manager.run)
-        #: One long text is read or written at a time, so that what else runs has the rest of the processor.
-        self._text_threads: trio.CapacityLimiter | None = None
+        self._texts = TextThread()
+        self._open_inference = OpenInference(manager, self._trio_side, self._texts, self.limits)
         manager.on_change = self.metrics.loaded
 
     async def __aenter__(self) -> Self:
@@ -164,15 +164,19 @@ class ServingApplication:
                 described: Answer = await self._trio_side.call(self._describe, asked)
                 return described
             return await self._asked(request, asked, facts)
-        if reads and path in ("/v2/health/live", "/healthz"):
+        if path == "/v2" or path.startswith("/v2/"):
+            return await self._open_inference.answer(request, facts)
+        if reads and path == "/healthz":
             return Answer(200, [b"{}\n"])
-        if reads and path in ("/v2/health/ready", "/readyz"):
+        if reads and path == "/readyz":
             ready = self.manager.is_ready
             return Answer(200 if ready else 503, [b'{"ready": true}\n' if ready else b'{"ready": false}\n'])
         if reads and path in self._metrics_paths:
             text = await self._trio_side.call(self._metrics_text)
             return Answer(200, [text], b"text/plain; version=0.0.4; charset=utf-8")
-        return error_answer(404, f"there is nothing at {path[:200]}: models are at /v1/models/NAME")
+        return error_answer(
+            404, f"there is nothing at {path[:200]}: models are at /v1/models/NAME and /v2/models/NAME"
+        )
 
     async def _metrics_text(self) -> bytes:
         return self.metrics.text()
@@ -188,10 +192,7 @@ class ServingApplication:
     async def _asked(self, request: HttpRequest, asked: ModelRoute, facts: dict[str, Any]) -> Answer:
         """Answer a request that a model computes; its step is cancelled when the client hangs up."""
         timeout = request.timeout(self.limits)
-        try:
-            body = await _within(self.limits.body_seconds, request.body, self.limits)
-        except TimeoutError:
-            raise RequestError(408, f"the body did not come within {self.limits.body_seconds:g} s") from None
+        body = await received_body(request, self.limits)
         answer: Answer = await self._trio_side.call_unless(
             request.gone, self._compute, request, asked, body, timeout, facts
         )
@@ -208,6 +209,10 @@ class ServingApplication:
         """Read a request, call the model, and write the answer; in the trio program."""
         left = request.left(seconds)
         with trio.move_on_after(float("inf") if left is None else left) as scope:
+            if request.encoding:
+                body = await self._texts.finish(
+                    expanding(body, request.encoding, self.limits), 32 * len(body)
+                )
             with self.manager.request(asked.model, asked.version, asked.label) as version:
                 facts["version"] = version.number
                 signature, inputs, by_rows = await self._read(asked, body, version)
@@ -222,7 +227,7 @@ class ServingApplication:
                     writing = write_regression(outputs, rows or 0)
                 elements = sum(getattr(each, "size", 1) for each in outputs.values())
                 return Answer(
-                    200, await self._in_pieces(writing, elements * SLICE_BYTES // _ELEMENTS_AT_ONCE)
+                    200, await self._texts.finish(writing, elements * SLICE_BYTES // _ELEMENTS_AT_ONCE)
                 )
         assert scope.cancelled_caught
         raise DeadlineExceededError(f"the request was not answered within {seconds:g} s")
@@ -232,19 +237,11 @@ class ServingApplication:
     ) -> tuple[str, dict[str, Any], bool]:
         """Return the signature that a request is for, its inputs, and whether they are listed by rows."""
         if asked.what == "predict":
-            read = await self._in_pieces(read_predict(body, version.signatures), len(body))
+            read = await self._texts.finish(read_predict(body, version.signatures), len(body))
             return read.signature, read.inputs, read.by_rows
-        examples = await self._in_pieces(read_examples(body), len(body))
+        examples = await self._texts.finish(read_examples(body), len(body))
         facts = signature_for(asked.what, examples.signature, version.signatures)
         return facts.name, {"inputs": examples.examples}, True
-
-    async def _in_pieces(self, pieces: Pieces[Any], size: int) -> Any:
-        """Read or write a text: a short one at once, a long one on a thread that leaves room to others."""
-        if size <= SLICE_BYTES:
-            return at_once(pieces)
-        if self._text_threads is None:
-            self._text_threads = trio.CapacityLimiter(1)
-        return await trio.to_thread.run_sync(_with_pauses, pieces, limiter=self._text_threads)
 
     def _log(self, request: HttpRequest, status: int, facts: Mapping[str, Any], size: int) -> None:
         seconds = request.seconds
@@ -272,33 +269,6 @@ def _rows(inputs: Mapping[str, Any]) -> int | None:
     for each in inputs.values():
         return len(each) if each.ndim else None
     return None
-
-
-def _with_pauses(pieces: Pieces[Any]) -> Any:
-    with switching_quickly():
-        while True:
-            trio.from_thread.check_cancelled()
-            try:
-                next(pieces)
-            except StopIteration as end:
-                return end.value
-            time.sleep(_PAUSE)
-
-
-async def _within(seconds: float, function: Callable[..., Any], *args: Any) -> Any:
-    """Call a coroutine function on either event loop; TimeoutError when the time is over."""
-    import sniffio  # which trio brings along
-
-    if sniffio.current_async_library() == "trio":
-        try:
-            with trio.fail_after(seconds):
-                return await function(*args)
-        except trio.TooSlowError:
-            raise TimeoutError from None
-    import asyncio
-
-    async with asyncio.timeout(seconds):
-        return await function(*args)
 
 
 def json_lines(write: Callable[[str], object]) -> Callable[[Mapping[str, Any]], None]:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import zlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
-from flowengine.core.errors import DeadlineExceededError, InvalidArgumentError
+from flowengine.core.errors import DeadlineExceededError
 
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
-
-#: Bytes of a compressed body that are expanded at a time.
-_EXPANDED: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +85,7 @@ class HttpRequest:
         self.path = path[len(prefix) :] if prefix and path.startswith(f"{prefix}/") else path
         self.client: str = (scope.get("client") or ("",))[0]
         self.body_size = 0
+        self.encoding = ""
         self._receive = receive
 
     def timeout(self, limits: RequestLimits) -> float | None:
@@ -105,14 +102,14 @@ class HttpRequest:
         return seconds if limits.timeout_seconds is None else min(seconds, limits.timeout_seconds)
 
     async def body(self, limits: RequestLimits) -> bytes:
-        """Read the body. Raises RequestError for one that is too large, or encoded in an unknown way, and
-        ClientGone."""
-        encoding = self.headers.get(b"content-encoding", b"identity").strip().lower()
-        if encoding not in (b"identity", b"gzip"):
-            raise RequestError(415, "bodies may be encoded with gzip, and in no other way")
+        """Read the body as it was sent: its `encoding` is known then, "" for none.
+
+        Raises RequestError for one that is too large, or encoded in an unknown way, and ClientGone.
+        """
+        self.encoding = content_encoding(self.headers.get(b"content-encoding", b""))
         told = self.headers.get(b"content-length", b"")
         if told.isdigit() and int(told) > limits.body_bytes:
-            raise _too_large(limits)
+            raise too_large(limits)
         pieces = []
         while True:
             message = await self._receive()
@@ -121,12 +118,11 @@ class HttpRequest:
             piece = message.get("body", b"")
             self.body_size += len(piece)
             if self.body_size > limits.body_bytes:
-                raise _too_large(limits)
+                raise too_large(limits)
             pieces.append(piece)
             if not message.get("more_body", False):
                 break
-        whole = b"".join(pieces)
-        return whole if encoding == b"identity" else b"".join(_expanded(whole, limits))
+        return b"".join(pieces)
 
     async def gone(self) -> None:
         """Return once the client has hung up; its body has been read."""
@@ -148,28 +144,17 @@ class HttpRequest:
         return left
 
 
-def _too_large(limits: RequestLimits) -> RequestError:
+def content_encoding(given: bytes) -> str:
+    """Return the encoding of a body by its header, "" for none; RequestError for one that is not read."""
+    name = given.decode("latin-1").strip().lower()
+    if name not in ("", "identity", "gzip", "deflate"):
+        raise RequestError(415, "bodies may be encoded with gzip or deflate, and in no other way")
+    return "" if name == "identity" else name
+
+
+def too_large(limits: RequestLimits) -> RequestError:
+    """Return the error for a body of more bytes than the limit."""
     return RequestError(413, f"the body has more than {limits.body_bytes:,} bytes")
-
-
-def _expanded(body: bytes, limits: RequestLimits) -> Iterator[bytes]:
-    """Expand a body, piece by piece, as far as the limit."""
-    expander = zlib.decompressobj(wbits=31)
-    size, rest = 0, body
-    try:
-        while not expander.eof:
-            piece = expander.decompress(rest, _EXPANDED)
-            rest = expander.unconsumed_tail
-            if not piece and not rest and not expander.eof:
-                raise InvalidArgumentError("the body is no whole gzip stream")
-            size += len(piece)
-            if size > limits.body_bytes:
-                raise _too_large(limits)
-            yield piece
-    except zlib.error:
-        raise InvalidArgumentError(
-            "the body is no gzip stream, though its Content-Encoding says so"
-        ) from None
 
 
 async def send(answer: Answer, send_message: Send) -> None:

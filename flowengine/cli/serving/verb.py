@@ -15,7 +15,7 @@ from flowengine.cli.tasks.clusterfile import target_at
 from flowengine.core.errors import OpError
 
 HELP: Final = """\
-Serve the models of MODELS by TensorFlow Serving's REST.
+Serve the models of MODELS by TensorFlow Serving's REST and the Open Inference Protocol.
 
 MODELS is a folder of models, each a folder with one folder a version (digits/1/saved_model.pb), or one such
 model. New versions are loaded beside those that answer; older ones end with their last request.
@@ -86,6 +86,13 @@ The first SIGTERM or SIGINT drains, a second one ends at once.
     show_default=True,
     metavar="S",
     help="Look for new versions every S seconds; 0: once.",
+)
+@click.option(
+    "--model-control",
+    type=click.Choice(["poll", "explicit"]),
+    default="poll",
+    show_default=True,
+    help="Load models as they are found, or when clients ask for it.",
 )
 @click.option("--access-log", metavar="FILE", help="Write requests as lines of JSON; - for standard output.")
 @click.option(
@@ -185,12 +192,14 @@ def _application(options: dict[str, Any]) -> tuple[Any, Any]:
         config = Config.sandbox(
             memory_bytes=(options["memory"] or 1024) << 20, seconds=options["timeout"] or 60.0
         )
+    is_explicit = options["model_control"] == "explicit"
     memory = None if options["memory"] is None else options["memory"] << 20
     manager = ModelManager(
         models(),
         LoadingOptions(config=config, target=target, memory_bytes=memory),
         poll_seconds=options["poll"] or None,
-        reread=models if options["poll"] else None,
+        reread=models if options["poll"] or is_explicit else None,
+        explicit=is_explicit,
     )
     path = METRICS_PATH
     monitoring = options["monitoring_config_file"]

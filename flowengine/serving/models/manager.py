@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import trio
 
@@ -60,6 +60,10 @@ class ServedModel:
         self.error: OpError | None = None
         #: The tasks that load versions, so that unloading can end them.
         self.loading: dict[int, trio.CancelScope] = {}
+        #: Held while its folder is read and new versions are listed.
+        self.looking = trio.Lock()
+        #: Where tasks wait for a change of a version's state.
+        self.changing = trio.lowlevel.ParkingLot()
 
     @property
     def available(self) -> list[ServedVersion]:
@@ -178,26 +182,66 @@ class ModelManager:
 
         settings   of a model that is not listed yet
 
-        Raises NotFoundError if it is not listed, and what loading its last version ended with.
+        Raises NotFoundError if it is not listed and its settings do not list it either, and what loading its
+        last version ended with. Cancelled, it goes on loading.
         """
         if settings is not None and name not in self.models:
             self.models[name] = ServedModel(settings)
+        if name not in self.models and self._reread is not None:
+            await self._follow_settings(self._reread)
         model = self.model(name)
         self._wanted.add(name)
+        await self._in_background(self._load_model, model)
+
+    async def _load_model(self, model: ServedModel) -> None:
+        while any(each.state is VersionState.UNLOADING for each in model.versions.values()):
+            await model.changing.park()
         await self._look_at(model, waits=True)
-        failed = [each for each in model.versions.values() if each.error is not None]
+        while any(
+            each.state in (VersionState.START, VersionState.LOADING) for each in model.versions.values()
+        ):
+            await model.changing.park()
+        failed = [each.error for each in model.versions.values() if each.error is not None]
         if not model.available:
             raise (
-                failed[-1].error
-                if failed and failed[-1].error
-                else model.error or UnavailableError(f"model '{name}' has no version that answers")
+                failed[-1]
+                if failed
+                else model.error
+                or UnavailableError(f"model '{model.settings.name}' has no version that answers")
             )
 
-    async def unload(self, name: str) -> None:
-        """End all versions of a model once their requests have ended; NotFoundError if it is not listed."""
+    async def unload(self, name: str, *, waits: bool = True) -> None:
+        """End all versions of a model once their requests have ended; NotFoundError if it is not listed.
+
+        waits   whether for their end, or only until none of them takes a request
+        """
         model = self.model(name)
         self._wanted.discard(name)
-        await self._end(model, list(model.versions))
+        if waits:
+            await self._end(model, list(model.versions))
+            return
+        assert self._nursery is not None
+        self._nursery.start_soon(self._end, model, list(model.versions))
+        while model.available:
+            await model.changing.park()
+
+    async def _in_background(self, function: Callable[..., Awaitable[None]], *args: Any) -> None:
+        """Call a function in the task group of the models: it goes on when this is cancelled."""
+        done, failures = trio.Event(), []  # type: trio.Event, list[OpError]
+
+        async def call() -> None:
+            try:
+                await function(*args)
+            except OpError as error:
+                failures.append(error)
+            finally:
+                done.set()
+
+        assert self._nursery is not None
+        self._nursery.start_soon(call)
+        await done.wait()
+        if failures:
+            raise failures[0]
 
     async def drain(self, seconds: float) -> None:
         """Take no more requests, and wait so long for those that run."""
@@ -241,18 +285,19 @@ class ModelManager:
     async def _look_at(self, model: ServedModel, *, waits: bool = False) -> None:
         """Begin to load a model's new versions; they are loaded when this returns if it `waits`."""
         assert self._nursery is not None
-        try:
-            present = await trio.to_thread.run_sync(_present, model.settings.folder)
-        except OSError as error:
-            if model.error is None:
-                logger.warning("model '%s': its folder cannot be read: %s", model.settings.name, error)
-            model.error = UnavailableError(f"the folder of model '{model.settings.name}' cannot be read")
-            return
-        model.error = None if present else _without_versions(model.settings)
-        chosen = model.settings.policy.chosen(list(present))
-        new = [number for number in chosen if await self._is_new(model, number, present[number])]
-        for number in new:
-            model.versions[number] = ServedVersion(number, present[number])
+        async with model.looking:
+            try:
+                present = await trio.to_thread.run_sync(_present, model.settings.folder)
+            except OSError as error:
+                if model.error is None:
+                    logger.warning("model '%s': its folder cannot be read: %s", model.settings.name, error)
+                model.error = UnavailableError(f"the folder of model '{model.settings.name}' cannot be read")
+                return
+            model.error = None if present else _without_versions(model.settings)
+            chosen = model.settings.policy.chosen(list(present))
+            new = [number for number in chosen if await self._is_new(model, number, present[number])]
+            for number in new:
+                model.versions[number] = ServedVersion(number, present[number])
         if waits:
             await self._follow(model, new, chosen)
         elif new or any(number not in chosen for number in model.versions):
@@ -356,6 +401,7 @@ class ModelManager:
 
     async def _close(self, model: ServedModel, version: ServedVersion) -> None:
         version.state = VersionState.UNLOADING
+        model.changing.unpark_all()
         self.on_change(model.settings.name, version)
         await version.close()
         version.estimated_bytes = 0
@@ -363,6 +409,7 @@ class ModelManager:
 
     def _set(self, model: ServedModel, version: ServedVersion, state: VersionState) -> None:
         version.state = state
+        model.changing.unpark_all()
         if state is VersionState.END:
             version.estimated_bytes = 0
         logger.info("model '%s', version %d: %s", model.settings.name, version.number, state.name)

@@ -150,8 +150,20 @@ def estimated_bytes(files: Fingerprint) -> int:
     return int(sum(size for _, size, _ in files) * _BYTES_PER_BYTE)
 
 
+def load_failure(error: OpError) -> str:
+    """Return the sentence for a version that could not be loaded: its kind, without paths."""
+    return f"the version could not be loaded ({type(error).__name__})"
+
+
 def _raise(error: OSError) -> None:
     raise error
 
 
-__all__ = ["Fingerprint", "ServedVersion", "VersionState", "estimated_bytes", "fingerprint"]
+__all__ = [
+    "Fingerprint",
+    "ServedVersion",
+    "VersionState",
+    "estimated_bytes",
+    "fingerprint",
+    "load_failure",
+]

@@ -47,8 +47,10 @@ _BRACKETS_TO_SPACES: Final = bytes.maketrans(b"[]", b"  ")
 _NOT_STRUCTURE: Final = bytes(each for each in range(256) if each not in b"[],")
 
 
-def reading(data: bytes) -> Pieces[Any]:
+def reading(data: bytes, *, whole: bool = False) -> Pieces[Any]:
     """Read the JSON value at the beginning of a text in UTF-8.
+
+    whole   whether nothing may follow it
 
     Lists that hold only numbers, in lists of equal lengths, may come as arrays of int64 or float64. Whole
     numbers are ints, all others floats. Raises InvalidArgumentError with the place of what is wrong.
@@ -60,7 +62,7 @@ def reading(data: bytes) -> Pieces[Any]:
             return json.loads(data.decode("utf-8", "surrogateescape"), object_pairs_hook=_object)
         except (ValueError, RecursionError):
             pass  # it may go on behind the value, be nested deeply, or be wrong: read below
-    value = yield from _JsonText(data).read()
+    value = yield from _JsonText(data).read(whole=whole)
     return value
 
 
@@ -84,7 +86,7 @@ class _JsonText:
         #: Up to here no list is an array of numbers: it was tried.
         self._tried = 0
 
-    def read(self) -> Pieces[Any]:
+    def read(self, *, whole: bool) -> Pieces[Any]:
         data, stack, keys = self._data, [], []  # type: ignore[var-annotated]
         place = self._skip(0)
         if place == len(data):
@@ -144,6 +146,8 @@ class _JsonText:
                 place += 1
                 value = stack.pop()
             else:
+                if whole and self._skip(place) < len(data):
+                    raise self._wrong("The document root must not be followed by other values.", place)
                 return value
 
     def _skip(self, place: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from flowengine.core.errors import NotFoundError, OpError
 from flowengine.ir.proto import DataType
 from flowengine.saved_model.signatures import SignatureFacts, SignatureTensor
-from flowengine.serving.models.versions import ServedVersion
+from flowengine.serving.models.versions import ServedVersion, load_failure
 
 #: {code of an error: its name in a status}
 _CODES: Final = {
@@ -58,9 +58,7 @@ def told(error: OpError | None) -> tuple[str, str]:
     """Return the name of an error's code, and what a client is to know of it: no message of the model."""
     if error is None:
         return "OK", ""
-    return _CODES.get(
-        error.error_code, "UNKNOWN"
-    ), f"the version could not be loaded ({type(error).__name__})"
+    return _CODES.get(error.error_code, "UNKNOWN"), load_failure(error)
 
 
 def write_metadata(model: str, version: ServedVersion) -> bytes:

@@ -14,9 +14,10 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.work_pieces import Pieces
 from flowengine.ir.proto.example_pb2 import Example, Feature
 from flowengine.saved_model.signatures import DEFAULT_SIGNATURE, SignatureFacts
+from flowengine.serving.text.values import encoded, kind_of, shown
 from flowengine.serving.text.writing import written
 from flowengine.serving.v1.predicting import document_of, signature_name
-from flowengine.serving.v1.tensors import decoded, encoded, is_bytes, kind_of, shown, type_name
+from flowengine.serving.v1.tensors import decoded, is_bytes, type_name
 
 #: The input of a signature that takes examples, and the outputs, by TensorFlow's convention.
 _INPUTS: Final = "inputs"

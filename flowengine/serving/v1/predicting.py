@@ -14,8 +14,9 @@ from flowengine.core.errors import InvalidArgumentError
 from flowengine.core.work_pieces import Pieces
 from flowengine.saved_model.signatures import DEFAULT_SIGNATURE, SignatureFacts, SignatureTensor
 from flowengine.serving.text.reading import reading
+from flowengine.serving.text.values import array_of, shown
 from flowengine.serving.text.writing import written
-from flowengine.serving.v1.tensors import is_bytes, shown, tensor_of, type_name
+from flowengine.serving.v1.tensors import is_bytes, tensor_of, type_name
 
 _ROWS: Final = "instances"
 _COLUMNS: Final = "inputs"
@@ -200,7 +201,7 @@ def write_predict(outputs: Mapping[str, Any], *, by_rows: bool) -> Pieces[list[b
     """
     if not outputs:
         raise InvalidArgumentError("Cannot convert empty tensor map to JSON")
-    arrays = {name: np.asarray(outputs[name]) for name in sorted(outputs)}
+    arrays = {name: array_of(outputs[name]) for name in sorted(outputs)}
     for array in arrays.values():
         if array.dtype.kind == "c":
             raise InvalidArgumentError(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 from typing import Any, Final
 
 import numpy as np
@@ -17,13 +16,10 @@ from flowengine.core import dtypes
 from flowengine.core.arrays import Array
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError, UnimplementedError
+from flowengine.serving.text.values import encoded, is_number, kind_of, numbers_of, shown
 
 #: Dimensions that an array may have.
 _RANK_MAX: Final = 64
-#: Characters of a value that an error shows.
-_SHOWN: Final = 256
-_FLOATING: Final = ("float16", "bfloat16", "float32", "float64")
-_WHOLE: Final = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 #: Names of types where TensorFlow's differ from NumPy's.
 _NAMES: Final = {"float32": "float", "float64": "double", "float16": "half"}
 
@@ -87,21 +83,6 @@ def decoded(value: Any) -> bytes:
         raise InvalidArgumentError("Unable to base64 decode") from None
 
 
-def encoded(text: str) -> bytes:
-    """Return the bytes of a text as they were in the body."""
-    return text.encode("utf-8", "surrogateescape")
-
-
-def kind_of(value: Any) -> str:
-    """Return the name of a value's kind in JSON."""
-    if isinstance(value, np.ndarray | list):
-        return "Array"
-    if isinstance(value, bool):
-        return "True" if value else "False"
-    named = {type(None): "Null", dict: "Object", str: "String"}
-    return named.get(type(value), "Number")
-
-
 def _numbers(array: Array, dtype: DType) -> Array:
     """An array of int64 or float64 as one of a type."""
     found = _of_numbers(array, dtype)
@@ -112,36 +93,11 @@ def _numbers(array: Array, dtype: DType) -> Array:
 
 def _of_numbers(leaves: Any, dtype: DType) -> Array | None:
     """Numbers or truth values of a type; None if one of them does not fit."""
-    kinds = (
-        {int if leaves.dtype.kind == "i" else float}
-        if isinstance(leaves, np.ndarray)
-        else set(map(type, leaves))
-    )
-    if dtype is dtypes.bool_:
-        return np.array(leaves, bool) if kinds <= {bool} else None
-    if dtype.name in _FLOATING:
-        if not kinds <= {int, float}:
-            return None
-        with np.errstate(over="ignore"):
-            return np.asarray(leaves, np.float64).astype(dtype.as_numpy_dtype)
-    if dtype.name not in _WHOLE:
+    if not is_number(dtype):
         raise UnimplementedError(
             f"Conversion of JSON Value: {shown(_first(leaves))} to type: {type_name(dtype)}"
         )
-    if not kinds <= {int}:
-        return None
-    limits = np.iinfo(dtype.as_numpy_dtype)
-    if len(leaves) and (_least(leaves) < limits.min or _largest(leaves) > limits.max):
-        return None
-    return np.array(leaves, dtype.as_numpy_dtype)
-
-
-def _least(leaves: Any) -> int:
-    return int(leaves.min() if isinstance(leaves, np.ndarray) else min(leaves))
-
-
-def _largest(leaves: Any) -> int:
-    return int(leaves.max() if isinstance(leaves, np.ndarray) else max(leaves))
+    return numbers_of(leaves, dtype)
 
 
 def _strings(leaves: list[Any]) -> Array | None:
@@ -204,15 +160,4 @@ def _first(leaves: Any) -> Any:
     return (leaves.flat[0].item() if isinstance(leaves, np.ndarray) else leaves[0]) if len(leaves) else []
 
 
-def shown(value: Any) -> str:
-    """Return a value as an error shows it."""
-    if isinstance(value, np.ndarray):
-        value = value.reshape(-1)[:_SHOWN].tolist()
-    try:
-        text = json.dumps(value, ensure_ascii=False)
-    except RecursionError:
-        return f"{'[' if isinstance(value, list) else '{'}..."
-    return text if len(text) <= _SHOWN else text[:_SHOWN]
-
-
-__all__ = ["decoded", "encoded", "is_bytes", "kind_of", "shape_of", "shown", "tensor_of", "type_name"]
+__all__ = ["decoded", "is_bytes", "shape_of", "tensor_of", "type_name"]

@@ -128,6 +128,18 @@ def test_an_answer_with_predictions(case: Any) -> None:
     _compare(text, case["expected"])
 
 
+def test_a_single_string_keeps_the_zeros_at_its_end() -> None:
+    text = _text(write_predict({"y_bytes": b"a\0"}, by_rows=False))
+    assert text == '{"outputs": {"b64":"YQA="}}'
+
+
+def test_an_error_shows_a_long_list_of_numbers() -> None:
+    body = json.dumps({"instances": list(range(500)), "inputs": [1]}).encode()
+    outcome = _outcome(read_predict(body, _signatures("x:int32")))
+    assert outcome.startswith('JSON Value: {"instances": [0, 1, 2,')
+    assert "expecting only one of" in outcome
+
+
 @pytest.mark.parametrize("case", cases("digits"))
 def test_the_digits_of_a_float(case: Any) -> None:
     text = _text(write_predict({"x": _array(case["dtype"], [case["value"]])}, by_rows=True))
