@@ -134,7 +134,7 @@ def test_a_single_string_keeps_the_zeros_at_its_end() -> None:
 
 
 def test_an_error_shows_a_long_list_of_numbers() -> None:
-    body = json.dumps({"instances": list(range(500)), "inputs": [1]}).encode()
+    body = json.dumps({"instances": list(range(20_000)), "inputs": [1]}).encode()
     outcome = _outcome(read_predict(body, _signatures("x:int32")))
     assert outcome.startswith('JSON Value: {"instances": [0, 1, 2,')
     assert "expecting only one of" in outcome
