@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 
 import trio
 
+import flowengine
 from flowengine.core.errors import DeadlineExceededError, InternalError, OpError
 from flowengine.serving.bodies import received_body
 from flowengine.serving.encodings import expanding
@@ -19,6 +20,7 @@ from flowengine.serving.metrics import ServerMetrics
 from flowengine.serving.models.manager import ModelManager
 from flowengine.serving.models.versions import ServedVersion
 from flowengine.serving.open_inference import OpenInference
+from flowengine.serving.openapi import write_openapi
 from flowengine.serving.requests import (
     Answer,
     ClientGone,
@@ -166,6 +168,8 @@ class ServingApplication:
             return await self._asked(request, asked, facts)
         if path == "/v2" or path.startswith("/v2/"):
             return await self._open_inference.answer(request, facts)
+        if reads and path == "/openapi.json":
+            return Answer(200, [await self._trio_side.call(self._described, request.prefix)])
         if reads and path == "/healthz":
             return Answer(200, [b"{}\n"])
         if reads and path == "/readyz":
@@ -177,6 +181,14 @@ class ServingApplication:
         return error_answer(
             404, f"there is nothing at {path[:200]}: models are at /v1/models/NAME and /v2/models/NAME"
         )
+
+    async def _described(self, prefix: str) -> bytes:
+        models = [
+            (name, model.available[-1].signatures)
+            for name, model in sorted(self.manager.models.items())
+            if model.available
+        ]
+        return write_openapi(models, prefix=prefix, version=flowengine.__version__)
 
     async def _metrics_text(self) -> bytes:
         return self.metrics.text()

@@ -67,6 +67,7 @@ class HttpRequest:
 
     method, path   as they stand in it; the path without the prefix that the application is mounted under,
                    and without its query
+    prefix         the path that the application is mounted under, "" for none
     started        the moment of `perf_counter` when it came
     """
 
@@ -81,8 +82,9 @@ class HttpRequest:
             self.headers[name] = value
         raw = scope.get("raw_path") or scope["path"].encode()
         path = raw.partition(b"?")[0].decode("latin-1")
-        prefix = scope.get("root_path") or ""
-        self.path = path[len(prefix) :] if prefix and path.startswith(f"{prefix}/") else path
+        self.prefix: str = scope.get("root_path") or ""
+        is_below = self.prefix and path.startswith(f"{self.prefix}/")
+        self.path = path[len(self.prefix) :] if is_below else path
         self.client: str = (scope.get("client") or ("",))[0]
         self.body_size = 0
         self.encoding = ""

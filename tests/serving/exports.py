@@ -41,3 +41,13 @@ def export_gate(path: Path) -> Path:
     with fe.blocking.Session(graph) as session:
         session.call(fe.saved_model.save, path, signatures=signatures)
     return path
+
+
+def export_scalar(path: Path) -> Path:
+    """Write a SavedModel that doubles a number without dimensions."""
+    graph = fe.Graph()
+    x = graph.placeholder("float64", [], name="x")
+    with fe.blocking.Session(graph) as session:
+        signatures: dict[str, Any] = {"serving_default": ({"x": x}, {"y": x + x})}
+        session.call(fe.saved_model.save, path, signatures=signatures)
+    return path
