@@ -139,6 +139,8 @@ examples: $(TEST)/ready examples-servers
 examples-servers: $(EXAMPLES)/ready
 	$(EXAMPLES)/bin/python -m pytest -q -rs tests/docs/test_servers.py tests/docs/test_notebook.py \
 		tests/docs/test_deployment.py tests/docs/test_transcripts.py -k 'servers or notebook or deployment or starlette or quart'
+	$(EXAMPLES)/bin/python -m pytest -q -rs tests/serving/test_servers.py tests/serving/test_openapi.py \
+		tests/serving/v2/test_tritonclient.py
 	$(EXAMPLES)/bin/pyright --project pyproject.toml --pythonpath $(EXAMPLES)/bin/python
 
 browsers: $(BROWSERS)/ready

@@ -11,7 +11,6 @@ from typing import Any, Final, Self
 
 import trio
 
-import flowengine
 from flowengine.core.errors import DeadlineExceededError, InternalError, OpError
 from flowengine.serving.bodies import received_body
 from flowengine.serving.encodings import expanding
@@ -43,6 +42,7 @@ from flowengine.serving.v1.examples import (
 )
 from flowengine.serving.v1.predicting import read_predict, write_predict
 from flowengine.serving.v1.routes import ModelRoute, route, status_of
+from flowengine.serving.version import server_version
 
 logger: Final = logging.getLogger("flowengine.serving")
 
@@ -188,7 +188,7 @@ class ServingApplication:
             for name, model in sorted(self.manager.models.items())
             if model.available
         ]
-        return write_openapi(models, prefix=prefix, version=flowengine.__version__)
+        return write_openapi(models, prefix=prefix, version=server_version())
 
     async def _metrics_text(self) -> bytes:
         return self.metrics.text()

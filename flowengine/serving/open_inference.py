@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import trio
 
-import flowengine
 from flowengine.core import dtypes
 from flowengine.core.errors import DeadlineExceededError, NotFoundError, OpError
 from flowengine.saved_model.signatures import SignatureFacts
@@ -26,6 +25,7 @@ from flowengine.serving.v2.describing import write_model, write_ready, write_ser
 from flowengine.serving.v2.inference import InferRequest, json_length, read_infer
 from flowengine.serving.v2.repository import read_repository_request, write_index
 from flowengine.serving.v2.routes import ProtocolRoute, route
+from flowengine.serving.version import server_version
 
 logger: Final = logging.getLogger("flowengine.serving")
 
@@ -82,7 +82,7 @@ class OpenInference:
         if what == "live":
             return Answer(200, [b'{"live": true}\n'])
         if what == "server":
-            return Answer(200, [write_server(flowengine.__version__)])
+            return Answer(200, [write_server(server_version())])
         ready = self._manager.is_ready
         return Answer(200 if ready else 503, [write_ready(None, is_ready=ready)])
 

@@ -16,6 +16,8 @@ OTHERS = [
     ROOT / "docs" / f"{name}.md"
     for name in (*("comparing", "debugging", "how-to", "install", "porting", "profiling", "shell", "tables"),)
 ]
+#: The pages that show programs of docs/examples, or name them.
+SHOWING = [*OTHERS, *TUTORIALS, ROOT / "docs" / "serving.md"]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "images" / "terminal.txt", *OTHERS, *TUTORIALS]
 WATCHED = [page for page in PAGES if exchanges(page.read_text(), on_terminal=True)]
 #: What a page's commands need; `make examples` plays these in an environment of its own.
@@ -109,7 +111,7 @@ def test_a_tutorial_is_short(page: Path) -> None:
     assert len(words) <= WORDS_MAX
 
 
-@pytest.mark.parametrize("page", [*OTHERS, *TUTORIALS], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", SHOWING, ids=lambda page: page.stem)
 def test_a_page_shows_programs_that_are_there(page: Path) -> None:
     text = page.read_text()
     for name, program in _PROGRAM.findall(text):
@@ -117,7 +119,7 @@ def test_a_page_shows_programs_that_are_there(page: Path) -> None:
 
 
 def test_every_program_is_shown_or_named_by_a_page() -> None:
-    text = "".join(page.read_text() for page in [*OTHERS, *TUTORIALS])
+    text = "".join(page.read_text() for page in SHOWING)
     for program in EXAMPLES.iterdir():
         if program.suffix in {".py", ".ipynb"}:
             assert program.name in text, f"no page says what {program.name} is for"

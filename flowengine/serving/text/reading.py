@@ -62,7 +62,10 @@ def reading(data: bytes, *, whole: bool = False) -> Pieces[Any]:
             return json.loads(data.decode("utf-8", "surrogateescape"), object_pairs_hook=_object)
         except (ValueError, RecursionError):
             pass  # it may go on behind the value, be nested deeply, or be wrong: read below
-    value = yield from _JsonText(data).read(whole=whole)
+    text = _JsonText(data)
+    value, end = yield from text.read()
+    if whole:
+        text.check_end(end)
     return value
 
 
@@ -86,7 +89,8 @@ class _JsonText:
         #: Up to here no list is an array of numbers: it was tried.
         self._tried = 0
 
-    def read(self, *, whole: bool) -> Pieces[Any]:
+    def read(self) -> Pieces[tuple[Any, int]]:
+        """The value and the place behind it."""
         data, stack, keys = self._data, [], []  # type: ignore[var-annotated]
         place = self._skip(0)
         if place == len(data):
@@ -146,9 +150,12 @@ class _JsonText:
                 place += 1
                 value = stack.pop()
             else:
-                if whole and self._skip(place) < len(data):
-                    raise self._wrong("The document root must not be followed by other values.", place)
-                return value
+                return value, place
+
+    def check_end(self, place: int) -> None:
+        """InvalidArgumentError if more than white space follows a place."""
+        if self._skip(place) < len(self._data):
+            raise self._wrong("The document root must not be followed by other values.", place)
 
     def _skip(self, place: int) -> int:
         return _SPACE.match(self._data, place).end()  # type: ignore[union-attr]

@@ -29,11 +29,11 @@ from tests.serving.clients import Reply, ask, until_ready
 from tests.serving.v2.exports import TYPES
 
 #: Numbers that are no sizes, or not those of the data.
-LIES: Final = (
+LIES: Final[tuple[Any, ...]] = (
     *(0, 1, 3, 4, 5, 7, 8, 12, 100, -1, -4, 2**31, 2**32, 2**62, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 10**30),
     *(0.0, 4.0, 1e400, float("nan"), True, False, None, "4", "", [4], {}, {"binary_data_size": 4}),
 )
-SHAPES: Final = (
+SHAPES: Final[tuple[Any, ...]] = (
     [],
     [0],
     [1],
@@ -50,7 +50,7 @@ SHAPES: Final = (
     "2",
     2,
 )
-DATA: Final = (
+DATA: Final[tuple[Any, ...]] = (
     *([], [1], [1.0, 2.0], [[1], [2]], [[1, 2]], [1, [2]], [None], ["a", "b"], [True, False]),
     1,
     "a",
@@ -70,7 +70,7 @@ PIECES: Final = (
     b"\5\0\0\0",
 )
 #: {what is lied about: what is said instead}
-FIELDS: Final = {
+FIELDS: Final[dict[str, tuple[Any, ...]]] = {
     "name": ("other", "", 1, None, "FP32", "BYTES"),
     "shape": SHAPES,
     "datatype": ("FP32", "BYTES", "BOOL", "INT64", "fp32", "", 1, None),
@@ -100,8 +100,17 @@ def _lie(draw: st.DrawFn, document: dict[str, Any]) -> None:
     """Say something else in a field of an input, or of the request."""
     entry = draw(st.sampled_from([*document["inputs"], document]))
     if entry is document:
-        outputs = [[{"name": "FP32", "parameters": {"binary_data": draw(st.sampled_from(LIES))}}], {}, [1]]
-        given = {"id": [7, None], "outputs": outputs, "inputs": [{}, 1, [1], []], "parameters": [1, []]}
+        outputs: list[Any] = [
+            [{"name": "FP32", "parameters": {"binary_data": draw(st.sampled_from(LIES))}}],
+            {},
+            [1],
+        ]
+        given: dict[str, list[Any]] = {
+            "id": [7, None],
+            "outputs": outputs,
+            "inputs": [{}, 1, [1], []],
+            "parameters": [1, []],
+        }
         name = draw(st.sampled_from([*given, "binary_data_output", "timeout", "triton_x", "signature_name"]))
         if name in given:
             document[name] = draw(st.sampled_from(given[name]))
