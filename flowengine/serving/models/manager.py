@@ -68,7 +68,9 @@ class ServedModel:
     @property
     def available(self) -> list[ServedVersion]:
         """The versions that answer, by rising number."""
-        found = [each for each in self.versions.values() if each.state is VersionState.AVAILABLE]
+        # A copy: readiness is asked for from other threads.
+        versions = list(self.versions.values())
+        found = [each for each in versions if each.state is VersionState.AVAILABLE]
         return sorted(found, key=lambda each: each.number)
 
     def version(self, number: int | None = None, label: str | None = None) -> ServedVersion:
@@ -148,7 +150,7 @@ class ModelManager:
     @property
     def is_ready(self) -> bool:
         """Whether each wanted model has a version that answers, and the server is not draining."""
-        models = [self.models[name] for name in self._wanted if name in self.models]
+        models = [self.models[name] for name in list(self._wanted) if name in self.models]
         return not self.is_draining and all(model.available for model in models)
 
     def model(self, name: str) -> ServedModel:

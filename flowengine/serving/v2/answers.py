@@ -17,7 +17,7 @@ from flowengine.serving.v2.datatypes import BINARY_ONLY, datatype_of
 from flowengine.serving.v2.inference import InferRequest, not_in_json
 
 #: Strings that are written at a time.
-_STRINGS: Final = 2000
+_STRINGS: Final = 1000
 
 
 class InferAnswer(NamedTuple):

@@ -15,8 +15,8 @@ from flowengine.core.work_pieces import Pieces
 
 #: Bytes that are copied at a time.
 _COPIED: Final = 1 << 19
-#: Strings that are read or written at a time: about a millisecond.
-_STRINGS: Final = 2000
+#: Strings that are read or written at a time: about half a millisecond.
+_STRINGS: Final = 1000
 _LENGTH: Final = struct.Struct("<I")
 
 
