@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -25,6 +26,10 @@ from flowengine.serving.v2.signatures import check_dense, chosen_signature
 #: Dimensions that a tensor may have, and the most of one.
 _RANK_MAX: Final = 64
 _SIZE_MAX: Final = 2**62
+#: Bytes that are no UTF-8, as they stand in a string that was read.
+_NO_UTF8: Final = re.compile("[\ud800-\udfff]")
+#: Characters of an unknown name that an error shows.
+_SHOWN: Final = 100
 
 
 class InferRequest(NamedTuple):
@@ -66,8 +71,8 @@ def read_infer(
     parameters = read_parameters(document)
     signature = chosen_signature(model, signatures, parameters.signature)
     identifier = document.get("id")
-    if identifier is not None and not isinstance(identifier, str):
-        raise InvalidArgumentError("Unable to parse 'id': it is no string")
+    if identifier is not None and not _is_text(identifier):
+        raise InvalidArgumentError("Unable to parse 'id': it is no string of UTF-8")
     rest = memoryview(body)[len(text) :]
     reader = _InputReader(model, signature, rest)
     inputs = yield from reader.read(document)
@@ -129,13 +134,15 @@ class _InputReader:
         return (yield from read_binary(name, dtype, shape, count, self._taken(name, parameters)))
 
     def _dtype(self, name: str, given: Mapping[str, Any]) -> DType:
+        known = self._signature.inputs.get(name)
+        if known is None:
+            raise InvalidArgumentError(
+                f"unexpected inference input '{name[:_SHOWN]}' for model '{self._model}'"
+            )
         datatype = _text(given, "datatype", f" of input '{name}'")
         dtype = dtype_of(datatype)
         if dtype is None:
             raise InvalidArgumentError(f"invalid datatype {datatype[:40]!r} for input '{name}'")
-        known = self._signature.inputs.get(name)
-        if known is None:
-            raise InvalidArgumentError(f"unexpected inference input '{name}' for model '{self._model}'")
         check_dense(f"input '{name}'", known)
         if known.dtype is not dtype:
             raise InvalidArgumentError(
@@ -186,7 +193,7 @@ def _asked_outputs(
     for each in _objects(document, "outputs") if "outputs" in document else []:
         name = _text(each, "name")
         if name not in known:
-            raise InvalidArgumentError(f"unexpected inference output '{name}' for model '{model}'")
+            raise InvalidArgumentError(f"unexpected inference output '{name[:_SHOWN]}' for model '{model}'")
         own = parameters_of(each, f"output '{name}'")
         for unsupported in ("classification", "shared_memory_region"):
             if unsupported in own:
@@ -214,6 +221,11 @@ def not_in_json(datatype: str) -> InvalidArgumentError:
 def _outputs(signature: SignatureFacts) -> Mapping[str, SignatureTensor]:
     """The outputs that are tensors; a node that is only run has no value."""
     return {name: each for name, each in signature.outputs.items() if ":" in each.tensors[0]}
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a value is a string that was UTF-8 in the body."""
+    return isinstance(value, str) and not _NO_UTF8.search(value)
 
 
 def _objects(document: Mapping[str, Any], key: str) -> list[dict[str, Any]]:

@@ -40,7 +40,7 @@ def read_parameters(document: Mapping[str, Any]) -> RequestParameters:
             raise InvalidArgumentError(f"sequences are not supported: leave '{name}' out")
         if not isinstance(value, str | int | float):
             raise InvalidArgumentError(
-                f"parameter '{name}' has invalid type. It should be either 'int', 'bool', or 'string'."
+                f"parameter '{name[:100]}' has invalid type. It should be either 'int', 'bool', or 'string'."
             )
     binary = given.get("binary_data_output", False)
     if not isinstance(binary, bool):

@@ -152,7 +152,12 @@ async def test_several_inputs_and_named_outputs(tmp_path: Path) -> None:
         ("/v2/models/m/versions/one/infer", floats(1.0), 400, "unexpected model version"),
         ("/v2/models/..%2fm/infer", floats(1.0), 400, "is no name of a model"),
         ("/v2/models/m/infer", b"", 400, "The document is empty"),
-        ("/v2/models/m/infer", b'{"inputs": [{"name": "\xff"}]}', 400, "Unable to parse 'datatype'"),
+        (
+            "/v2/models/m/infer",
+            b'{"inputs": [{"name": "\xff"}]}',
+            400,
+            "inference input '\ufffd' for model 'm'",
+        ),
         ("/v2/models/m/infer", floats(1.0).replace(b"[1]", b"[1, 1]"), 400, "shape"),
         ("/v2/models/m/infer", floats(1.0).replace(b"1.0", b"1e400"), 400, "Number too big"),
         ("/v2/repository/models/m/load", b"", 403, "--model-control=explicit"),

@@ -90,6 +90,32 @@ def test_a_request_for_an_inference(case: Any) -> None:
         assert list(outcome.outputs.items()) == list(expected["outputs"].items())
 
 
+def test_an_identifier_is_utf8() -> None:
+    body = json.dumps({"id": "ID", "inputs": []}).encode()
+    for given, text in ((b"\xff", "Unable to parse 'id'"), ("\u00e4".encode(), "missing required input")):
+        outcome = _outcome(
+            read_infer(body.replace(b"ID", given), None, "m", _signatures({"inputs": "x:float32"}))
+        )
+        assert text in outcome
+
+
+@pytest.mark.parametrize("part", ["input", "datatype", "output", "parameter", "signature"])
+def test_an_error_shows_the_beginning_of_a_long_name(part: str) -> None:
+    long = "n" * 100_000
+    entry = {"name": "x", "shape": [1], "datatype": "FP32", "data": [1]}
+    bodies: dict[str, Any] = {
+        "input": {"inputs": [{**entry, "name": long}]},
+        "datatype": {"inputs": [{**entry, "datatype": long}]},
+        "output": {"inputs": [entry], "outputs": [{"name": long}]},
+        "parameter": {"inputs": [entry], "parameters": {long: []}},
+        "signature": {"inputs": [entry], "parameters": {"signature_name": long}},
+    }
+    body = json.dumps(bodies[part]).encode()
+    outcome = _outcome(read_infer(body, None, "m", _signatures({"inputs": "x:float32"})))
+    assert "nnn" in outcome
+    assert len(outcome) < 300
+
+
 @pytest.mark.parametrize("case", cases("answers"))
 def test_an_answer_to_an_inference(case: Any) -> None:
     arrays = {name: _array(*each) for name, each in case["outputs"].items()}
