@@ -39,6 +39,8 @@ _HEADERS: Final = (
     *("inference-header-content-length: -5", "inference-header-content-length: x"),
     *("expect: 100-continue", "content-type: text/plain"),
 )
+#: A row of the model's input, without its data.
+_ROW: Final = {"name": "x", "shape": [1, 2], "datatype": "FP32"}
 
 
 def _export(folder: Path) -> None:
@@ -69,6 +71,13 @@ def _post(path: str, body: Any, *headers: str) -> bytes:
     return "\n".join([f"POST {path}", *headers, "", ""]).encode() + text.encode()
 
 
+def _binary_infer() -> bytes:
+    """A request of the Open Inference Protocol whose input and output are binary data."""
+    entry = {**_ROW, "parameters": {"binary_data_size": 8}}
+    text = json.dumps({"inputs": [entry], "parameters": {"binary_data_output": True}})
+    return _post("/v2/models/m/infer", text, f"inference-header-content-length: {len(text)}") + bytes(8)
+
+
 @functools.cache
 def good() -> tuple[bytes, ...]:
     """Requests that are answered with 200."""
@@ -89,6 +98,10 @@ def good() -> tuple[bytes, ...]:
         _post(predict, {"signature_name": "types", "instances": instances}),
         _post("/v1/models/m/versions/1:predict", many),
         _post("/v1/models/m:classify", {"signature_name": "classify", "examples": [{"a": [0.5, 2.0]}] * 2}),
+        _post("/v2/models/m/infer", {"id": "7", "inputs": [{**_ROW, "data": [[1.0, 2.0]]}]}),
+        _binary_infer(),
+        _post("/v2/repository/index", {"ready": True}),
+        b"GET /v2/models/m\n\n",
         b"GET /v1/models/m\n\n",
         b"GET /v1/models/m/metadata\n\n",
         b"GET /metrics\n\n",
