@@ -202,7 +202,7 @@ class OpenInference:
             await self._manager.load(name)
         except OpError as error:
             if name not in self._manager.models:
-                raise _unknown(name) from None
+                raise NotFoundError(f"failed to load '{name}': {_unknown(name).message}") from None
             logger.warning("model '%s' could not be loaded: %s", name, error.message)
             raise RequestError(400, f"failed to load '{name}': {load_failure(error)}") from None
         return Answer(200, [b"{}\n"])

@@ -77,7 +77,8 @@ async def test_a_model_that_came_after_the_start(tmp_path: Path) -> None:
     export_factor(tmp_path / "m" / "1", 3.0)
     async with controlled(tmp_path) as application:
         reply = await post(application, "models/later/load")
-        assert (reply.status, reply.error) == (404, "Request for unknown model: 'later' is not found")
+        assert reply.status == 404
+        assert reply.error == "failed to load 'later': Request for unknown model: 'later' is not found"
         export_factor(tmp_path / "later" / "1", 5.0)
         assert (await post(application, "models/later/load")).status == 200
         reply = await ask(application, "/v2/models/later/infer", floats(2.0))
