@@ -23,6 +23,7 @@ from flowengine.ir.proto.step_stats_pb2 import RunMetadata as StepStatsProto
 from flowengine.resources.variable import Variable
 from flowengine.runtime.tracing.critical_path import critical_path
 from flowengine.runtime.tracing.events import TraceEvent
+from flowengine.runtime.tracing.joint_trace import JointTrace
 from flowengine.runtime.tracing.timeline import read_timeline
 from flowengine.testing.strategies import GraphCase, graphs
 from tests.cluster.test_sessions import cluster
@@ -146,6 +147,24 @@ async def test_a_step_over_two_parameter_servers_and_two_workers(tmp_path: Path,
         assert len(read_timeline(text)) == len(metadata.events)
         assert metadata.items
         assert metadata.details.keys() == set(TASKS)
+
+
+@pytest.mark.parametrize("offset", [-50.0, 50.0])
+async def test_a_step_begins_by_the_clock_of_its_caller(tmp_path: Path, offset: float) -> None:
+    """Whatever the clock of the master shows."""
+    async with (
+        four_tasks(tmp_path) as (servers, target),
+        fe.Session(training_graph(), target=target) as session,
+    ):
+        servers["/job:worker/task:0"].worker.followed.clock = partial(_shifted, offset)
+        await session.run([], targets=["init0", "init1"])
+        before = perf_counter()
+        _, metadata = await traced(session, "y:0", X)
+        after = perf_counter()
+        trace = metadata.trace
+        assert isinstance(trace, JointTrace)
+        assert max(event.ended for event in metadata.events) < after - before + 0.1
+        assert before - 0.1 < trace.began < after
 
 
 async def test_random_graphs_give_their_bits_and_nothing_is_left(tmp_path: Path) -> None:

@@ -301,3 +301,24 @@ async def test_a_session_elsewhere_records_what_it_can_fetch(monkeypatch: pytest
     missing = [name for name in found.only_in_one if "layer" in name]
     assert not missing
     assert any("then" in name or "other" in name for name in found.only_in_one)
+
+
+@pytest.mark.parametrize("empty", ["first", "second"])
+async def test_a_session_elsewhere_records_the_variables_that_have_a_value(
+    monkeypatch: pytest.MonkeyPatch, empty: str
+) -> None:
+    """There, no handle is seen while the step runs: the value before the step is the only one."""
+    monkeypatch.setenv("FLOWENGINE_CLUSTER_KEY", new_key().hex())
+    graph = fe.Graph()
+    variables = {name: graph.variable(np.float32(2), name=name) for name in ("first", "second")}
+    full = "second" if empty == "first" else "first"
+    y = graph.ops.Neg(variables[full], name="y")
+    with graph.control_dependencies([y]):
+        set_now = variables[empty].assign(3.0)
+    async with fe.Server(fe.ClusterSpec.of({"worker": ["127.0.0.1:0"]}), "worker", 0) as server:
+        async with fe.Session(graph, target=server.target, config=plain_config()) as session:
+            await session.run([], targets=[variables[full].initializer])
+            _, record = await record_step(session, ["y:0"], targets=[set_now.name.partition(":")[0]])
+    values = {each.name: each.samples.tolist() for each in record.tensors}
+    assert values[f"{full}:0"] == [2.0]
+    assert f"{empty}:0" not in values

@@ -207,6 +207,17 @@ async def test_closing_the_session_ends_a_stopped_step() -> None:
             await stepper.step()
 
 
+async def test_a_stopped_step_ends_with_its_session_and_not_when_its_caller_goes_on() -> None:
+    g, z = program()
+    session = fe.Session(g)
+    await session.__aenter__()
+    async with fe.debug.Stepper(session, z, {"x:0": 1.0}) as stepper:
+        await session.close()
+        await trio.testing.wait_all_tasks_blocked()
+        assert stepper.has_ended
+        assert stepper.node is None
+
+
 async def test_a_condition_that_fails_ends_the_step_with_its_error() -> None:
     g, z = program()
 
