@@ -210,7 +210,7 @@ class Session(SessionVariables, SessionView):
         """
         feed_dict, waited, admission = feed_dict or {}, 0.0, self._admission
         if admission is not None:
-            waited = await admission.enter(None if options is None else timeout_of(options), run_metadata)
+            waited = await admission.enter(options, run_metadata)
         try:
             if self._remote is not None:
                 return await self._remote.run(

@@ -188,4 +188,12 @@ def recorder_of(
     return recorder
 
 
-__all__ = ["RunMetadata", "check_metadata", "recorder_of"]
+def record_refusal(options: RunOptions | None, metadata: RunMetadata) -> None:
+    """Give a step that waited for admission, and did not begin, a trace with this wait if it asks for one."""
+    if options is not None and options.trace is not None:
+        recorder = Recorder(options.trace_events, has_nodes=False)
+        recorder.refuse(metadata.admission_seconds)
+        metadata.trace = recorder
+
+
+__all__ = ["RunMetadata", "check_metadata", "record_refusal", "recorder_of"]

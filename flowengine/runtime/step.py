@@ -137,9 +137,14 @@ class StepRunner:
         if started < turns.line.begins_until:
             await trio.lowlevel.checkpoint_if_cancelled()
         else:
-            ticket, waited = await self._begin(turns, timeout_seconds, waited)
-            if recorder is not None:
-                recorder.wait("turn to begin", self._device_name, started, perf_counter())
+            has_begun = False
+            try:
+                ticket, waited = await self._begin(turns, timeout_seconds, waited)
+                has_begun = True
+            finally:
+                if recorder is not None:
+                    times = started, perf_counter()
+                    recorder.wait("turn to begin", self._device_name, *times, is_unfinished=not has_begun)
         meter = None
         if self._counts:
             meter = self.new_meter(self.new_ledger(run_metadata), self.device, plan.graph.producer)

@@ -78,6 +78,34 @@ def test_a_failed_step_leaves_its_trace(
     assert [row["name"] for row in rows if "error" in row["args"]] == ["bad"]
 
 
+@pytest.mark.parametrize("devices", [1, 2])
+def test_a_step_that_hung_shows_what_it_waited_for(
+    capsys: Output, save: Callable[[fe.Graph], str], tmp_path: Path, devices: int
+) -> None:
+    graph = fe.Graph()
+    with graph.device("/cpu:0"):
+        queue = graph.ops.FIFOQueueV2(component_types=["float32"], shapes=[[]], name="empty")
+        taken = graph.ops.QueueDequeueV2(queue, component_types=["float32"], name="take")[0]
+    with graph.device(f"/cpu:{devices - 1}"):
+        graph.ops.Neg(taken, name="y")
+    file = tmp_path / "step.json"
+    run = ("run", save(graph), "-y", "y", "--timeout", "0.5", "--device-count", f"CPU={devices}")
+    code, _, err = called(capsys, *run, "--trace", file)
+    assert code == 6
+    assert "did not end within 0.5 s" in err
+    code, out, _ = called(capsys, "trace", file)
+    assert code == 0
+    unfinished = out.partition("\nunfinished at the end\n")[2].partition("\n\n")[0].splitlines()
+    names = [line.partition(" ms  ")[2] for line in unfinished]
+    at = [f" at /job:localhost/task:0/CPU:{number}" for number in range(devices)] if devices > 1 else [""]
+    reason = f"fifoqueue 'empty' (QueueDequeueV2 'take'){at[0]}"
+    assert reason in names
+    if devices > 1:
+        assert f"Recv of take:0 from /job:localhost/replica:0/task:0/device:CPU:0{at[1]}" in names
+    code, out, _ = called(capsys, "trace", file, "--json")
+    assert json.loads(out)["unfinished"][reason] > 0.1
+
+
 @pytest.mark.parametrize("by", ["node", "scope", "line"])
 def test_a_profile_by_other_things(capsys: Output, linear: str, by: str) -> None:
     code, _, err = called(capsys, "run", linear, "-x", "x=[[1, 2]]", "-y", "y", "--profile", by)
@@ -156,6 +184,14 @@ def test_the_holders_of_memory_at_the_peak(capsys: Output, save: Callable[[fe.Gr
     head, _, largest, *_ = err.splitlines()
     assert head.startswith("memory at the peak: 8,0")
     assert largest.split()[::2] == ["8,000", "wide"]
+    with graph.device("/cpu:1"):
+        graph.ops.Neg(wide, name="beside")
+    many = ("--device-count", "CPU=2")
+    code, _, err = called(
+        capsys, "run", save(graph), "-x", "x=[1, 2]", "-y", "beside", "--profile", "memory", *many
+    )
+    assert code == 0, "it runs with the other settings as well"
+    assert {"wide", "beside"} <= {line.split()[-1] for line in err.splitlines()}
     code, _, err = called(capsys, "run", path, "-y", "y", "--profile", "memory", "--at", "localhost:1")
     assert code == 2
     assert "--profile memory: the step runs at another task" in err

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from time import perf_counter
 
 import trio
+import trio.testing
 
 import flowengine as fe
 from flowengine.cluster.followed_part import FollowedPart
@@ -15,6 +17,7 @@ from flowengine.devices.launch_record import LaunchRecord
 from flowengine.runtime.tracing.event_encoding import decoded
 from flowengine.runtime.tracing.events import TraceEvent
 from flowengine.runtime.tracing.recorder import Recorder
+from tests.cluster.test_traced_steps import four_tasks, waiting_graph
 
 DEVICE = "/job:worker/replica:0/task:0/device:CPU:0"
 
@@ -33,6 +36,35 @@ class WatchedRecorder(Recorder):
     def note(self, name: str) -> None:
         now = perf_counter()
         self.add(("kernel", name, DEVICE, "main", (), None, now, now, (), None))
+
+
+async def test_a_part_that_still_runs_shows_what_it_waits_for(tmp_path: Path) -> None:
+    """The other task does not wait for its end: what the part has begun is in the trace, as far as it is."""
+    async with (
+        four_tasks(tmp_path) as (servers, target),
+        fe.Session(waiting_graph(), target=target) as session,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(_step_that_waits, session)
+        worker = servers["/job:ps/task:1"].worker
+        while not len(worker.followed):
+            await trio.lowlevel.checkpoint()
+        ((_, part),) = worker.followed._by_step.values()
+        while part.outcome != "still ran":
+            await trio.lowlevel.checkpoint()
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        message, chunks = await part.taken(0.0, perf_counter)
+        nursery.cancel_scope.cancel()
+    assert message.outcome == "still ran"
+    events = [event for chunk in chunks for event in decoded(chunk.tobytes())]
+    (taken,) = [event for event in events if event.kind == "async"]
+    assert taken.detail["unfinished"] is True
+    assert "slow" in taken.detail["waits_for"]
+
+
+async def _step_that_waits(session: fe.Session) -> None:
+    options = fe.RunOptions(trace="nodes")
+    await session.run("late:0", {"x:0": 1.0}, options=options, run_metadata=fe.RunMetadata())
 
 
 async def test_a_part_that_still_runs_adds_nothing_to_what_is_taken() -> None:

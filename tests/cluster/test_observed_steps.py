@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import trio
 
 import flowengine as fe
 from flowengine.cluster import messages as m
-from flowengine.cluster.following import from_table
+from flowengine.cluster.following import from_table, known_to
 from flowengine.core import errors
 from tests.cluster.test_traced_steps import X, four_tasks, training_graph
 
@@ -64,6 +65,33 @@ async def test_the_guard_names_the_task(tmp_path: Path, bad: float) -> None:
         with pytest.raises(errors.InvalidArgumentError, match=r"outside \[0, 1\]"):
             await session.run("y:0", {"x:0": [9.0, 9.0]}, options=fe.RunOptions(guard={"lo*": (0, 1)}))
         assert not any(server.worker.followed for server in servers.values())
+
+
+@pytest.mark.parametrize("kind", ["name", "open file"])
+async def test_the_inputs_that_the_guard_keeps_are_where_numpy_would_put_them(
+    tmp_path: Path, kind: str
+) -> None:
+    """NumPy adds .npz to a name without it, and writes to an open file as it is."""
+    g = fe.Graph()
+    with g.device("/job:ps/task:1"):
+        g.ops.Log(g.placeholder("float32", [2], name="x"), name="log")
+    kept = io.BytesIO() if kind == "open file" else str(tmp_path / "found")
+    async with four_tasks(tmp_path) as (_, target), fe.Session(g, target=target) as session:
+        with pytest.raises(errors.InvalidArgumentError, match="guard: output 0 has"):
+            await session.run(
+                "log:0", {"x:0": [1.0, 0.0]}, options=fe.RunOptions(guard=True, guard_file=kept)
+            )
+    where = io.BytesIO(kept.getvalue()) if isinstance(kept, io.BytesIO) else f"{kept}.npz"
+    with np.load(where) as values:
+        assert values["input_0"].tolist() == [1.0, 0.0]
+
+
+async def test_another_error_of_a_task_does_not_make_it_an_older_version() -> None:
+    async def call() -> None:
+        raise errors.NotFoundError("session 3 has ended")
+
+    with pytest.raises(errors.NotFoundError, match="session 3 has ended"):
+        await known_to("the master", call)
 
 
 async def test_a_remote_error_has_the_line_of_its_node(tmp_path: Path) -> None:

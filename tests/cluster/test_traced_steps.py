@@ -264,6 +264,14 @@ async def test_a_cancelled_step_has_the_part_that_ran(tmp_path: Path, ends_by: s
         assert "quick" in {event.name for event in metadata.events if event.kind == "kernel"}
         waits = [event for event in metadata.events if event.kind in {"wait", "async"}]
         assert any("slow" in event.name + str(event.detail) for event in waits)
+        unfinished = {event.name: event for event in metadata.events if "unfinished" in event.detail}
+        (received,) = (event for event in unfinished.values() if event.kind == "recv")
+        assert received.device.startswith("/job:worker/replica:0/task:1")
+        assert received.detail["waits_for"] == "Recv of item:0 from /job:ps/replica:0/task:1/device:CPU:0"
+        assert "slow" in unfinished["item"].detail["waits_for"]
+        longest = max(critical_path(metadata.events), key=lambda part: part.seconds)
+        assert longest.kind == "wait"
+        assert "slow" in longest.name or "Recv of item:0" in longest.name
         assert not any(server.worker.followed for server in servers.values())
 
 

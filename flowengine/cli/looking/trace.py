@@ -21,7 +21,8 @@ HELP: Final = """\
 Summarize a timeline that `flowengine run --trace FILE` or `RunMetadata.timeline()` has written.
 
 It shows how long the step took, what took longest, what it waited for, how much of the time each thread was
-busy, and the critical path: the chain of work and waits that the end of the step waited for.
+busy, and the critical path: the chain of work and waits that the end of the step waited for. Of a step that
+failed or was cancelled, it shows what had begun and not ended.
 """
 
 _ROWS: Final = 8
@@ -81,12 +82,25 @@ def summarized(
         "waits": _summed((event.name, event.seconds) for event in events if event.kind in WAITS),
         "busy": {thread: seconds / end if end else 0.0 for thread, seconds in busy.items()},
         "critical_path": _summed((_title(link, is_of_many), link.seconds) for link in path),
+        "unfinished": _unfinished(events, is_of_many),
         **({"tasks": {task: asdict(part) for task, part in tasks.items()}} if tasks else {}),
     }
 
 
 def _title(link: PathPart, is_of_many: bool) -> str:
     return f"{link.kind}: {link.name}" + (f" at {_short(link.device)}" if is_of_many else "")
+
+
+def _unfinished(events: Iterable[TraceEvent], is_of_many: bool) -> dict[str, float]:
+    """Return {what had not ended when the step did: for how long it had run or waited}."""
+    found: dict[str, float] = {}
+    for event in events:
+        if "unfinished" in event.detail:
+            name = event.detail.get("waits_for") or event.name
+            title = name if name != event.name or event.kind == "wait" else f"{event.kind} {name}"
+            title += f" at {_short(event.device)}" if is_of_many else ""
+            found[title] = max(found.get(title, 0.0), event.seconds)
+    return dict(sorted(found.items(), key=lambda row: -row[1]))
 
 
 def _short(device: str) -> str:
@@ -102,7 +116,12 @@ def _summed(rows: Iterable[tuple[str, float]]) -> dict[str, float]:
 
 def _lines(summary: dict[str, Any], top: int) -> Iterator[str]:
     yield f"{1e3 * summary['seconds']:.3f} ms, {summary['events']} events"
-    sections = {"longest work": "work", "waits": "waits", "critical path": "critical_path"}
+    sections = {
+        "longest work": "work",
+        "waits": "waits",
+        "critical path": "critical_path",
+        "unfinished at the end": "unfinished",
+    }
     for title, key in sections.items():
         rows = [*summary[key].items()]
         if rows:

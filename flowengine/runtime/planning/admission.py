@@ -12,7 +12,8 @@ import trio
 
 from flowengine.core.config import Settings
 from flowengine.core.errors import CancelledError, FailedPreconditionError, ResourceExhaustedError
-from flowengine.runtime.run_metadata import RunMetadata
+from flowengine.core.run_options import RunOptions, timeout_of
+from flowengine.runtime.run_metadata import RunMetadata, record_refusal
 from flowengine.runtime.step import too_late
 
 
@@ -37,8 +38,10 @@ class StepAdmission:
         """Return the number of steps that wait to begin."""
         return len(self._waiting)
 
-    async def enter(self, timeout_seconds: float | None, metadata: RunMetadata | None = None) -> float:
+    async def enter(self, options: RunOptions | None, metadata: RunMetadata | None = None) -> float:
         """Wait until a step may begin; return the seconds that it took, and record them in its metadata.
+
+        options   of the step, with its timeout
 
         Raises ResourceExhaustedError if too many wait, DeadlineExceededError when the time is over,
         CancelledError when the session is closed meanwhile, FailedPreconditionError if it was closed before.
@@ -55,24 +58,27 @@ class StepAdmission:
                 f"{self.running} steps of this session run and {len(self._waiting)} wait: try later, or "
                 f"raise the bounds (max_steps={self._max_steps}, max_waiting_steps={self._max_waiting})"
             )
+        timeout_seconds = None if options is None else timeout_of(options)
         waiter = trio.Event()
         self._waiting.append(waiter)
         before = trio.current_time()
+        is_admitted = False
         try:
             with trio.move_on_after(float("inf") if timeout_seconds is None else timeout_seconds):
                 await waiter.wait()
-        except BaseException:
-            self._withdraw(waiter)
-            raise
-        if self._is_closed:
-            self._withdraw(waiter)
-            raise CancelledError("the session was closed while this step was waiting to begin")
-        waited = trio.current_time() - before
-        if timeout_seconds is not None and (waited >= timeout_seconds or not waiter.is_set()):
-            self._withdraw(waiter)
-            raise too_late(timeout_seconds)
-        if metadata is not None:
-            metadata.admission_seconds = waited
+            if self._is_closed:
+                raise CancelledError("the session was closed while this step was waiting to begin")
+            waited = trio.current_time() - before
+            if timeout_seconds is not None and (waited >= timeout_seconds or not waiter.is_set()):
+                raise too_late(timeout_seconds)
+            is_admitted = True
+        finally:
+            if not is_admitted:
+                self._withdraw(waiter)
+            if metadata is not None:
+                metadata.admission_seconds = trio.current_time() - before
+                if not is_admitted:
+                    record_refusal(options, metadata)
         return waited
 
     def _withdraw(self, waiter: trio.Event) -> None:

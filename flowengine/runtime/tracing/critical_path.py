@@ -10,7 +10,7 @@ other steps.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -77,6 +77,9 @@ def critical_path(events: Sequence[TraceEvent]) -> list[PathPart]:
 def _devices(events: Sequence[TraceEvent]) -> dict[str, _DeviceEvents]:
     """Return {device: its events that a path may have}."""
     sends = {_transfer(event, event.detail["to"]): event for event in events if event.kind == "send"}
+    held_up = {
+        event.device: event for event in events if event.kind in ("async", "recv") and _is_unfinished(event)
+    }
     found: dict[str, list[tuple[float, TraceEvent, TraceEvent]]] = {}
     for event in undivided(events):
         if event.kind in WORK or event.kind == "node":
@@ -84,10 +87,33 @@ def _devices(events: Sequence[TraceEvent]) -> dict[str, _DeviceEvents]:
     for event in events:
         if event.kind in WAITS:
             # A wait of the step covers the items that it waited for, which are named in its reason.
-            source = event if event.kind != "recv" else sends.get(_transfer(event, event.device))
+            source = sends.get(_transfer(event, event.device)) if event.kind == "recv" else event
+            if source is None and _is_unfinished(event):
+                source = _cause(event, held_up)
             if source is not None:
                 found.setdefault(event.device, []).append((event.ended, event, source))
     return {device: _DeviceEvents(rows) for device, rows in found.items()}
+
+
+def _is_unfinished(event: TraceEvent) -> bool:
+    return "unfinished" in event.detail
+
+
+def _cause(event: TraceEvent, held_up: Mapping[str, TraceEvent]) -> TraceEvent:
+    """Return the event that an unfinished Recv waited for in the end, if its value was never sent.
+
+    It goes from device to device, as long as the sender waits for a Recv, too.
+
+    held_up   {device: an event that it had not ended when the step did}
+    """
+    seen = {event.device}
+    while event.kind == "recv":
+        behind = held_up.get(event.detail.get("from", ""))
+        if behind is None or behind.device in seen:
+            break
+        event = behind
+        seen.add(event.device)
+    return event
 
 
 class _DeviceEvents:
@@ -114,7 +140,7 @@ class _DeviceEvents:
         _, event, source = self._rows[index]
         if event.kind == "wait":
             event, source = self._waker(index, now)
-        if event.kind == "recv":
+        if event.kind == "recv" and source is not event:
             reason = f"Recv of {event.detail['edge']} from {source.device}"
             return source, min(source.ended, now), reason
         return event, event.ended, ""

@@ -90,7 +90,7 @@ def _event(
         and (ready is None or (type(ready) in _REAL and isfinite(ready)))
         and type(detail) is dict
         and (not members or all(type(each) is str for each in members))
-        and (not detail or type(detail.get("waits_for", "")) is str)
+        and (not detail or type(detail.get("waits_for", "")) is type(detail.get("from", "")) is str)
         and (kind not in _DETAILS or all(type(detail.get(each)) is str for each in _DETAILS[kind]))
     ):
         raise ValueError(f"a {kind!r:.100} has fields of other types")

@@ -163,20 +163,17 @@ class TracedExecutor(TracedOutside):
     def ready_when_free(self, item: Item, iteration: IterationState, variable: Variable) -> None:
         self._left = "parked"
         reason = f"variable {variable.name!r}, which another step writes"
-        self._parked[item.order, iteration.serial] = (perf_counter(), reason)
+        self._parked[item.order, iteration.serial] = (perf_counter(), item.node, reason)
         super().ready_when_free(item, iteration, variable)
 
     def _has_waited(self, item: Item, serial: int) -> None:
         found = self._parked.pop((item.order, serial), None)
         if found is not None:
-            self.recorder.wait(found[1], self.device_name, found[0], perf_counter(), item.node)
+            self.recorder.wait(found[2], self.device_name, found[0], perf_counter(), item.node)
 
     def complete(self, item: Item, iteration: IterationState, outputs: Any) -> None:
         if item.kind == Kind.CALL:
             self._call_ended(item, iteration)
-        elif item.kind == Kind.ASYNC:
-            self._tasks.pop((item.order, iteration.serial), None)
-            self._completed[item.order, iteration.serial] = perf_counter()
         self._left = None
         super().complete(item, iteration, outputs)
         if not self._is_running:
@@ -186,14 +183,18 @@ class TracedExecutor(TracedOutside):
 
     def begin_call(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
         key = (item.order, iteration.serial)
-        self._begun[key] = perf_counter()
-        super().begin_call(item, iteration, args)
+        self._begun[key] = item, iteration, perf_counter()
+        try:
+            super().begin_call(item, iteration, args)
+        except Exception:
+            self._begun.pop(key, None)  # it is recorded with its error
+            raise
         self._left = "call"  # recorded when it ends, which may have been now
 
     def _call_ended(self, item: Item, iteration: IterationState) -> None:
-        began = self._begun.pop((item.order, iteration.serial), None)
-        if began is not None:
-            self._add("call", item, iteration, began)
+        begun = self._begun.pop((item.order, iteration.serial), None)
+        if begun is not None:
+            self._add("call", item, iteration, begun[2])
 
     # -- blocks ---------------------------------------------------------------------------------------
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from time import perf_counter
 from typing import Any, Final
 
+from flowengine.ir.graph import Node
 from flowengine.runtime.executor import Executor
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.offload import Offload
 from flowengine.runtime.planning.items import Item, Kind
 from flowengine.runtime.tracing.clocked_blocks import ClockedBlocks
-from flowengine.runtime.tracing.recorder import Recorder
+from flowengine.runtime.tracing.recorder import UNFINISHED, Recorder
 from flowengine.runtime.tracing.thread_jobs import TracedJobs
 from flowengine.runtime.tracing.waits import failure_of, output_of, outputs_of, subject_of
 
@@ -42,14 +43,17 @@ class TracedOutside(Executor):
         self._since: dict[tuple[int, int], float] = {}
         self.device_name = device_name
         self._blocks = ClockedBlocks(recorder, device_name)
-        #: {key of an item: (the time since when it waits, the reason)}
-        self._parked: dict[tuple[int, int], tuple[float, str]] = {}
-        #: {key of a call, or a Recv: when it began}
-        self._begun: dict[tuple[int, int], float] = {}
-        #: {key of an item in a task: what it waits for}
-        self._tasks: dict[tuple[int, int], str] = {}
+        #: {key of an item: (the time since when it waits, its node, the reason)}
+        self._parked: dict[tuple[int, int], tuple[float, Node, str]] = {}
+        #: {key of a call, or a Recv: the item, its iteration, when it began}
+        self._begun: dict[tuple[int, int], tuple[Item, IterationState, float]] = {}
+        #: {key of an item in a task: the item, its iteration, when it began, what it waits for}
+        self._tasks: dict[tuple[int, int], tuple[Item, IterationState, float, str]] = {}
         #: {key of an item in a task: when it gave its outputs}
         self._completed: dict[tuple[int, int], float] = {}
+        #: The error by which an item in a task has just ended.
+        self._failed: BaseException | None = None
+        self._jobs: TracedJobs | None = None
         if recorder.has_nodes:
             self._blocks.compile(self.plan)
 
@@ -90,6 +94,36 @@ class TracedOutside(Executor):
         kind = kind or KINDS.get(item.kind, "kernel")
         self._add(kind, item, iteration, began, outputs, detail, self._thread, ended)
 
+    # -- what a step leaves unfinished -----------------------------------------------------------------
+
+    async def run(self, feeds: list[Any] | None, *, has_turn: bool = True) -> None:
+        self.recorder.begin_part(self._note_unfinished)
+        try:
+            await super().run(feeds, has_turn=has_turn)
+        finally:
+            self.recorder.end_part(self._note_unfinished)
+
+    def _note_unfinished(self, now: float) -> None:
+        """Record the calls, transfers, tasks, waits and kernels on threads that have begun and not ended."""
+        begun, self._begun = self._begun, {}
+        for item, iteration, began in begun.values():
+            if item.kind == Kind.RECEIVE:
+                source, _, edge, to = item.route
+                edge = edge or item.name
+                detail = {"edge": edge, "from": source, "to": to, **UNFINISHED}
+                detail["waits_for"] = f"Recv of {edge} from {source}"
+                self._add("recv", item, iteration, began, (), detail, ended=now)
+            else:
+                self._add("call", item, iteration, began, (), {**UNFINISHED}, ended=now)
+        tasks, self._tasks = self._tasks, {}
+        for item, iteration, began, subject in tasks.values():
+            self._add("async", item, iteration, began, (), {"waits_for": subject} | UNFINISHED, ended=now)
+        parked, self._parked = self._parked, {}
+        for began, node, reason in parked.values():
+            self.recorder.wait(reason, self.device_name, began, now, node, is_unfinished=True)
+        if self._jobs is not None:
+            self._jobs.note_unfinished(now)
+
     # -- when items became ready ----------------------------------------------------------------------
 
     def _start(self, feeds: Any) -> None:
@@ -110,7 +144,8 @@ class TracedOutside(Executor):
     def _own_offload(self) -> Offload:
         if self.offload is None:
             offload = super()._own_offload()
-            offload.jobs = TracedJobs(self.recorder, self.device_name, self._blocks, self._ready_since)
+            self._jobs = TracedJobs(self.recorder, self.device_name, self._blocks, self._ready_since)
+            offload.jobs = self._jobs
         assert self.offload is not None
         return self.offload
 
@@ -118,24 +153,45 @@ class TracedOutside(Executor):
         is_away = self.is_away  # then a thread runs items, and this is called for one of them
         if not is_away:
             self._left = "async"
-        self._tasks[item.order, iteration.serial] = subject_of(item, args)
+        key = (item.order, iteration.serial)
         before, began = (self.async_items, len(self.needs_nursery)), perf_counter()
-        super().begin_async(item, iteration, args)
-        if is_away and before == (self.async_items, len(self.needs_nursery)):
-            self._record(item, iteration, began)
+        self._tasks[key] = (item, iteration, began, subject_of(item, args))
+        try:
+            super().begin_async(item, iteration, args)
+        except Exception:
+            del self._tasks[key]
+            raise
+        if before == (self.async_items, len(self.needs_nursery)):  # it did not have to wait
+            self._tasks.pop(key, None)
+            self._completed.pop(key, None)
+            if is_away:
+                self._record(item, iteration, began)
+
+    def fail(self, error: BaseException) -> None:
+        self._failed = error
+        super().fail(error)
+
+    def _complete(self, item: Item, iteration: IterationState, outputs: Any) -> None:
+        self._completed[item.order, iteration.serial] = perf_counter()
+        super()._complete(item, iteration, outputs)
 
     async def _run_async(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
-        began, error = perf_counter(), self.error
+        key, began = (item.order, iteration.serial), perf_counter()
         detail: dict[str, Any] = {"waits_for": subject_of(item, args)}
+        self._failed = None
         try:
             await super()._run_async(item, iteration, args)
         finally:
-            if self.error is not error and self.error is not None:
-                detail |= failure_of(self.error)
-            self._tasks.pop((item.order, iteration.serial), None)
+            # Nothing else runs between its end and here, so an error is its own.
+            error, self._failed = self._failed, None
             # Its consumers are ready since then: afterwards, others may have run.
-            ended = self._completed.pop((item.order, iteration.serial), None)
-            self._add("async", item, iteration, began, (), detail, ended=ended)
+            ended = self._completed.pop(key, None)
+            if isinstance(error, Exception):
+                detail |= failure_of(error)
+            elif ended is None:
+                detail |= UNFINISHED
+            if self._tasks.pop(key, None) is not None:
+                self._add("async", item, iteration, began, (), detail, ended=ended)
 
     def send(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
         began = perf_counter()
@@ -148,13 +204,18 @@ class TracedOutside(Executor):
     def receive(self, item: Item, iteration: IterationState) -> None:
         if not self.is_away:
             self._left = "recv"
-        self._begun[item.order, iteration.serial] = perf_counter()
-        super().receive(item, iteration)
+        key = (item.order, iteration.serial)
+        self._begun[key] = item, iteration, perf_counter()
+        try:
+            super().receive(item, iteration)
+        except Exception:
+            self._begun.pop(key, None)
+            raise
 
     def received(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
-        began = self._begun.pop((item.order, iteration.serial), None)
-        if began is not None:
-            self._add("recv", item, iteration, began, *self._sent(item, value, is_dead))
+        begun = self._begun.pop((item.order, iteration.serial), None)
+        if begun is not None:
+            self._add("recv", item, iteration, begun[2], *self._sent(item, value, is_dead))
         super().received(item, iteration, value, is_dead)
 
     def _take_in(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
@@ -164,26 +225,27 @@ class TracedOutside(Executor):
     # -- waiting ------------------------------------------------------------------------------------
 
     async def _yield(self) -> None:
-        began = perf_counter()
-        try:
-            await super()._yield()
-        finally:
-            self.recorder.wait("turn of other work", self.device_name, began, perf_counter())
+        await self._recorded_wait("turn of other work", super()._yield())
 
     async def _wait_for_progress(self) -> None:
-        reason, began = self._waits_for(), perf_counter()
+        await self._recorded_wait(self._waits_for(), super()._wait_for_progress())
+
+    async def _recorded_wait(self, reason: str, wait: Awaitable[None]) -> None:
+        began, is_unfinished = perf_counter(), True
         try:
-            await super()._wait_for_progress()
+            await wait
+            is_unfinished = False
         finally:
-            self.recorder.wait(reason, self.device_name, began, perf_counter())
+            self.recorder.wait(reason, self.device_name, began, perf_counter(), is_unfinished=is_unfinished)
 
     def _waits_for(self) -> str:
         """Name everything that may wake the step."""
         if self.is_away:
             return "offloaded run on a thread"
-        reasons = [*self._tasks.values(), *(reason for _, reason in self._parked.values())]
-        if self.offload is not None and isinstance(self.offload.jobs, TracedJobs):
-            reasons += self.offload.jobs.reasons()
+        reasons = [subject for *_, subject in self._tasks.values()]
+        reasons += [reason for *_, reason in self._parked.values()]
+        if self._jobs is not None:
+            reasons += self._jobs.reasons()
         if self.exchange is not None:
             edges = (item.route[2] for item, _ in self.exchange.waiting.values())
             reasons += [f"Recv of {edge}" for edge in edges]

@@ -30,6 +30,10 @@ Marks: TypeAlias = tuple[Node, ClockedRegion, str, str, Tag, float, list[tuple[A
 #: Takes (number of a member or PAUSE, time, iterations of the loops around it).
 Mark: TypeAlias = Callable[[tuple[Any, ...]], None]
 
+_ADMISSION: Final = "admission: other steps run"
+#: The detail of an event that had not ended when the step did.
+UNFINISHED: Final = {"unfinished": True}
+
 #: The events that are made between two moments at which others may go on: about 5 ms.
 _PIECE: Final = 1000
 
@@ -54,6 +58,8 @@ class Recorder:
         self._is_over = False
         self._raw: list[Raw] = []
         self._marks: list[Marks] = []
+        #: Functions that record the unfinished work of the parts that run, up to a moment.
+        self._unfinished: list[Callable[[float], None]] = []
         self._events: tuple[TraceEvent, ...] | None = None
 
     def add(self, raw: Raw) -> None:
@@ -63,8 +69,24 @@ class Recorder:
         elif not self._is_over:
             self.dropped += 1
 
+    def begin_part(self, unfinished: Callable[[float], None]) -> None:
+        """Follow a part of the step; `unfinished` records the work that it has begun, as it is at a moment."""
+        self._unfinished.append(unfinished)
+
+    def end_part(self, unfinished: Callable[[float], None]) -> None:
+        """Record what a part leaves unfinished, because it has ended."""
+        self._unfinished.remove(unfinished)
+        unfinished(perf_counter())
+
     def close(self) -> None:
-        """Keep nothing more, because the step has ended: calls of functions may outlive it."""
+        """Keep nothing more, because the step has ended: calls of functions may outlive it.
+
+        Work that parts have begun and not finished is recorded as unfinished.
+        """
+        if not self._is_over:
+            now = perf_counter()
+            for unfinished in self._unfinished:
+                unfinished(now)
         self._is_over = True
         self._events_max = 0
 
@@ -83,8 +105,15 @@ class Recorder:
         self.epoch -= waited
         admitted = self.began + min(admission, waited)
         if admission > 0:
-            self.wait("admission: other steps run", device, self.began, admitted)
+            self.wait(_ADMISSION, device, self.began, admitted)
         self.add(("plan", "planning", device, "", (), None, admitted, now, (), None))
+
+    def refuse(self, waited: float) -> None:
+        """Record that the step waited so many seconds for admission, and did not begin."""
+        now = self.began
+        self.began -= waited
+        self.epoch -= waited
+        self.wait(_ADMISSION, "", self.began, now, is_unfinished=True)
 
     def marks_of(self, block: Node, region: ClockedRegion, device: str, thread: str, tag: Tag) -> Mark:
         """Begin a call of a block; return the function that takes the times of its members."""
@@ -106,11 +135,21 @@ class Recorder:
 
         return mark
 
-    def wait(self, reason: str, device: str, began: float, ended: float, node: Node | str = "") -> None:
-        """Record that the step, or a node of it, waited."""
-        self.add(
-            ("wait", reason, device, "", (), None, began, ended, (), {"node": _name(node)} if node else None)
-        )
+    def wait(
+        self,
+        reason: str,
+        device: str,
+        began: float,
+        ended: float,
+        node: Node | str = "",
+        *,
+        is_unfinished: bool = False,
+    ) -> None:
+        """Record that the step, or a node of it, waited; `is_unfinished` if what it waited for did not come."""
+        detail: dict[str, Any] = {"node": _name(node)} if node else {}
+        if is_unfinished:
+            detail |= UNFINISHED
+        self.add(("wait", reason, device, "", (), None, began, ended, (), detail or None))
 
     def called(self, name: str, device: str, thread: str, began: float) -> None:
         """Record a call of a function by a resource, which ends now; `thread` if one thread did all of it."""
@@ -215,4 +254,4 @@ def _output(dtype: Any, shape: Any, size: Any) -> OutputType:
     return ("string" if dtype == np.dtype(object) else str(dtype), tuple(shape), int(size))
 
 
-__all__ = ["Mark", "Marks", "Raw", "Recorder"]
+__all__ = ["UNFINISHED", "Mark", "Marks", "Raw", "Recorder"]

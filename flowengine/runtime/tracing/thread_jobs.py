@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter, thread_time
 from typing import Any
@@ -14,8 +15,26 @@ from flowengine.runtime.offload_policy import HeavyJobs
 from flowengine.runtime.planning.items import Item, Kind
 from flowengine.runtime.threads import Job
 from flowengine.runtime.tracing.clocked_blocks import ClockedBlocks
-from flowengine.runtime.tracing.recorder import Recorder
-from flowengine.runtime.tracing.waits import outputs_of
+from flowengine.runtime.tracing.recorder import UNFINISHED, Recorder
+from flowengine.runtime.tracing.waits import failure_of, outputs_of
+
+
+@dataclass(slots=True)
+class _JobRecord:
+    """The times of one kernel.
+
+    ready       the time when its last input came; `submitted`, when it was handed over
+    began       its beginning on `thread`, once it has one
+    is_recorded whether its event was recorded
+    """
+
+    item: Item
+    tag: Any
+    ready: float | None
+    submitted: float
+    began: float = 0.0
+    thread: str = ""
+    is_recorded: bool = False
 
 
 class TracedJobs(HeavyJobs):
@@ -36,8 +55,8 @@ class TracedJobs(HeavyJobs):
         self._device_name = device_name
         self._blocks = blocks
         self._ready_since = ready_since
-        #: {a job: the name of its node}
-        self._waiting: dict[Job, str] = {}
+        #: The jobs whose results the step waits for.
+        self._waiting: dict[Job, _JobRecord] = {}
 
     def submit(
         self,
@@ -51,44 +70,45 @@ class TracedJobs(HeavyJobs):
         function = job.function
         if item.kind == Kind.REGION and self._recorder.has_nodes:
             function = self._blocks.around(item, iteration, function)
-        self._waiting[job] = item.name
-        job.function = partial(
-            self._timed, function, item, tag, self._ready_since(item, iteration), perf_counter()
-        )
+        record = _JobRecord(item, tag, self._ready_since(item, iteration), perf_counter())
+        self._waiting[job] = record
+        job.function = partial(self._timed, function, record)
         super().submit(job, item, iteration, held, args)
 
     def _timed(
-        self,
-        function: Callable[..., Any],
-        item: Item,
-        tag: Any,
-        ready: float | None,
-        submitted: float,
-        *arguments: Any,
-        **keywords: Any,
+        self, function: Callable[..., Any], record: _JobRecord, *arguments: Any, **keywords: Any
     ) -> Any:
         """Call a kernel on its thread, and record it."""
-        thread = threading.current_thread().name
+        record.thread = threading.current_thread().name
         cpu, began = thread_time(), perf_counter()
+        record.began = began
         outputs: list[Any] = []
         detail: dict[str, Any] = {}
+        node = record.item.node
         self._recorder.wait(
-            f"lane: {item.name!r} for a thread", self._device_name, submitted, began, item.node
+            f"lane: {node.name!r} for a thread", self._device_name, record.submitted, began, node
         )
         try:
             result = function(*arguments, **keywords)
             outputs = outputs_of(result)
         except Exception as error:
-            detail["error"] = str(error).partition("\n")[0]
+            detail |= failure_of(error)
             raise
         finally:
             ended = perf_counter()
             detail["cpu_seconds"] = thread_time() - cpu
-            kind = "block" if item.kind == Kind.REGION else "kernel"
-            self._recorder.add(
-                (kind, item.node, self._device_name, thread, tag, ready, began, ended, outputs, detail)
-            )
+            if not record.is_recorded:
+                self._add(record, ended, outputs, detail)
         return result
+
+    def _add(self, record: _JobRecord, ended: float, outputs: list[Any], detail: dict[str, Any]) -> None:
+        record.is_recorded = True
+        item = record.item
+        kind = "block" if item.kind == Kind.REGION else "kernel"
+        times = (record.ready, record.began, ended)
+        self._recorder.add(
+            (kind, item.node, self._device_name, record.thread, record.tag, *times, outputs, detail)
+        )
 
     def take(self, job: Job) -> tuple[Item, IterationState] | None:
         self._waiting.pop(job, None)
@@ -96,7 +116,19 @@ class TracedJobs(HeavyJobs):
 
     def reasons(self) -> list[str]:
         """Name the kernels that the step waits for."""
-        return [f"kernel {name!r} on a thread" for name in [*self._waiting.values()]]
+        return [f"kernel {record.item.name!r} on a thread" for record in [*self._waiting.values()]]
+
+    def note_unfinished(self, now: float) -> None:
+        """Record the kernels that the step has abandoned, on their threads or before they had one."""
+        waiting, self._waiting = self._waiting, {}
+        for record in waiting.values():
+            node = record.item.node
+            if not record.thread:
+                reason = f"lane: {node.name!r} for a thread"
+                since, device = record.submitted, self._device_name
+                self._recorder.wait(reason, device, since, now, node, is_unfinished=True)
+            elif not record.is_recorded:
+                self._add(record, now, [], {**UNFINISHED})
 
 
 __all__ = ["TracedJobs"]

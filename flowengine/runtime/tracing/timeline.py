@@ -127,7 +127,7 @@ def _flows(events: Iterable[TraceEvent], tracks: _Tracks) -> Iterator[dict[str, 
             sent.setdefault((event.detail["edge"], event.detail["to"], event.tag), []).append(event)
     number = 0
     for event in events:
-        if event.kind != "recv":
+        if event.kind != "recv" or "unfinished" in event.detail:
             continue
         sends = sent.get((event.detail["edge"], event.device, event.tag))
         if not sends:

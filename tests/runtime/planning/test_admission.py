@@ -90,7 +90,7 @@ async def test_a_turn_that_comes_when_the_time_is_over_is_given_back(
 
         async def late() -> None:
             with pytest.raises(fe.errors.DeadlineExceededError, match="within 3 s"):
-                await door.enter(3)
+                await door.enter(fe.RunOptions(timeout_seconds=3))
 
         nursery.start_soon(late)
         await wait_all_tasks_blocked()

@@ -6,6 +6,7 @@ import json
 import zlib
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from flowengine.runtime.tracing.event_encoding import decoded, encoded
 from flowengine.runtime.tracing.events import TraceEvent
 from flowengine.runtime.tracing.joint_trace import JointTrace
 from flowengine.runtime.tracing.profile import undivided
+from flowengine.runtime.tracing.timeline import read_tasks, timeline
 
 _TEXTS = st.text(max_size=5)
 _TIMES = st.floats(-10, 10)
@@ -51,6 +53,12 @@ def _decoded(chunks: list[bytes]) -> list[TraceEvent]:
 @given(st.lists(EVENTS, max_size=5))
 def test_events_come_back(events: list[TraceEvent]) -> None:
     assert _decoded(at_once(encoded(events))) == events
+
+
+def test_details_of_other_types_come_as_text() -> None:
+    detail = {"bytes": np.int64(3), "type": np.dtype("float32")}
+    (again,) = _decoded(at_once(encoded([event("kernel", "a", 0, 0, 1, detail=detail)])))
+    assert again.detail == {"bytes": "3", "type": "float32"}
 
 
 def test_long_traces_come_in_chunks() -> None:
@@ -96,7 +104,12 @@ def test_the_row_that_others_are_made_of_is_good() -> None:
         row(6, float("inf")),
         row(7, 10**400),
         row(0, "send"),
+        row(0, "recv"),
         row(0, "node"),
+        row(8, [["frame", "first"]]),
+        row(10, [["float32", ["wide"], 4]]),
+        row(10, [["float32", [1], "large"]]),
+        row(12, {"from": 3}),
         row(12, {"waits_for": 3}),
     ],
     ids=lambda chunk: str(zlib.crc32(chunk)),
@@ -231,6 +244,16 @@ def test_blocks_of_one_name_at_two_tasks_are_two() -> None:
         event("block", "_region/0", 1, 0.0, 0.010),
     ]
     assert [each.device[-14] for each in undivided(events)] == ["0", "1"]
+
+
+def test_the_tasks_of_a_timeline_are_read_back() -> None:
+    trace = JointTrace(0.0, 10)
+    for task, offset in enumerate((0.25, -3.0)):
+        found = [event("kernel", "a", task, number, number + 1) for number in range(task + 1)]
+        trace.add(f"/job:worker/task:{task}", f"failed: {task}", ClockOffset(offset, 0.001), 0, found)
+    text = timeline(trace.events(), 0, trace.tasks)
+    assert read_tasks(text) == trace.tasks
+    assert [part.events for part in read_tasks(text).values()] == [1, 2]
 
 
 def test_more_events_than_there_is_room_for_are_counted() -> None:

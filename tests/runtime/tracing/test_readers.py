@@ -130,6 +130,32 @@ def test_arrows_go_from_each_send_to_its_recv() -> None:
         assert ends[number]["tid"] != row["tid"]
 
 
+def test_a_tensor_that_is_sent_again_has_an_arrow_of_its_own() -> None:
+    """Two calls of a function send along one edge, outside of any loop."""
+    other = DEVICE[:-1] + "1"
+    detail = {"edge": "x:0", "to": other}
+    events = []
+    for at in (0.0, 0.010):
+        events.append(event("send", "s", at, at + 0.001, detail=detail))
+        events.append(event("recv", "r", at + 0.002, at + 0.005, detail=detail, device=other, thread=""))
+    rows = json.loads(timeline(events))["traceEvents"]
+    assert [row["ts"] for row in rows if row["ph"] == "s"] == [0.0, 10_000.0]
+    assert [row["ts"] for row in rows if row["ph"] == "f"] == [5000.0, 15_000.0]
+
+
+def test_every_process_and_track_has_a_title() -> None:
+    """Planning has no thread, and a step that was never admitted no device."""
+    events = [event("plan", "planning", 0.0, 0.1, thread=""), event("wait", "admission", 0.0, 0.1, device="")]
+    rows = json.loads(timeline(events))["traceEvents"]
+    titles = {(row["name"], row["args"]["name"]) for row in rows if row["ph"] == "M"}
+    assert titles == {
+        ("process_name", "job:localhost replica:0 task:0"),
+        ("process_name", "step"),
+        ("thread_name", "CPU:0 step"),
+        ("thread_name", "waits"),
+    }
+
+
 @pytest.mark.parametrize("began", [0.0, 0.002, 0.003, 0.004])
 def test_an_arrow_leads_to_what_begins_after_its_send(began: float) -> None:
     """Perfetto turns an arrow round whose target begins before its source."""
