@@ -178,7 +178,6 @@ class TracedOutside(Executor):
     async def _run_async(self, item: Item, iteration: IterationState, args: list[Any]) -> None:
         key, began = (item.order, iteration.serial), perf_counter()
         detail: dict[str, Any] = {"waits_for": subject_of(item, args)}
-        self._failed = None
         try:
             await super()._run_async(item, iteration, args)
         finally:
@@ -204,13 +203,8 @@ class TracedOutside(Executor):
     def receive(self, item: Item, iteration: IterationState) -> None:
         if not self.is_away:
             self._left = "recv"
-        key = (item.order, iteration.serial)
-        self._begun[key] = item, iteration, perf_counter()
-        try:
-            super().receive(item, iteration)
-        except Exception:
-            self._begun.pop(key, None)
-            raise
+        self._begun[item.order, iteration.serial] = item, iteration, perf_counter()
+        super().receive(item, iteration)
 
     def received(self, item: Item, iteration: IterationState, value: Any, is_dead: bool) -> None:
         begun = self._begun.pop((item.order, iteration.serial), None)

@@ -70,7 +70,7 @@ class Recorder:
             self.dropped += 1
 
     def begin_part(self, unfinished: Callable[[float], None]) -> None:
-        """Follow a part of the step; `unfinished` records the work that it has begun, as it is at a moment."""
+        """Follow a part of the step; `unfinished` records the work that has begun, as it is at a moment."""
         self._unfinished.append(unfinished)
 
     def end_part(self, unfinished: Callable[[float], None]) -> None:
@@ -145,7 +145,7 @@ class Recorder:
         *,
         is_unfinished: bool = False,
     ) -> None:
-        """Record that the step, or a node of it, waited; `is_unfinished` if what it waited for did not come."""
+        """Record that the step, or a node of it, waited; `is_unfinished` if the reason did not go away."""
         detail: dict[str, Any] = {"node": _name(node)} if node else {}
         if is_unfinished:
             detail |= UNFINISHED

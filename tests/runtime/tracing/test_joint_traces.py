@@ -198,6 +198,30 @@ def test_the_critical_path_goes_from_a_recv_to_its_send() -> None:
     assert sum(part.seconds for part in path) == pytest.approx(0.030)
 
 
+def unfinished_recv(at: int, source: int, began: float, ended: float) -> TraceEvent:
+    """Return a Recv whose value was not there when the step ended."""
+    detail = {"edge": f"edge {source}", "to": PLACE.format(at), "from": PLACE.format(source)}
+    detail |= {"unfinished": "yes", "waits_for": f"Recv of edge {source}"}
+    return event("recv", f"recv {source}", at, began, ended, detail=detail, thread="")
+
+
+def test_the_path_of_a_step_that_hung_ends_at_a_recv_of_a_circle() -> None:
+    """Two tasks that wait for each other: neither is the cause."""
+    events = [unfinished_recv(0, 1, 0.0, 0.5), unfinished_recv(1, 0, 0.0, 0.5)]
+    path = critical_path(events)
+    assert [(part.kind, part.name) for part in path[-1:]] == [("wait", "Recv of edge 0")]
+    assert sum(part.seconds for part in path) == pytest.approx(0.5)
+
+
+def test_a_value_that_has_not_come_has_no_arrow() -> None:
+    sent = ends_of(1, 1, 0, 0.1, 0.2)[0]
+    late = unfinished_recv(0, 1, 0.0, 0.5)
+    rows = json.loads(timeline([late, sent]))["traceEvents"]
+    assert [row for row in rows if row["ph"] in ("s", "f")] == []
+    path = critical_path([sent, late])
+    assert (path[-1].kind, path[-1].name) == ("wait", f"Recv of edge 1 from {PLACE.format(1)}")
+
+
 def test_a_wait_before_a_member_of_a_block_leads_to_the_send() -> None:
     """Members of blocks do not say when their inputs came: the wait before them does, and what ended it."""
     sent, received = ends_of(1, 0, 1, 0.020, 0.025)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import AsyncIterator, Callable
+from time import perf_counter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,13 +16,19 @@ import trio.testing
 
 import flowengine as fe
 from flowengine.core import errors
+from flowengine.ir.graph import Node
 from flowengine.kernels.load import load_all
 from flowengine.kernels.registry import KernelRegistry
 from flowengine.resources.variable import Variable
 from flowengine.runtime import lanes
 from flowengine.runtime.planning import signatures
+from flowengine.runtime.planning.items import Kind
+from flowengine.runtime.threads import POOL, Job
+from flowengine.runtime.tracing.clocked_blocks import ClockedBlocks
 from flowengine.runtime.tracing.critical_path import critical_path
 from flowengine.runtime.tracing.events import TraceEvent
+from flowengine.runtime.tracing.recorder import Recorder
+from flowengine.runtime.tracing.thread_jobs import TracedJobs
 from flowengine.runtime.tracing.timeline import read_timeline
 
 LEVELS = pytest.mark.parametrize("level", ["blocks", "nodes"])
@@ -137,6 +145,56 @@ async def test_a_node_that_fails_before_another_has_begun_to_wait() -> None:
     assert names == {*unfinished(metadata, "async")}
 
 
+async def test_a_dequeue_that_fails_at_once_has_ended() -> None:
+    g = fe.Graph()
+    taken = dequeue(g)
+    g.ops.QueueCloseV2(g.operation("take_queue").outputs[0], name="close")
+    metadata = fe.RunMetadata()
+    async with fe.Session(g) as session:
+        await session.run("close")
+        with pytest.raises(errors.OutOfRangeError):
+            await session.run(taken, options=fe.RunOptions(trace="nodes"), run_metadata=metadata)
+    assert not unfinished(metadata, "async")
+    assert len([event for event in metadata.events if "error" in event.detail]) == 1
+
+
+async def test_a_dequeue_that_did_not_wait_has_ended() -> None:
+    g = fe.Graph()
+    queue = g.ops.FIFOQueueV2(component_types=["float32"], shapes=[[]], name="q")
+    (first,) = g.ops.QueueDequeueV2(queue, component_types=["float32"], name="first")
+    with g.control_dependencies([first]):
+        (second,) = g.ops.QueueDequeueV2(queue, component_types=["float32"], name="second")
+    g.ops.QueueEnqueueV2(queue, [g.constant(1.0)], name="put")
+    metadata = fe.RunMetadata()
+    async with fe.Session(g) as session:
+        await session.run([], targets=["put"])
+        async with cancelled(session, second, metadata):
+            pass
+    assert [*unfinished(metadata, "async")] == ["second"]
+    assert [name for name in unfinished(metadata, "wait") if "first" in name] == []
+
+
+async def test_a_compiled_call_that_fails_has_ended() -> None:
+    g = fe.Graph()
+
+    @fe.function(g, ["float32"])
+    def body(x: fe.Tensor) -> fe.Tensor:
+        return x.graph.ops.Reshape(fe.tanh(x), [7], name="bad")
+
+    y = body(g.placeholder("float32", None, name="x"), name="outer")
+    metadata = fe.RunMetadata()
+    config = fe.Config(open_calls=False)
+    async with fe.Session(g, config=config) as session:
+        for _ in range(6):
+            await session.run(y, {"x:0": np.ones(7)})
+        with pytest.raises(errors.InvalidArgumentError, match="bad"):
+            await session.run(
+                y, {"x:0": [1, 2, 3]}, options=fe.RunOptions(trace="nodes"), run_metadata=metadata
+            )
+    assert not unfinished(metadata, "call")
+    assert [event.name for event in metadata.events if "error" in event.detail] == ["outer"]
+
+
 @LEVELS
 async def test_a_call_and_the_dequeue_in_it(level: Any) -> None:
     g = fe.Graph()
@@ -147,9 +205,11 @@ async def test_a_call_and_the_dequeue_in_it(level: Any) -> None:
 
     y = body(g.placeholder("float32", [], name="x"), name="outer")
     metadata = fe.RunMetadata()
-    async with fe.Session(g, config=fe.Config(open_calls=False)) as session:
-        async with cancelled(session, y, metadata, level, {"x:0": 1.0}):
-            pass
+    async with (
+        fe.Session(g, config=fe.Config(open_calls=False)) as session,
+        cancelled(session, y, metadata, level, {"x:0": 1.0}),
+    ):
+        pass
     (call,) = unfinished(metadata, "call").values()
     assert call.name == "outer"
     (taken,) = unfinished(metadata, "async").values()
@@ -226,9 +286,11 @@ async def test_a_recv_from_a_device_that_waits_itself() -> None:
     with g.device("/cpu:2"):
         y = fe.negative(passed, name="y")
     metadata = fe.RunMetadata()
-    async with fe.Session(g, config=fe.Config(device_count={"CPU": 3})) as session:
-        async with cancelled(session, y, metadata):
-            pass
+    async with (
+        fe.Session(g, config=fe.Config(device_count={"CPU": 3})) as session,
+        cancelled(session, y, metadata),
+    ):
+        pass
     received = unfinished(metadata, "recv")
     assert len(received) == 2
     for event in received.values():
@@ -298,6 +360,55 @@ async def test_a_kernel_that_has_ended_on_its_thread_is_recorded_once(
     events = [event for event in metadata.events if event.name == "product" and event.kind == "kernel"]
     assert len(events) == 1
     assert "unfinished" not in events[0].detail
+
+
+@pytest.fixture
+def one_job(monkeypatch: pytest.MonkeyPatch) -> tuple[TracedJobs, Recorder, Job]:
+    """A kernel that was handed over to the threads, which leave it alone."""
+    recorder = Recorder(100, has_nodes=False)
+    jobs = TracedJobs(recorder, "CPU:0", ClockedBlocks(recorder, "CPU:0"), lambda item, iteration: None)
+    node = Node("product", "MatMul")
+    item: Any = SimpleNamespace(kind=Kind.GENERAL, node=node, name=node.name, is_product=False)
+    iteration: Any = SimpleNamespace(serial=0)
+    inbox: Any = None  # nobody is told of the end
+    job = Job(lambda: 3, (), {}, lambda job: None, inbox)
+    monkeypatch.setattr(POOL, "submit", lambda job: None)
+    jobs.submit(job, item, iteration)
+    return jobs, recorder, job
+
+
+def kinds_of(recorder: Recorder) -> list[tuple[str, str, bool]]:
+    return [(event.kind, event.name, "unfinished" in event.detail) for event in recorder.events()]
+
+
+def test_a_kernel_that_has_no_thread_yet_waits_for_one(one_job: tuple[TracedJobs, Recorder, Job]) -> None:
+    jobs, recorder, _ = one_job
+    jobs.note_unfinished(perf_counter())
+    assert kinds_of(recorder) == [("wait", "lane: 'product' for a thread", True)]
+
+
+def test_a_kernel_that_nobody_took_is_recorded_once(one_job: tuple[TracedJobs, Recorder, Job]) -> None:
+    """Its thread was done, and the step ended before it took the value."""
+    jobs, recorder, job = one_job
+    job.function()
+    jobs.note_unfinished(perf_counter())
+    assert kinds_of(recorder)[1:] == [("kernel", "product", False)]
+
+
+def test_a_kernel_that_ends_after_its_step_is_recorded_once(
+    one_job: tuple[TracedJobs, Recorder, Job],
+) -> None:
+    """Other parts of the step run on, so that the recorder is open."""
+    jobs, recorder, job = one_job
+    function: Any = job.function
+
+    def ends_late() -> int:
+        jobs.note_unfinished(perf_counter())
+        return 3
+
+    timed, (_, *rest) = function.func, function.args
+    assert timed(ends_late, *rest) == 3
+    assert kinds_of(recorder)[1:] == [("kernel", "product", True)]
 
 
 @pytest.mark.parametrize("end", ["cancel", "timeout", "close"])

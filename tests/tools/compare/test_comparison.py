@@ -315,10 +315,13 @@ async def test_a_session_elsewhere_records_the_variables_that_have_a_value(
     y = graph.ops.Neg(variables[full], name="y")
     with graph.control_dependencies([y]):
         set_now = variables[empty].assign(3.0)
-    async with fe.Server(fe.ClusterSpec.of({"worker": ["127.0.0.1:0"]}), "worker", 0) as server:
-        async with fe.Session(graph, target=server.target, config=plain_config()) as session:
-            await session.run([], targets=[variables[full].initializer])
-            _, record = await record_step(session, ["y:0"], targets=[set_now.name.partition(":")[0]])
+    cluster = fe.ClusterSpec.of({"worker": ["127.0.0.1:0"]})
+    async with (
+        fe.Server(cluster, "worker", 0) as server,
+        fe.Session(graph, target=server.target, config=plain_config()) as session,
+    ):
+        await session.run([], targets=[variables[full].initializer])
+        _, record = await record_step(session, ["y:0"], targets=[set_now.name.partition(":")[0]])
     values = {each.name: each.samples.tolist() for each in record.tensors}
     assert values[f"{full}:0"] == [2.0]
     assert f"{empty}:0" not in values
