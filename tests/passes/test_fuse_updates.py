@@ -16,6 +16,7 @@ from flowengine.kernels.onednn import elementwise
 from flowengine.kernels.onednn.claims.fuse_updates import fuse_updates
 from flowengine.kernels.onednn.library import search
 from flowengine.passes.context import PassContext
+from flowengine.passes.simplify.prune import prune
 from flowengine.resources.variable import Variable
 from tests.kernels.onednn.processor import HAS_PRODUCTS, needs_products
 from tests.passes.claiming import asking
@@ -28,12 +29,15 @@ ROWS, COLUMNS, BATCH = 1030, 2048, 8
 class Step:
     """The graph that `tf.gradients` and an optimizer make of a dense layer's weights; the images are fed."""
 
-    def __init__(self, *, reads_itself: bool = False, both_updates: bool = False) -> None:
+    def __init__(
+        self, *, reads_itself: bool = False, both_updates: bool = False, hands_on: bool = False
+    ) -> None:
         self.graph = g = fe.Graph()
         ops = g.ops
         self.images = g.placeholder("float32", [BATCH, ROWS], name="images")
         self.errors = g.placeholder("float32", [BATCH, COLUMNS], name="errors")
-        self.x, self.slope = ops.Neg(self.images, name="x"), ops.Neg(self.errors, name="slope")
+        first = ops.Identity if hands_on else ops.Neg
+        self.x, self.slope = first(self.images, name="x"), first(self.errors, name="slope")
         self.weights = ops.VariableV2(shape=[ROWS, COLUMNS], dtype="float32", name="weights")
         value = np.random.default_rng(5).standard_normal((ROWS, COLUMNS)).astype(np.float32)
         self.begin = ops.Assign(self.weights, g.constant(value), name="begin")
@@ -94,6 +98,20 @@ def test_a_product_of_what_it_changes_stays() -> None:
 def test_what_is_fed_is_waited_for_by_nobody() -> None:
     step = Step()
     assert after(step, feeds=("x", "slope")) is step.graph
+
+
+@pytest.mark.parametrize("feeds", [("x", "slope"), ("x",), ("images", "errors")])
+def test_the_node_of_a_fed_value_need_not_be_there(feeds: tuple[str, ...]) -> None:
+    """Graphs of hot plans are pruned: an unexpected node there kept the whole plan from being compiled."""
+    step = Step(hands_on=True)
+    context = PassContext(
+        feeds=tuple(OutputPort(name, 0) for name in feeds), targets=("update", "left"), kernels=registry()
+    )
+    pruned = prune(step.graph, context)
+    assert not set(feeds).intersection(pruned.nodes)
+    claimed = fuse_updates(pruned, asking(context, [node.name for node in pruned]))
+    if search().library is not None:
+        assert (claimed["update"].op == "_DescentByProduct") == (feeds == ("images", "errors"))
 
 
 def test_numpy_has_no_such_step() -> None:

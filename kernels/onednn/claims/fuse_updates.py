@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from flowengine.core.dtypes import float32
 from flowengine.core.errors import OpError
-from flowengine.ir.graph import Node, NodeGraph
+from flowengine.ir.graph import Node, NodeGraph, OutputPort
 from flowengine.ir.names import CONTROL_FLOW_OPS, MERGE_OPS, SWITCH_OPS
 from flowengine.ir.traits import HandsOn
 from flowengine.kernels.provider import ClaimContext
@@ -51,8 +51,8 @@ def fuse_updates(graph: NodeGraph, context: ClaimContext) -> NodeGraph:
         inner = [product] if between is None else [product, between]
         if (
             product.name not in large
-            or not _serves(graph, product, update)
             or not fed.isdisjoint(product.inputs)
+            or not _serves(graph, product, update, fed)
         ):
             continue
         if any(node.name in kept or takers[node.name] != 1 or node.device != update.device for node in inner):
@@ -71,8 +71,11 @@ def fuse_updates(graph: NodeGraph, context: ClaimContext) -> NodeGraph:
     )
 
 
-def _serves(graph: NodeGraph, product: Node, update: Node) -> bool:
-    """Whether it is a product of two values, which no update can change, and may be waited for."""
+def _serves(graph: NodeGraph, product: Node, update: Node, fed: frozenset[OutputPort]) -> bool:
+    """Whether it is a product of two values, which no update can change, and may be waited for.
+
+    None of its inputs is fed itself; a fed value further away is nobody's buffer, and its node is not there.
+    """
     if product.op != "MatMul" or product.attrs["T"] is not float32:
         return False
     for port in product.inputs:
@@ -82,6 +85,8 @@ def _serves(graph: NodeGraph, product: Node, update: Node) -> bool:
         # What only hands on a reference gives the variable's buffer: a later update would be seen in it.
         while not (is_ref := source.output_types[port.slot].is_ref) and source.has(HandsOn):
             port = source.inputs[0]
+            if port in fed:
+                break
             source = graph[port.node]
         if is_ref or source.op in SWITCH_OPS or source.op in MERGE_OPS:
             return False
