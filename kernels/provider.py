@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, runtime_checkable
 
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import OpError
@@ -40,6 +40,45 @@ class ClaimedBody(Protocol):
     @property
     def names(self) -> frozenset[str]:
         """The names of the nodes that it computes."""
+
+
+class MemberRun(NamedTuple):
+    """A run of one member of a claim by itself.
+
+    inputs    as they were before it ran; of a variable, its value
+    outputs   its results; a variable that it changed
+    """
+
+    node: Node
+    inputs: tuple[Any, ...]
+    outputs: tuple[Any, ...]
+
+
+class MemberwiseBody(Protocol):
+    """A `program` that can run its members by themselves: a guard names the one that makes a bad value."""
+
+    def one_by_one(self, *arguments: Any) -> Iterator[MemberRun]:
+        """Run the members in order, each by its own kernel.
+
+        arguments   those of the claim's kernel; variables among them are changed
+        """
+
+
+def run_alone(node: Node, function: Callable[..., Any], arguments: Sequence[Any]) -> MemberRun:
+    """Run a member by its bound kernel. An error of the engine is that of the member."""
+    flat = [each for value in arguments for each in (value if isinstance(value, tuple) else (value,))]
+    inputs = tuple([each.read() if hasattr(each, "is_initialized") else each for each in flat])
+    try:
+        made = function(*arguments)
+    except OpError as error:
+        raise located(error, node) from None
+    return MemberRun(node, inputs, made if isinstance(made, tuple) else (made,))
+
+
+def every_member(body: ClaimedBody) -> frozenset[str]:
+    """Return the names of the nodes that a claim computes, those of the claims among its members too."""
+    inner: Sequence[ClaimedBody] = getattr(body, "inner", ())
+    return body.names.union(*map(every_member, inner))
 
 
 @dataclass(frozen=True, slots=True)

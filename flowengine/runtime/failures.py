@@ -78,6 +78,11 @@ def locate(
     return locate_at(error, item.node, iteration.tag(), inputs, device)
 
 
+def frame_of(tag: tuple[tuple[str, int], ...]) -> str | None:
+    """Return the iteration of each loop in words; None outside of loops."""
+    return "frame " + "/".join(f"'{name}' iteration {number}" for name, number in tag) if tag else None
+
+
 def locate_at(
     error: OpError,
     node: Node,
@@ -86,13 +91,12 @@ def locate_at(
     device: str,
 ) -> OpError:
     """Add the same to an error for a node that is part of an item."""
-    frame = "frame " + "/".join(f"'{name}' iteration {number}" for name, number in tag) if tag else None
     return error.locate(
         node_name=node.name,
         op_type=node.op,
         device=device,
         input_shapes=None if inputs is None else _describe_all(inputs),
-        frame=frame,
+        frame=frame_of(tag),
         creation_site=node.creation_site or None,
     )
 

@@ -15,7 +15,7 @@ their gradients want again, behind all layers between: groups of several results
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Final, Protocol
@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Final, Protocol
 from flowengine.devices.device import Device
 from flowengine.ir import traverse
 from flowengine.ir.graph import Node, NodeGraph, OutputPort
-from flowengine.kernels.provider import Claim, ClaimContext, claimed_node, outside
+from flowengine.kernels.provider import Claim, ClaimContext, MemberRun, claimed_node, outside, run_alone
 from flowengine.kernels.registry import Kernel, KernelRegistry
 from flowengine.ops.internal import FUSED_ELEMENTWISE
 
@@ -78,6 +78,15 @@ class LaunchedChain:
     def names(self) -> frozenset[str]:
         """The names of the nodes that it replaces."""
         return frozenset(step.node.name for step in self.steps)
+
+    def one_by_one(self, values: Sequence[Any]) -> Iterator[MemberRun]:
+        """See `MemberwiseBody`."""
+        known = list(values)
+        for step in self.steps:
+            arguments = [known[number] for number in step.sources]
+            found = run_alone(step.node, step.kernel.bind(step.node), arguments)
+            known.append(found.outputs[0])
+            yield found
 
 
 def launch_claim(launcher: ChainLauncher) -> Claim:

@@ -8,9 +8,11 @@ is equal to the last bit. Inputs of other shapes go through the steps whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from time import perf_counter
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 import numpy as np
@@ -19,9 +21,10 @@ from flowengine.core.arrays import Array
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.blockwise import CLIP_MIN, LARGE
+from flowengine.kernels.common.member_times import MEMBER_TIMES, add_shares
 from flowengine.kernels.common.pieces import FixedMemory, Piece, Want, has_pieces, piece_of
 from flowengine.kernels.numpy.channels import Blocks
-from flowengine.kernels.provider import located
+from flowengine.kernels.provider import MemberRun, located, run_alone
 from flowengine.kernels.registry import kernel
 
 #: The estimated time of a product for executors, which makes it worth a thread.
@@ -62,11 +65,18 @@ class ChainStep:
 
     def run(self, values: SequenceOf[Any]) -> Any:
         """The result for whole values."""
-        arguments = [values[i] for i in self.sources]
         try:
-            return self.function(tuple(arguments)) if self.as_list else self.function(*arguments)
+            return self.function(*self._arguments(values))
         except OpError as error:
             raise located(error, self.node) from None
+
+    def run_alone(self, values: SequenceOf[Any]) -> MemberRun:
+        """As `run`, with what it took and what it gave."""
+        return run_alone(self.node, self.function, self._arguments(values))
+
+    def _arguments(self, values: SequenceOf[Any]) -> SequenceOf[Any]:
+        arguments = [values[i] for i in self.sources]
+        return (tuple(arguments),) if self.as_list else arguments
 
 
 class Chain:
@@ -89,18 +99,49 @@ class Chain:
         return " -> ".join(step.node.op for step in self._steps)
 
     @property
+    def nodes(self) -> list[Node]:
+        """The nodes in the order in which they run."""
+        return [step.node for step in self._steps]
+
+    @property
     def names(self) -> frozenset[str]:
         """The names of the nodes that it stands for."""
         return frozenset(step.node.name for step in self._steps)
 
+    def one_by_one(self, values: SequenceOf[Any]) -> Iterator[MemberRun]:
+        """See `MemberwiseBody`."""
+        known = list(values)
+        for step in self._steps:
+            found = step.run_alone(known)
+            known.append(found.outputs[0])
+            yield found
+
     def run(self, values: SequenceOf[Any], out: Array | None = None) -> Any:
         """The result for these inputs; in `out`, which may be one of them, where blocks are possible."""
+        times = MEMBER_TIMES.get()
+        if times is None:
+            return self._run(values, out, None)
+        shares: list[list[float]] = []
+        began = perf_counter()
+        made = self._run(values, out, shares)
+        sums = [sum(each) for each in zip(*shares, strict=True)]
+        add_shares(times, self.nodes, sums, began, perf_counter())
+        return made
+
+    def _run(self, values: SequenceOf[Any], out: Array | None, shares: list[list[float]] | None) -> Any:
+        """As `run`. `shares` gets the times of the steps over each block, if there is such a list."""
         shape = self._shape(values) if _any_large(values) else None
         if shape is None:
             known = list(values)
+            moments = [] if shares is None else [perf_counter()]
             for step in self._steps[:-1]:
                 known.append(step.run(known))
-            return self._ends(known, out)
+                if shares is not None:
+                    moments.append(perf_counter())
+            made = self._ends(known, out)
+            if shares is not None:
+                shares.append(_between([*moments, perf_counter()]))
+            return made
         if out is None or out.dtype != self._dtype or out.shape != shape or not out.flags.writeable:
             out = np.empty(shape, self._dtype)
         vectors = [i for i, v in enumerate(values) if v.ndim == 1 and v.shape != shape]
@@ -118,8 +159,11 @@ class Chain:
                     known.append(blocks.long(table, part, repeat))
                 else:
                     known.append(repeated[i][repeat] if i in repeated else value)
+            moments = [] if shares is None else [perf_counter()]
             for step in self._steps[:-1]:
                 known.append(_of_block(step, known))
+                if shares is not None:
+                    moments.append(perf_counter())
             last, place = self._steps[-1], blocks.long(target, part, repeat)
             function = np.add if last.adds_bias else last.function
             if _is_clip(last):
@@ -128,6 +172,8 @@ class Chain:
                 function(*[known[i] for i in last.sources], out=place)
             else:
                 place[...] = last.run(known)
+            if shares is not None:
+                shares.append(_between([*moments, perf_counter()]))
 
         blocks.run(work)
         return out
@@ -163,6 +209,11 @@ class Chain:
         if value.ndim == 0:
             return not is_bias
         return value.ndim == 1 and len(shape) > 1 and value.shape == shape[-1:]
+
+
+def _between(moments: SequenceOf[float]) -> list[float]:
+    """Return the times between moments that follow each other."""
+    return [until - since for since, until in pairwise(moments)]
 
 
 def _any_large(values: SequenceOf[Any]) -> bool:
@@ -264,15 +315,41 @@ class Contraction:
         ]
         return replace(found, calls=tuple(calls), wants=tuple(wants))
 
-    def run(self, values: SequenceOf[Any]) -> Any:
+    @property
+    def _nodes(self) -> list[Node]:
+        """The nodes in the order in which they run."""
+        own = [step.node for step in self._steps]
+        return own if self._chain is None else own + self._chain.nodes
+
+    def one_by_one(self, values: SequenceOf[Any]) -> Iterator[MemberRun]:
+        """See `MemberwiseBody`."""
         known = list(values)
+        for step in self._steps:
+            found = step.run_alone(known)
+            known.append(found.outputs[0])
+            yield found
+        if self._chain is not None:
+            yield from self._chain.one_by_one([known[i] for i in self._sources])
+
+    def run(self, values: SequenceOf[Any]) -> Any:
+        times = MEMBER_TIMES.get()
+        known = list(values)
+        began = 0.0 if times is None else perf_counter()
         if self._whole is not None:
             made = self._whole.run(known)
             if made is not None:
+                if times is not None:
+                    rest = self._rest.names if self._rest is not None else frozenset[str]()
+                    nodes = tuple([node for node in self._nodes if node.name not in rest])
+                    times.append((nodes, began, perf_counter()))
                 return made if self._rest is None else self._rest.run([*known, made])
         for step in self._steps:
             made = step.run(known)
             known.append(made[0] if isinstance(made, tuple) else made)
+            if times is not None:
+                now = perf_counter()
+                times.append(((step.node,), began, now))
+                began = now
         if self._chain is None:
             return known[-1]
         return self._chain.run([known[i] for i in self._sources], known[-1])

@@ -17,9 +17,10 @@ from typing import Any, ClassVar, Final
 
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
+from flowengine.kernels.common.member_times import MEMBER_TIMES, MemberTimes, add_shares
 from flowengine.kernels.common.pieces import Joint, Like, Piece, Placed, SuspendedJoint, Turn, piece_of
 from flowengine.kernels.numpy.fused import PRODUCT_MICROSECONDS
-from flowengine.kernels.provider import located
+from flowengine.kernels.provider import ClaimedBody, MemberRun, located, program_of, run_alone
 from flowengine.kernels.registry import kernel
 
 #: The run in which members are first asked: what never changes has been prepared by then. Then they are asked
@@ -119,6 +120,8 @@ class Sequence:
         self._misses_max = _MISSES
         #: {place of a step that is joined: what kinds of things are wanted of its arguments}
         self._joined: dict[int, tuple[type[Any], ...]] = {}
+        #: The time of each step when it last ran by itself: its share of a joint's time.
+        self._alone = [0.0] * len(self._steps)
 
     def __repr__(self) -> str:
         return " -> ".join(step.node.op for step in self._steps)
@@ -129,9 +132,29 @@ class Sequence:
         return frozenset(step.node.name for step in self._steps)
 
     @property
+    def inner(self) -> list[ClaimedBody]:
+        """The claims among its nodes."""
+        found = (program_of(step.node.attrs) for step in self._steps)
+        return [body for body in found if body is not None]
+
+    @property
     def joined(self) -> frozenset[str]:
         """The names of the nodes that are computed together with others."""
         return frozenset(self._steps[place].node.name for place in self._joined)
+
+    def one_by_one(self, values: SequenceOf[Any]) -> Iterator[MemberRun]:
+        """See `MemberwiseBody`; of a claim among the nodes, its members instead."""
+        known = [*values, *self._empty]
+        for place, step in enumerate(self._steps):
+            arguments = step.arguments(known)
+            inner = getattr(program_of(step.node.attrs), "one_by_one", None)
+            if inner is not None:
+                yield from inner(*arguments)
+            found = run_alone(step.node, step.function, arguments)
+            first = self._firsts[place]
+            known[first : first + step.outputs] = found.outputs[: step.outputs]
+            if inner is None:
+                yield found
 
     def run(self, values: SequenceOf[Any]) -> list[Any]:
         known = [*values, *self._empty]
@@ -156,6 +179,7 @@ class Sequence:
     def go_on(self, progress: Progress, turn: Turn | None) -> list[Any] | Progress:
         """As `begin`, from there on. On any thread, but once."""
         known, first = progress.known, progress.done
+        times = MEMBER_TIMES.get()
         for unit in progress.units[first:] if first else progress.units:
             suspended, progress.suspended = progress.suspended, None
             if (
@@ -167,18 +191,21 @@ class Sequence:
             ):
                 return progress
             joint = unit.joint
+            began = 0.0 if times is None else perf_counter()
             if joint is None:
                 ended: bool | SuspendedJoint = False
             elif suspended is None:
                 ended = joint.run(known, turn)
             else:
                 ended = joint.go_on(known, suspended, turn)
+            if times is not None and joint is not None:
+                self._add_shares(times, unit, began)
             if isinstance(ended, SuspendedJoint):
                 progress.suspended = ended
                 return progress
             if not ended:
                 for place in unit.places:
-                    self._run_step(place, self._steps[place].arguments(known), known)
+                    self._run_step(place, self._steps[place].arguments(known), known, times)
                 if joint is not None:
                     self._missed()
             for number in unit.drops:
@@ -186,17 +213,27 @@ class Sequence:
             progress.done += 1
         return [known[i] for i in self._gives]
 
-    def _run_step(self, place: int, arguments: list[Any], known: list[Any]) -> None:
+    def _run_step(
+        self, place: int, arguments: list[Any], known: list[Any], times: MemberTimes | None
+    ) -> None:
         step = self._steps[place]
+        before, began = (0, 0.0) if times is None else (len(times), perf_counter())
         try:
             made = step.function(*arguments)
         except OpError as error:
             raise located(error, step.node) from None
+        if times is not None and len(times) == before:  # a claim has added its members
+            times.append(((step.node,), began, perf_counter()))
         first = self._firsts[place]
         if step.outputs == 1:
             known[first] = made
         elif step.outputs:
             known[first : first + step.outputs] = made
+
+    def _add_shares(self, times: MemberTimes, unit: _SequenceUnit, began: float) -> None:
+        """Add a row for each step of a joint that has run, or a part of it."""
+        nodes = [self._steps[place].node for place in unit.places]
+        add_shares(times, nodes, [self._alone[place] for place in unit.places], began, perf_counter())
 
     def _dropping(self, units: SequenceOf[_SequenceUnit]) -> tuple[_SequenceUnit, ...]:
         """The units, each letting go of what nobody behind it takes."""
@@ -225,13 +262,16 @@ class Sequence:
     def _look(self, known: list[Any]) -> None:
         """Run every step by itself, and see which of them can be joined from now on."""
         pieces: dict[int, Piece] = {}
+        times = MEMBER_TIMES.get()
         for unit in self._plain:
             (place,) = unit.places
             step = self._steps[place]
             piece = step.piece(known)
             if piece is not None:
                 pieces[place] = piece
-            self._run_step(place, step.arguments(known), known)
+            began = perf_counter()
+            self._run_step(place, step.arguments(known), known, times)
+            self._alone[place] = perf_counter() - began
             for number in unit.drops:
                 known[number] = None
         self._next_look = _LOOK_AGAIN * self._runs

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from time import perf_counter
 from typing import Any, ClassVar, Final
 
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
-from flowengine.kernels.provider import located
+from flowengine.kernels.common.member_times import MEMBER_TIMES
+from flowengine.kernels.provider import MemberRun, located, run_alone
 from flowengine.kernels.registry import kernel
 
 HOST: Final = "variables are updated in place, and their arrays are in host memory"
@@ -41,15 +43,32 @@ class DescentByProduct:
 
     def run(self, variable: Any, alpha: Any, a: Any, b: Any) -> Any:
         """The variable, changed."""
+        times = MEMBER_TIMES.get()
+        began = 0.0 if times is None else perf_counter()
         node = self._product
         try:
             if self._by_product is not None and self._by_product(variable, alpha, a, b, *self._transposed):
+                if times is not None:
+                    times.append(((self._product, self._update), began, perf_counter()))
                 return variable
             delta = self._multiply(a, b)
+            if times is not None:
+                times.append(((node,), began, began := perf_counter()))
             node = self._update
-            return self._apply(variable, alpha, delta)
+            made = self._apply(variable, alpha, delta)
         except OpError as error:
             raise located(error, node) from None
+        if times is not None:
+            times.append(((node,), began, perf_counter()))
+        return made
+
+    def one_by_one(self, variable: Any, alpha: Any, a: Any, b: Any) -> Iterator[MemberRun]:
+        """See `MemberwiseBody`."""
+        found = run_alone(self._product, self._multiply, [a, b])
+        yield found
+        (delta,) = found.outputs
+        found = run_alone(self._update, self._apply, [variable, alpha, delta])
+        yield found._replace(outputs=(variable,))
 
 
 @kernel("_DescentByProduct", heavy=lambda variable, alpha, a, b: 1e4)

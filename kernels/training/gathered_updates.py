@@ -13,8 +13,9 @@ import math
 import operator
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
+from time import perf_counter
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -23,7 +24,8 @@ from flowengine.core.arrays import Array
 from flowengine.core.buffers import AlignedBytes
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
-from flowengine.kernels.provider import located
+from flowengine.kernels.common.member_times import MEMBER_TIMES
+from flowengine.kernels.provider import MemberRun, located, run_alone
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.training.apply import BLOCK, DenseUpdate, numbers_by_name
 
@@ -59,15 +61,36 @@ class UpdatesAtOnce(ABC):
 
     def run(self, variables: Sequence[Any], numbers: Sequence[Any], gradients: Sequence[Any]) -> Any:
         """The variables, changed; first all of them are given, then for each slot that of each."""
+        times = MEMBER_TIMES.get()
+        began = 0.0 if times is None else perf_counter()
+        if self.together(variables, numbers, gradients):
+            if times is not None:
+                times.append((self._nodes, began, perf_counter()))
+            return tuple(variables[: len(self._nodes)])
+        for node, function, arguments in self._calls(variables, numbers, gradients):
+            try:
+                function(*arguments)
+            except OpError as error:
+                raise located(error, node) from None
+            if times is not None:
+                times.append(((node,), began, began := perf_counter()))
+        return tuple(variables[: len(self._nodes)])
+
+    def one_by_one(
+        self, variables: Sequence[Any], numbers: Sequence[Any], gradients: Sequence[Any]
+    ) -> Iterator[MemberRun]:
+        """See `MemberwiseBody`."""
         count = len(self._nodes)
-        if not self.together(variables, numbers, gradients):
-            for place, (node, function) in enumerate(zip(self._nodes, self._functions, strict=True)):
-                values = self._update.inputs(numbers, gradients[place])
-                try:
-                    function(*variables[place::count], *values)
-                except OpError as error:
-                    raise located(error, node) from None
-        return tuple(variables[:count])
+        for place, call in enumerate(self._calls(variables, numbers, gradients)):
+            yield run_alone(*call)._replace(outputs=tuple(variables[place::count]))
+
+    def _calls(
+        self, variables: Sequence[Any], numbers: Sequence[Any], gradients: Sequence[Any]
+    ) -> Iterator[tuple[Node, Callable[..., Any], list[Any]]]:
+        count = len(self._nodes)
+        for place, (node, function) in enumerate(zip(self._nodes, self._functions, strict=True)):
+            values = self._update.inputs(numbers, gradients[place])
+            yield node, function, [*variables[place::count], *values]
 
     @abstractmethod
     def together(self, variables: Sequence[Any], numbers: Sequence[Any], gradients: Sequence[Any]) -> bool:

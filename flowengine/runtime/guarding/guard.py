@@ -11,7 +11,16 @@ import numpy as np
 
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.resources.variable import Variable
-from flowengine.runtime.guarding.value_checks import Bounds, array_of, digest, fault_of, is_finite
+from flowengine.runtime.failures import frame_of
+from flowengine.runtime.guarding.claim_members import first_bad_member, has_bounds_within
+from flowengine.runtime.guarding.value_checks import (
+    Bounds,
+    ValueFault,
+    array_of,
+    digest,
+    fault_of,
+    is_finite,
+)
 from flowengine.runtime.guarding.watched import Tag
 from flowengine.runtime.planning.items import Item
 
@@ -44,23 +53,38 @@ class Guard:
 
         found_before   the result of `before`
 
-        Raises InvalidArgumentError if one is not finite though all inputs were, or is out of its bounds.
+        Raises InvalidArgumentError if one is not finite though all inputs were, or is out of its bounds. Of a
+        claim, the error is that of the member that makes such a value when the members run by themselves.
         """
         made = () if outputs is None else (outputs,) if item.single else tuple(outputs)
         if item.mutates:
             made += tuple(value for value in inputs if isinstance(value, Variable))
         fault = fault_of(item.name, made, self.bounds)
+        if fault is None and not has_bounds_within(item, self.bounds):
+            return
+        member = first_bad_member(item, inputs, found_before, self.bounds)
+        if member is not None:
+            run, fault = member
+            raise self._error(fault, run.inputs, run.outputs).locate(
+                node_name=run.node.name,
+                op_type=run.node.op,
+                device=run.node.device,
+                frame=frame_of(tag),
+                creation_site=run.node.creation_site or None,
+            )
         if fault is None:
             return
         if found_before is not None:
             inputs = found_before
-        if not fault.is_of_bounds and not all(map(is_finite, inputs)):
-            return
+        if fault.is_of_bounds or all(map(is_finite, inputs)):
+            raise self._error(fault, inputs, made)
+
+    def _error(self, fault: ValueFault, inputs: Sequence[Any], made: Sequence[Any]) -> InvalidArgumentError:
         known = "".join(f"; input {slot}: {digest(value)}" for slot, value in enumerate(inputs))
         error = InvalidArgumentError(f"guard: output {fault.slot} has {fault.reason}{known}")
         if self.file is not None:
             self._keep(error, inputs, made)
-        raise error
+        return error
 
     def _keep(self, error: InvalidArgumentError, inputs: Sequence[Any], made: Sequence[Any]) -> None:
         assert self.file is not None

@@ -10,7 +10,7 @@ engine for that, by a usual convolution and one launch for what follows, with th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Final
 
 from flowengine.core.arrays import Array
@@ -24,7 +24,7 @@ from flowengine.kernels.cuda.overrides.convolutions import convolutions_of
 from flowengine.kernels.cuda.serving import PROVIDER_NAME, dense, is_compiled_here
 from flowengine.kernels.cuda.session_launcher import SessionLauncher, modules_of
 from flowengine.kernels.nn.convolution import convolve
-from flowengine.kernels.provider import ClaimContext, claimed_node, located, outside
+from flowengine.kernels.provider import ClaimContext, MemberRun, claimed_node, located, outside, run_alone
 from flowengine.ops.internal import FUSED_CONTRACTION
 
 _BIASES: Final = frozenset({"BiasAdd", "BiasAddV1"})
@@ -96,6 +96,22 @@ class CardEpilogue:
                 launcher, whole, dense(launcher, bias), self._activation, channels_first=self._is_first
             )
         return self._behind(y, bias)
+
+    def one_by_one(self, inputs: Sequence[Any]) -> Iterator[MemberRun]:
+        """See `MemberwiseBody`."""
+        x, filters, bias = inputs
+        products = convolutions_of(self._launcher)
+        node = self._nodes[0]
+        found = run_alone(
+            node,
+            lambda x, filters: convolve(self._launcher.xp, products, x, filters, node=node),
+            [x, filters],
+        )
+        yield found
+        for node, function in zip(self._nodes[1:], self._functions, strict=True):
+            arguments = [*found.outputs, bias] if node is self._nodes[1] else found.outputs
+            found = run_alone(node, function, arguments)
+            yield found
 
     def _is_one_group(self, x: Array, filters: Array) -> bool:
         """Whether all filters see all channels: of parts each would have its own part of the bias."""
