@@ -44,10 +44,13 @@ def fuse_updates(graph: NodeGraph, context: ClaimContext) -> NodeGraph:
     instead: dict[str, tuple[str, ...]] = {}
     dropped: set[str] = set()
     for update in updates:
-        product = graph[update.inputs[2].node]
+        product = None if update.inputs[2] in fed else graph[update.inputs[2].node]
         between = None
-        if product.has(HandsOn):
-            between, product = product, graph[product.inputs[0].node]
+        if product is not None and product.has(HandsOn):
+            behind = product.inputs[0]
+            between, product = product, None if behind in fed else graph[behind.node]
+        if product is None:
+            continue
         inner = [product] if between is None else [product, between]
         if (
             product.name not in large
