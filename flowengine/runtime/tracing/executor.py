@@ -14,6 +14,7 @@ from time import perf_counter, thread_time
 from typing import Any, cast
 
 from flowengine.core.arrays import DEAD
+from flowengine.kernels.common.member_times import MEMBER_TIMES, MemberTimes
 from flowengine.passes.blocks.compiled_regions import Blame, CompiledRegion
 from flowengine.resources.variable import Variable
 from flowengine.runtime.failures import cause_of
@@ -36,9 +37,11 @@ class TracedExecutor(TracedOutside):
         self._thread = threading.current_thread().name
         waited, cpu, began = core_wait_seconds(), thread_time(), perf_counter()
         self._is_running = True
+        times = MEMBER_TIMES.set(self._member_times())
         try:
             super().run_ready(ends)
         finally:
+            MEMBER_TIMES.reset(times)
             self._is_running = False
             ended = perf_counter()
             detail = {"cpu_seconds": thread_time() - cpu}
@@ -47,6 +50,11 @@ class TracedExecutor(TracedOutside):
             self.recorder.add(
                 ("turn", "turn", self.device_name, self._thread, (), None, began, ended, (), detail)
             )
+
+    def _member_times(self) -> MemberTimes | None:
+        """Return the list of this thread for the times of members of claims, if they have some."""
+        recorder = self.recorder
+        return recorder.member_times(self.device_name, self._thread) if recorder.has_nodes else None
 
     def _run_batch(self, count: int) -> None:
         state, since = self.state, self._since
@@ -121,7 +129,11 @@ class TracedExecutor(TracedOutside):
         self._left = None
         self._current = item
         began = perf_counter()
-        goes_on = super().begin_with(item, iteration, args)
+        times = MEMBER_TIMES.set(self._member_times())
+        try:
+            goes_on = super().begin_with(item, iteration, args)
+        finally:
+            MEMBER_TIMES.reset(times)
         self._record_if_run(item, iteration, began)
         self._note_ready(perf_counter())
         return goes_on

@@ -128,11 +128,14 @@ def undivided(events: Sequence[TraceEvent]) -> Iterator[TraceEvent]:
         if event.kind == "node":
             members.setdefault((event.detail["block"], event.device, event.thread), []).append(event.began)
     for event in events:
-        if event.kind == "node":
-            yield event
-        elif event.kind in WORK and event.kind != "call":
+        if (event.kind in WORK and event.kind != "call") or event.kind == "node":
+            # A member of a claim has no members; its claim, which is named after one of them, has.
             within = members.get((event.name, event.device, event.thread))
-            if within is None or not _has_between(within, event.began, event.ended):
+            if (
+                within is None
+                or "claim" in event.detail
+                or not _has_between(within, event.began, event.ended)
+            ):
                 yield event
 
 

@@ -16,8 +16,9 @@ import numpy as np
 from flowengine.core.work_pieces import Pieces, at_once
 from flowengine.devices.launch_record import LaunchRecord
 from flowengine.ir.graph import Node
-from flowengine.kernels.provider import program_of
+from flowengine.kernels.provider import every_member, program_of
 from flowengine.passes.blocks.compiled_regions import PAUSE, ClockedRegion
+from flowengine.runtime.tracing.claim_times import MemberRows, is_claim, member_events
 from flowengine.runtime.tracing.events import OutputType, Tag, TraceEvent, events_of_devices
 
 #: (kind, node or name, device, thread, tag, ready or None, began, ended, outputs, detail)
@@ -58,6 +59,8 @@ class Recorder:
         self._is_over = False
         self._raw: list[Raw] = []
         self._marks: list[Marks] = []
+        #: {(device, thread): the times of members of claims there}
+        self._claims: dict[tuple[str, str], MemberRows] = {}
         #: Functions that record the unfinished work of the parts that run, up to a moment.
         self._unfinished: list[Callable[[float], None]] = []
         self._events: tuple[TraceEvent, ...] | None = None
@@ -127,13 +130,23 @@ class Recorder:
             return marks.append
 
         def mark(found: tuple[Any, ...]) -> None:
-            if len(self._raw) + self._marked < self._events_max:
-                self._marked += 1
+            if self._has_room():
                 marks.append(found)
-            elif not self._is_over:
-                self.dropped += 1
 
         return mark
+
+    def member_times(self, device: str, thread: str) -> MemberRows:
+        """Return the list of a thread for the times of members of claims."""
+        return self._claims.setdefault((device, thread), MemberRows(self._has_room))
+
+    def _has_room(self) -> bool:
+        """Return whether there is room for a member's time, which is taken; else count it."""
+        if len(self._raw) + self._marked < self._events_max:
+            self._marked += 1
+            return True
+        if not self._is_over:
+            self.dropped += 1
+        return False
 
     def wait(
         self,
@@ -171,9 +184,14 @@ class Recorder:
                 found.append(event)
                 if not len(found) % _PIECE:
                     yield
+            claims = [event for event in found if is_claim(event)]
+            for event in member_events(claims, self._claims, self.began):
+                found.append(event)
+                if not len(found) % _PIECE:
+                    yield
             found.sort(key=lambda event: (event.began, -event.ended))
             self._events = tuple(found)
-            self._raw, self._marks = [], []
+            self._raw, self._marks, self._claims = [], [], {}
         return self._events
 
     def _event(self, raw: Raw) -> TraceEvent:
@@ -239,7 +257,7 @@ def _members(node: Node | str) -> tuple[str, ...]:
     if units is not None:
         return tuple(sorted(name for unit in units for name in unit.names))
     body = program_of(node.attrs)
-    return () if body is None else tuple(sorted(body.names))
+    return () if body is None else tuple(sorted(every_member(body)))
 
 
 def _outputs(values: Sequence[Any]) -> tuple[OutputType | None, ...]:

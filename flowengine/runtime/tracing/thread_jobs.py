@@ -9,6 +9,7 @@ from functools import partial
 from time import perf_counter, thread_time
 from typing import Any
 
+from flowengine.kernels.common.member_times import MEMBER_TIMES
 from flowengine.resources.variable import Variable
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.offload_policy import HeavyJobs
@@ -88,6 +89,9 @@ class TracedJobs(HeavyJobs):
         self._recorder.wait(
             f"lane: {node.name!r} for a thread", self._device_name, record.submitted, began, node
         )
+        recorder = self._recorder
+        times = recorder.member_times(self._device_name, record.thread) if recorder.has_nodes else None
+        token = MEMBER_TIMES.set(times)
         try:
             result = function(*arguments, **keywords)
             outputs = outputs_of(result)
@@ -95,6 +99,7 @@ class TracedJobs(HeavyJobs):
             detail |= failure_of(error)
             raise
         finally:
+            MEMBER_TIMES.reset(token)
             ended = perf_counter()
             detail["cpu_seconds"] = thread_time() - cpu
             if not record.is_recorded:
