@@ -137,14 +137,7 @@ class StepRunner:
         if started < turns.line.begins_until:
             await trio.lowlevel.checkpoint_if_cancelled()
         else:
-            has_begun = False
-            try:
-                ticket, waited = await self._begin(turns, timeout_seconds, waited)
-                has_begun = True
-            finally:
-                if recorder is not None:
-                    times = started, perf_counter()
-                    recorder.wait("turn to begin", self._device_name, *times, is_unfinished=not has_begun)
+            ticket, waited = await self._begin(turns, timeout_seconds, waited, recorder)
         meter = None
         if self._counts:
             meter = self.new_meter(self.new_ledger(run_metadata), self.device, plan.graph.producer)
@@ -203,9 +196,22 @@ class StepRunner:
         metadata.devices = {self._device_name: None if meter is None else self.device.ledger.peak}
 
     async def _begin(
-        self, turns: Turns, timeout_seconds: float | None, waited: float
+        self, turns: Turns, timeout_seconds: float | None, waited: float, recorder: Recorder | None
     ) -> tuple[Ticket | None, float]:
         """Wait for a turn to begin a step; return its ticket, if it has one, and the seconds waited."""
+        started, is_unfinished = perf_counter(), True
+        try:
+            found = await self._turn_to_begin(turns, timeout_seconds, waited)
+            is_unfinished = False
+            return found
+        finally:
+            if recorder is not None:
+                times = started, perf_counter()
+                recorder.wait("turn to begin", self._device_name, *times, is_unfinished=is_unfinished)
+
+    async def _turn_to_begin(
+        self, turns: Turns, timeout_seconds: float | None, waited: float
+    ) -> tuple[Ticket | None, float]:
         ticket: Ticket | None = None
         error: OpError | None = None
         if timeout_seconds is None:

@@ -21,8 +21,8 @@ from flowengine.core.arrays import Array
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
 from flowengine.kernels.common.blockwise import CLIP_MIN, LARGE
-from flowengine.kernels.common.member_times import MEMBER_TIMES, add_shares
 from flowengine.kernels.common.pieces import FixedMemory, Piece, Want, has_pieces, piece_of
+from flowengine.kernels.member_times import MEMBER_TIMES, add_shares
 from flowengine.kernels.numpy.channels import Blocks
 from flowengine.kernels.provider import MemberRun, located, run_alone
 from flowengine.kernels.registry import kernel

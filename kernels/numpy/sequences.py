@@ -17,8 +17,8 @@ from typing import Any, ClassVar, Final
 
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
-from flowengine.kernels.common.member_times import MEMBER_TIMES, MemberTimes, add_shares
 from flowengine.kernels.common.pieces import Joint, Like, Piece, Placed, SuspendedJoint, Turn, piece_of
+from flowengine.kernels.member_times import MEMBER_TIMES, MemberTimes, add_shares
 from flowengine.kernels.numpy.fused import PRODUCT_MICROSECONDS
 from flowengine.kernels.provider import ClaimedBody, MemberRun, located, program_of, run_alone
 from flowengine.kernels.registry import kernel

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
-from flowengine.kernels.common.member_times import MEMBER_TIMES
+from flowengine.kernels.member_times import MEMBER_TIMES
 from flowengine.kernels.provider import MemberRun, located, run_alone
 from flowengine.kernels.registry import kernel
 

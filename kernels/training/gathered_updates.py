@@ -24,7 +24,7 @@ from flowengine.core.arrays import Array
 from flowengine.core.buffers import AlignedBytes
 from flowengine.core.errors import OpError
 from flowengine.ir.graph import Node
-from flowengine.kernels.common.member_times import MEMBER_TIMES
+from flowengine.kernels.member_times import MEMBER_TIMES
 from flowengine.kernels.provider import MemberRun, located, run_alone
 from flowengine.kernels.registry import kernel
 from flowengine.kernels.training.apply import BLOCK, DenseUpdate, numbers_by_name

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from flowengine.kernels.common.member_times import MemberTime
+from flowengine.kernels.member_times import MemberTime
 from flowengine.kernels.provider import every_member, program_of
 from flowengine.runtime.tracing.events import TraceEvent
 

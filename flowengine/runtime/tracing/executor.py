@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from heapq import heappop
+from heapq import heappop, heappush
 from itertools import repeat
 from time import perf_counter, thread_time
 from typing import Any, cast
 
 from flowengine.core.arrays import DEAD
-from flowengine.kernels.common.member_times import MEMBER_TIMES, MemberTimes
+from flowengine.kernels.member_times import MEMBER_TIMES, MemberTimes
 from flowengine.passes.blocks.compiled_regions import Blame, CompiledRegion
 from flowengine.resources.variable import Variable
 from flowengine.runtime.failures import cause_of
@@ -24,7 +24,7 @@ from flowengine.runtime.planning.items import Item, Kind
 from flowengine.runtime.planning.timings import PlanTimes
 from flowengine.runtime.ready_loop import NOT_NOW
 from flowengine.runtime.resumable_blocks import Body, LoopBody
-from flowengine.runtime.tracing.outside import KINDS, TracedOutside
+from flowengine.runtime.tracing.outside import KINDS, TracedOutside, key_of
 from flowengine.runtime.tracing.waits import core_wait_seconds, failure_of, outputs_of
 
 
@@ -35,6 +35,7 @@ class TracedExecutor(TracedOutside):
 
     def run_ready(self, ends: float) -> None:
         self._thread = threading.current_thread().name
+        self._left = None
         waited, cpu, began = core_wait_seconds(), thread_time(), perf_counter()
         self._is_running = True
         times = MEMBER_TIMES.set(self._member_times())
@@ -59,42 +60,66 @@ class TracedExecutor(TracedOutside):
     def _run_batch(self, count: int) -> None:
         state, since = self.state, self._since
         ready, add = state.ready, self.recorder.adder(count)
-        device, thread = self.device_name, self._thread
+        device, thread, run = self.device_name, self._thread, self._run
         for _ in repeat(None, count):
             _, serial, item, iteration = ready[0]
-            if item.kind > Kind.GENERAL or iteration.dead is not None or self._parked or item.has_rare_edges:
-                self._run_one(item, iteration)
+            kind = item.kind
+            if kind > 2 or iteration.dead is not None or self._parked or item.has_rare_edges:
+                self._run_one(item, iteration)  # 2: Kind.GENERAL
+                self._left = None
             else:
                 # Nearly every item: as `_run_one`, whose 3 us would be more than most kernels take.
                 heappop(ready)
-                self._left = None
-                self._current = item
+                if kind == 2:
+                    self._current = item
                 began = perf_counter()
                 try:
-                    value = self._run[item.kind](item, iteration)
+                    value = run[kind](item, iteration)
                 except Exception as error:
                     self._record(item, iteration, began, failure_of(error))
                     raise
                 ended = perf_counter()
-                if value is not NOT_NOW:
+                if value is NOT_NOW:
+                    self._record_if_run(item, iteration, began)
+                    self._left = None
+                    self._note_consumers(item, iteration, ended)
+                else:
+                    order = item.order
+                    if serial:
+                        was_ready, tag = since.pop((order, serial), None), iteration.tag()
+                    else:
+                        was_ready, tag = since.pop(order, None), ()
                     try:
-                        outputs: Any = ((value.dtype, value.shape, value.nbytes),)
+                        outputs: Any = (value.dtype, value.shape)
                     except AttributeError:
                         outputs = ()
-                    tag = iteration.tag() if serial else ()
-                    was_ready = since.pop((item.order, serial), None)
                     add(("kernel", item.node, device, thread, tag, was_ready, began, ended, outputs, None))
-                    state.finish_single(item, iteration, value)
+                    # As `ExecutorState.finish_single`, with the time when consumers became ready.
+                    entries, pending = iteration.entries, iteration.pending
+                    more = -1
+                    for local, entry, consumer in item.edges[0]:
+                        entries[entry] = value
+                        pending[local] = left = pending[local] - 1
+                        if not left:
+                            order = consumer.order
+                            since[(order, serial) if serial else order] = ended
+                            heappush(ready, (order, serial, consumer, iteration))
+                            more += 1
                     value = None
-                else:
-                    self._record_if_run(item, iteration, began)
-                pending = iteration.pending
-                for edges in item.edges:
-                    for local, _, consumer in edges:
-                        if not pending[local]:
-                            since[consumer.order, serial] = ended
+                    if more:
+                        iteration.outstanding += more
+                        if not iteration.outstanding:
+                            state.iteration_idle(iteration)
             if not ready or self.spent:
                 return
+
+    def _note_consumers(self, item: Item, iteration: IterationState, now: float) -> None:
+        """Note that those of an item's consumers that have all their inputs are ready since this moment."""
+        pending, serial = iteration.pending, iteration.serial
+        for edges in item.edges:
+            for local, _, consumer in edges:
+                if not pending[local]:
+                    self._since[key_of(consumer, serial)] = now
 
     def _run_one(self, item: Item, iteration: IterationState) -> None:
         """Run the first ready item, of any kind."""

@@ -23,6 +23,11 @@ _LEAVING: Final = frozenset({Kind.ENTER, Kind.EXIT, Kind.NEXT_ITERATION})
 KINDS: Final = {Kind.REGION: "block", Kind.SEND: "send"}
 
 
+def key_of(item: Item, serial: int) -> int | tuple[int, int]:
+    """Return the key of an item in an iteration: outside of loops a number, which is found faster."""
+    return (item.order, serial) if serial else item.order
+
+
 class TracedOutside(Executor):
     """The part of a traced executor that meets others; `TracedExecutor` runs its items."""
 
@@ -39,8 +44,8 @@ class TracedOutside(Executor):
         self.recorder = recorder
         #: How a plain kernel is called, by its kind.
         self._run = (self._run_unary, self._run_binary, self._run_general)
-        #: {key of a ready item: the time when its last input came}
-        self._since: dict[tuple[int, int], float] = {}
+        #: {key of a ready item, by `key_of`: the time when its last input came}
+        self._since: dict[int | tuple[int, int], float] = {}
         self.device_name = device_name
         self._blocks = ClockedBlocks(recorder, device_name)
         #: {key of an item: (the time since when it waits, its node, the reason)}
@@ -134,10 +139,10 @@ class TracedOutside(Executor):
         """Note that the items that are ready now, and were not before, are so since this moment."""
         since = self._since
         for _, serial, item, _ in self.state.ready:
-            since.setdefault((item.order, serial), now)
+            since.setdefault(key_of(item, serial), now)
 
     def _ready_since(self, item: Item, iteration: IterationState) -> float | None:
-        return self._since.pop((item.order, iteration.serial), None)
+        return self._since.pop(key_of(item, iteration.serial), None)
 
     # -- threads, tasks, other partitions ---------------------------------------------------------------
 
@@ -252,4 +257,4 @@ class TracedOutside(Executor):
         return outputs_of(None if is_dead else value), detail
 
 
-__all__ = ["KINDS", "TracedOutside"]
+__all__ = ["KINDS", "TracedOutside", "key_of"]

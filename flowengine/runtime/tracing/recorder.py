@@ -6,6 +6,7 @@ the types of values. Threads write to it, too: each record is one `append`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from time import perf_counter, time
@@ -21,7 +22,8 @@ from flowengine.passes.blocks.compiled_regions import PAUSE, ClockedRegion
 from flowengine.runtime.tracing.claim_times import MemberRows, is_claim, member_events
 from flowengine.runtime.tracing.events import OutputType, Tag, TraceEvent, events_of_devices
 
-#: (kind, node or name, device, thread, tag, ready or None, began, ended, outputs, detail)
+#: (kind, node or name, device, thread, tag, ready or None, began, ended, outputs, detail). Outputs are
+#: (type, shape, bytes) of each, or None; or (type, shape) of the one output of a plain kernel.
 Raw: TypeAlias = tuple[
     str, Node | str, str, str, Tag, float | None, float, float, Sequence[Any], Mapping[str, Any] | None
 ]
@@ -262,6 +264,11 @@ def _members(node: Node | str) -> tuple[str, ...]:
 
 def _outputs(values: Sequence[Any]) -> tuple[OutputType | None, ...]:
     """Return the types of the outputs by slot, without unknown ones at the end."""
+    if len(values) == 2 and values[0] is not None and not isinstance(values[0], tuple):
+        dtype, shape = values
+        if not isinstance(dtype, np.dtype):
+            return ()  # a list of tensors, or a resource
+        return (_output(dtype, shape, math.prod(shape) * dtype.itemsize),)
     found = [None if each is None else _output(*each) for each in values]
     while found and found[-1] is None:
         found.pop()

@@ -9,7 +9,7 @@ from functools import partial
 from time import perf_counter, thread_time
 from typing import Any
 
-from flowengine.kernels.common.member_times import MEMBER_TIMES
+from flowengine.kernels.member_times import MEMBER_TIMES
 from flowengine.resources.variable import Variable
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.offload_policy import HeavyJobs

@@ -10,7 +10,7 @@ import pytest
 import flowengine as fe
 from flowengine.ir.graph import Node
 from flowengine.ir.proto.step_stats_pb2 import RunMetadata as StepStatsProto
-from flowengine.kernels.common.member_times import MEMBER_TIMES, MemberTime, add_shares
+from flowengine.kernels.member_times import MEMBER_TIMES, MemberTime, add_shares
 from flowengine.runtime import lanes
 from flowengine.runtime.planning import signatures
 from flowengine.runtime.tracing.events import TraceEvent

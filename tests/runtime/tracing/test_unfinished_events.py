@@ -446,3 +446,16 @@ async def test_a_step_that_was_never_admitted(autojump_clock: trio.testing.MockC
     )
     assert event.seconds == pytest.approx(3.0 if end == "timeout" else 5.0)
     assert metadata.admission_seconds == pytest.approx(event.seconds)
+
+
+async def test_a_step_whose_turn_never_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    g = fe.Graph()
+    y = fe.negative(g.placeholder("float32", [], name="x"), name="y")
+    metadata = fe.RunMetadata()
+    async with fe.Session(g) as session:
+        await session.run(y, {"x:0": 1.0})
+        turns: Any = SimpleNamespace(begin=trio.sleep_forever, line=SimpleNamespace(begins_until=-1.0))
+        monkeypatch.setattr(session._runner, "_turns", turns)
+        async with cancelled(session, y, metadata, feeds={"x:0": 1.0}):
+            pass
+    assert [*unfinished(metadata, "wait")] == ["turn to begin"]
