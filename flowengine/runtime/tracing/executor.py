@@ -80,7 +80,7 @@ class TracedExecutor(TracedOutside):
                     raise
                 ended = perf_counter()
                 if value is NOT_NOW:
-                    self._record_if_run(item, iteration, began)
+                    self._record_if_run(item, iteration, began, ended)
                     self._left = None
                     self._note_consumers(item, iteration, ended)
                 else:
@@ -142,12 +142,14 @@ class TracedExecutor(TracedOutside):
         if len(self.state.ready) > others:
             self._note_ready(perf_counter())
 
-    def _record_if_run(self, item: Item, iteration: IterationState, began: float) -> None:
+    def _record_if_run(
+        self, item: Item, iteration: IterationState, began: float, ended: float | None = None
+    ) -> None:
         left = self._left
         if left is None:
-            self._record(item, iteration, began)
+            self._record(item, iteration, began, ended=ended)
         elif left == "body":
-            self._record(item, iteration, began, kind="body")
+            self._record(item, iteration, began, kind="body", ended=ended)
 
     def begin_with(self, item: Item, iteration: IterationState, args: list[Any]) -> bool:
         self._thread = threading.current_thread().name

@@ -89,9 +89,11 @@ class TracedOutside(Executor):
         began: float,
         detail: dict[str, Any] | None = None,
         kind: str = "",
+        ended: float | None = None,
     ) -> None:
-        """Record an item that has just run, with the outputs that its consumers have by now."""
-        ended = perf_counter()
+        """Record an item that has just run, by default now, with the outputs that its consumers have."""
+        if ended is None:
+            ended = perf_counter()
         outputs: Sequence[Any] = ()
         if item.kind not in _LEAVING:
             entries = iteration.entries

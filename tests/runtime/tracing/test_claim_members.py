@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,13 +11,16 @@ import pytest
 import flowengine as fe
 from flowengine.ir.graph import Node
 from flowengine.ir.proto.step_stats_pb2 import RunMetadata as StepStatsProto
+from flowengine.kernels.load import load_all
 from flowengine.kernels.member_times import MEMBER_TIMES, MemberTime, add_shares
+from flowengine.kernels.registry import KernelRegistry
 from flowengine.runtime import lanes
 from flowengine.runtime.planning import signatures
 from flowengine.runtime.tracing.events import TraceEvent
 from flowengine.runtime.tracing.profile import undivided
 from tests.runtime.claims_of_cold_plans import claim_at_once
 from tests.runtime.test_against_reference import opened
+from tests.runtime.test_offloaded_runs import force
 from tests.runtime.tracing.test_traced_steps import hold_together, traced
 
 SIDE = 512
@@ -136,8 +140,52 @@ async def test_the_layers_of_a_sequence(monkeypatch: pytest.MonkeyPatch, threads
             check_members(metadata)
             names = named(members(metadata))
             assert {f"{kind}_{number}" for kind in ("conv", "bias", "relu") for number in range(3)} <= names
-            assert len(members(metadata)) >= 3, "each layer has a time"
+            assert len(members(metadata)) >= 3
+            assert all(event.seconds for event in members(metadata)), "each layer has a time"
             np.testing.assert_array_equal(value, plain)
+
+
+async def test_a_product_that_takes_a_part_of_its_chain_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library computes the bias and the Relu with the convolution, and the rest is a chain."""
+    claim_at_once(monkeypatch)
+    g = fe.Graph()
+    x = g.placeholder("float32", [4, 32, 32, 8], name="x")
+    filters = np.full((3, 3, 8, 8), 0.1, np.float32)
+    y = g.ops.Conv2D(x, filters, strides=[1, 1, 1, 1], padding="SAME", name="conv")
+    y = g.ops.Relu(g.ops.BiasAdd(y, np.ones(8, np.float32), name="bias"), name="relu")
+    g.ops.Log1p(g.ops.Sqrt(y, name="root"), name="y")
+    feeds = {"x:0": np.ones((4, 32, 32, 8), np.float32)}
+    async with fe.Session(g, config=fe.Config(compile_hot_plans=False)) as session:
+        _, metadata = await traced(session, "y:0", feeds)
+    check_members(metadata)
+    assert named(members(metadata)) == {"conv", "bias", "relu", "root", "y"}
+    assert [event.name for event in members(metadata)][-2:] == ["root", "y"]
+
+
+async def test_a_thread_keeps_no_list_after_a_traced_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else claims of other steps would add their times to a trace that nobody makes."""
+    force(monkeypatch)
+    found: list[bool] = []
+
+    def product(a: Any, b: Any) -> Any:
+        found.append(MEMBER_TIMES.get() is not None)
+        return a @ b
+
+    kernels = KernelRegistry(parent=load_all())
+    kernels.kernel("MatMul", heavy=lambda a, b: 5000.0)(product)
+    g = fe.Graph()
+    x = g.placeholder("float32", [8, 8], name="x")
+    y = g.ops.MatMul(g.ops.MatMul(x, x), x, name="y")
+    feeds = {"x:0": np.eye(8, dtype=np.float32)}
+    config = fe.Config(compile_hot_plans=False)
+    async with fe.Session(g, config=config, kernels=kernels) as session:
+        for _ in range(10):
+            await traced(session, y, feeds)
+            assert found == [True, True]
+            found.clear()
+            await session.run(y, feeds)
+            assert found == [False, False]
+            found.clear()
 
 
 async def test_updates_that_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

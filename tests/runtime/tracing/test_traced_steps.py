@@ -95,6 +95,23 @@ async def test_every_node_of_an_interpreted_step_has_a_time(level: Level) -> Non
             assert __file__ in event.line
 
 
+async def test_kernels_of_several_inputs_and_outputs_have_one_event_each() -> None:
+    g = fe.Graph()
+    x = g.placeholder("float32", [2], name="x")
+    packed = g.ops.Pack([x, fe.negative(x, name="neg"), x], name="pack")
+    first, _, last = g.ops.Unpack(packed, num=3, name="unpack")
+    ends = [fe.tanh(first, name="first"), fe.tanh(last, name="last")]
+    async with fe.Session(g, config=fe.Config(compile_hot_plans=False)) as session:
+        _, metadata = await traced(session, ends, {"x:0": [1.0, 2.0]})
+    assert names(metadata, "kernel") == ["neg", "pack", "unpack", "first", "last"]
+    kernels = {event.name: event for event in metadata.events if event.kind == "kernel"}
+    assert [each is not None for each in kernels["unpack"].outputs] == [True, False, True]
+    for name, source in (("pack", "neg"), ("unpack", "pack"), ("first", "unpack"), ("last", "unpack")):
+        ready = kernels[name].ready
+        assert ready is not None
+        assert kernels[source].ended <= ready <= kernels[name].began, name
+
+
 async def test_members_of_blocks_have_times_of_their_own_if_asked() -> None:
     g = fe.Graph()
     x = g.placeholder("float32", [2], name="x")
