@@ -154,6 +154,23 @@ async def test_each_iteration_of_a_loop_has_its_own_events(tier: str) -> None:
     assert all(event.op == "AddV2" for event in adds)
 
 
+async def test_an_item_in_a_loop_is_ready_since_its_last_input() -> None:
+    g = fe.Graph()
+    x = g.placeholder("float32", [2], name="x")
+
+    def body(i: fe.Tensor, v: fe.Tensor) -> list[fe.Tensor]:
+        return [i + 1, g.ops.Tanh(g.ops.Neg(v, name="neg"), name="shrink")]
+
+    _, out = g.while_loop(lambda i, _: i < 3, body, [g.constant(0), x], name="loop")
+    async with opened(g, "interpreted") as session:
+        _, metadata = await traced(session, out, {"x:0": [1.0, 2.0]})
+    by_name = {(event.name, event.tag): event for event in metadata.events if event.kind == "kernel"}
+    shrinks = [event for (name, _), event in by_name.items() if name == "loop/shrink"]
+    assert len(shrinks) == 3
+    for event in shrinks:
+        assert event.ready == by_name["loop/neg", event.tag].ended
+
+
 async def test_a_block_in_a_loop_has_the_iteration_of_its_call() -> None:
     """A loop that takes from a queue is interpreted; what it computes between is a block."""
     g = fe.Graph()
