@@ -139,11 +139,15 @@ class Recorder:
 
     def member_times(self, device: str, thread: str) -> MemberRows:
         """Return the list of a thread for the times of members of claims."""
-        return self._claims.setdefault((device, thread), MemberRows(self._has_room))
+        return self._claims.setdefault((device, thread), MemberRows(self._has_room_in_claim))
 
-    def _has_room(self) -> bool:
-        """Return whether there is room for a member's time, which is taken; else count it."""
-        if len(self._raw) + self._marked < self._events_max:
+    def _has_room_in_claim(self) -> bool:
+        """As `_has_room`, for a member of a claim, which is not shown without the claim's own event."""
+        return self._has_room(1)
+
+    def _has_room(self, left: int = 0) -> bool:
+        """Take the room for a member's time, if so many events more would fit as well; else count it."""
+        if len(self._raw) + self._marked + left < self._events_max:
             self._marked += 1
             return True
         if not self._is_over:
