@@ -66,10 +66,17 @@ class LaunchedChain:
 
     is_one_pass: ClassVar[bool] = True
 
-    def __init__(self, steps: Sequence[LaunchedStep], run: Callable[..., Any]) -> None:
+    def __init__(
+        self,
+        steps: Sequence[LaunchedStep],
+        run: Callable[..., Any],
+        xp: Any,
+    ) -> None:
+        """`xp`: the array module of the device, for steps by themselves."""
         self.steps = tuple(steps)
         #: (inputs) -> result
         self.run = run
+        self._xp = xp
 
     def __repr__(self) -> str:
         return " -> ".join(step.node.op for step in self.steps)
@@ -83,10 +90,22 @@ class LaunchedChain:
         """See `MemberwiseBody`."""
         known = list(values)
         for step in self.steps:
-            arguments = [known[number] for number in step.sources]
-            found = run_alone(step.node, step.kernel.bind(step.node), arguments)
+            arguments = grouped([known[number] for number in step.sources], step.node)
+            function = step.kernel.over(self._xp).bind(step.node)
+            found = run_alone(step.node, function, arguments)
             known.append(found.outputs[0])
             yield found
+
+
+def grouped(values: Sequence[Any], node: Node) -> list[Any]:
+    """Return the inputs of a node as its kernel takes them: those of a list as one tuple."""
+    assert node.op_def is not None
+    rest = iter(values)
+    found: list[Any] = []
+    for argument in node.op_def.inputs:
+        taken = tuple(next(rest) for _ in argument.types(node.attrs))
+        found.append(taken if argument.is_list else taken[0])
+    return found
 
 
 def launch_claim(launcher: ChainLauncher) -> Claim:
@@ -187,8 +206,8 @@ class _LaunchGroups:
             assert kernel is not None
             steps.append(LaunchedStep(node, kernel, tuple(places[port] for port in node.inputs)))
             places[OutputPort(node.name, 0)] = len(inputs) + len(steps) - 1
-        program = LaunchedChain(steps, self._launcher.launching(device, steps))
+        program = LaunchedChain(steps, self._launcher.launching(device, steps), device.xp)
         return claimed_node(FUSED_ELEMENTWISE, members, inputs, program)
 
 
-__all__ = ["ChainLauncher", "LaunchedChain", "LaunchedStep", "launch_claim"]
+__all__ = ["ChainLauncher", "LaunchedChain", "LaunchedStep", "grouped", "launch_claim"]

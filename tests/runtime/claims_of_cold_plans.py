@@ -11,8 +11,14 @@ from flowengine.passes.claims import claim_hot
 from flowengine.passes.context import HotContext, PassContext
 
 
-def claim_at_once(monkeypatch: pytest.MonkeyPatch, *, sequences: bool = False) -> None:
-    """Make the claims of hot plans in every plan, as if every node took 100 us; sequences if asked for."""
+def claim_at_once(
+    monkeypatch: pytest.MonkeyPatch, *, sequences: bool = False, by_device: bool = False
+) -> None:
+    """Make the claims of hot plans in every plan, as if every node took 100 us.
+
+    sequences   whether sequences are made, too
+    by_device   whether a device's own provider claims, instead of those of the host
+    """
 
     def claimed(graph: NodeGraph, context: PassContext) -> NodeGraph:
         names = frozenset(node.name for node in graph)
@@ -20,6 +26,9 @@ def claim_at_once(monkeypatch: pytest.MonkeyPatch, *, sequences: bool = False) -
         graph = claim_hot(graph, hot)
         return fuse_sequences(graph, context, hot.heavy, hot.costs) if sequences else graph
 
+    if by_device:
+        monkeypatch.setattr(pipeline, "claim_for_good", claimed)
+        return
     stages = [
         (name, claimed if name == "claims" else run, applies) for name, run, applies in pipeline._REQUEST
     ]

@@ -9,7 +9,14 @@ from typing import Any
 from flowengine.core.errors import OpError
 from flowengine.kernels.provider import MemberRun, every_member, program_of
 from flowengine.resources.variable import Variable
-from flowengine.runtime.guarding.value_checks import Bounds, ValueFault, array_of, fault_of, is_finite
+from flowengine.runtime.guarding.value_checks import (
+    COPY_OUT,
+    Bounds,
+    ValueFault,
+    array_of,
+    fault_of,
+    is_finite,
+)
 from flowengine.runtime.planning.items import Item, grouped
 
 
@@ -32,8 +39,8 @@ def first_bad_member(
     are.
     """
     one_by_one = getattr(program_of(item.node.attrs), "one_by_one", None)
-    if one_by_one is None:
-        return None
+    if one_by_one is None or (item.mutates and COPY_OUT.get() is not None):
+        return None  # variables in the memory of a device are not copied there
     runs: Iterator[MemberRun] = one_by_one(*grouped(item, _scratch(inputs, found_before)))
     try:
         for run in runs:

@@ -14,7 +14,7 @@ import trio
 from flowengine.core.arrays import DEAD
 from flowengine.runtime.frames import IterationState
 from flowengine.runtime.guarding.value_checks import array_of
-from flowengine.runtime.guarding.watched import Tag, WatchedExecutor
+from flowengine.runtime.guarding.watched import Tag, WatchedExecutor, copying_out
 from flowengine.runtime.planning.items import Item, Kind
 
 #: The kinds of items that compute something. A step does not stop before others, which hand values on.
@@ -97,7 +97,8 @@ class SteppedExecutor(WatchedExecutor):
         _, serial, item, iteration = self.state.ready[0]
         key = (item.order, serial)
         if key != self._passed and item.kind in _COMPUTING and not _is_dead(item, iteration):
-            inputs = [*map(array_of, iteration.entries[item.start : item.stop])]
+            with copying_out(self.context.hardware):
+                inputs = [*map(array_of, iteration.entries[item.start : item.stop])]
             tag = iteration.tag()
             if control.stops(item, tag, inputs):
                 self._passed = key

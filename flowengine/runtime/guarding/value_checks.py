@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -25,13 +26,21 @@ class ValueFault:
     is_of_bounds: bool = False
 
 
+#: Copies a value of the device that is watched into host memory; None for a device that shares it.
+COPY_OUT: Final[ContextVar[Callable[[Any], Any] | None]] = ContextVar("flowengine_copy_out", default=None)
+
+
 def array_of(value: Any) -> Any:
-    """Return the array of a value, or of a variable's present value; None for what holds no numbers."""
+    """Return the array of a value, or of a variable's present value; None for what holds no numbers.
+
+    Arrays in the memory of a device are copied by `COPY_OUT`.
+    """
     if isinstance(value, Variable):
         value = value.read() if value.is_initialized else None
     if value is None or value is DEAD or not hasattr(value, "dtype") or not hasattr(value, "shape"):
         return None
-    return value
+    copy = None if isinstance(value, (np.ndarray, np.generic)) else COPY_OUT.get()
+    return value if copy is None else copy(value)
 
 
 def is_finite(value: Any) -> bool:
@@ -97,4 +106,4 @@ def _as_numpy(array: Any) -> Any:
     return found if found.dtype.kind in "fciub" else found.astype(np.float32)
 
 
-__all__ = ["Bounds", "ValueFault", "array_of", "digest", "fault_of", "is_finite"]
+__all__ = ["COPY_OUT", "Bounds", "ValueFault", "array_of", "digest", "fault_of", "is_finite"]

@@ -7,14 +7,17 @@ watcher raises an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol
 
+from flowengine.devices.device import Device
 from flowengine.resources.variable import Variable
 from flowengine.runtime.executor import Executor
 from flowengine.runtime.failures import cause_of
 from flowengine.runtime.frames import IterationState
+from flowengine.runtime.guarding.value_checks import COPY_OUT
 from flowengine.runtime.offload import Offload
 from flowengine.runtime.offload_policy import HeavyJobs
 from flowengine.runtime.planning.functions import Done
@@ -25,6 +28,16 @@ from flowengine.runtime.threads import Job
 
 #: ((frame name, iteration), ...) from the outermost loop in.
 Tag = tuple[tuple[str, int], ...]
+
+
+@contextmanager
+def copying_out(hardware: Device | None) -> Iterator[None]:
+    """Let watchers see values in the memory of a device, if it has its own, as arrays of NumPy."""
+    token = COPY_OUT.set(None if hardware is None else hardware.copy_out)
+    try:
+        yield
+    finally:
+        COPY_OUT.reset(token)
 
 
 class StepWatcher(Protocol):
@@ -58,7 +71,8 @@ class WatchedExecutor(Executor):
     ) -> Any:
         """Return the outputs of an item, which the watcher has seen."""
         try:
-            self.watcher.look(item, iteration.tag(), inputs, outputs, found_before)
+            with copying_out(self.context.hardware):
+                self.watcher.look(item, iteration.tag(), inputs, outputs, found_before)
         except Exception as error:
             raise self.failure(error, item, iteration, inputs) from cause_of(error)
         return outputs
@@ -77,7 +91,8 @@ class WatchedExecutor(Executor):
 
     def call(self, item: Item, iteration: IterationState, args: list[Any]) -> Any:
         inputs = args[:]
-        found_before = self.watcher.before(item, inputs)
+        with copying_out(self.context.hardware):
+            found_before = self.watcher.before(item, inputs)
         outputs = super().call(item, iteration, args)
         return self._looked(item, iteration, inputs, outputs, found_before)
 
@@ -99,7 +114,7 @@ class WatchedExecutor(Executor):
 
     def _own_offload(self) -> Offload:
         if self.offload is None:
-            super()._own_offload().jobs = WatchedJobs(self.watcher)
+            super()._own_offload().jobs = WatchedJobs(self.watcher, self.context.hardware)
         assert self.offload is not None
         return self.offload
 
@@ -115,11 +130,12 @@ class WatchedExecutor(Executor):
 class WatchedJobs(HeavyJobs):
     """The kernels of a watched step on threads, which show their outputs there."""
 
-    __slots__ = ("_watcher",)
+    __slots__ = ("_hardware", "_watcher")
 
-    def __init__(self, watcher: StepWatcher) -> None:
+    def __init__(self, watcher: StepWatcher, hardware: Device | None) -> None:
         super().__init__()
         self._watcher = watcher
+        self._hardware = hardware
 
     def submit(
         self,
@@ -131,9 +147,9 @@ class WatchedJobs(HeavyJobs):
     ) -> None:
         if args is not None:
             inputs = args[:]
-            job.function = partial(
-                self._looked, job.function, item, iteration.tag(), inputs, self._watcher.before(item, inputs)
-            )
+            with copying_out(self._hardware):
+                found_before = self._watcher.before(item, inputs)
+            job.function = partial(self._looked, job.function, item, iteration.tag(), inputs, found_before)
         super().submit(job, item, iteration, held, args)
 
     def _looked(
@@ -147,8 +163,9 @@ class WatchedJobs(HeavyJobs):
         **keywords: Any,
     ) -> Any:
         outputs = function(*arguments, **keywords)
-        self._watcher.look(item, tag, inputs, outputs, found_before)
+        with copying_out(self._hardware):
+            self._watcher.look(item, tag, inputs, outputs, found_before)
         return outputs
 
 
-__all__ = ["StepWatcher", "Tag", "WatchedExecutor", "WatchedJobs"]
+__all__ = ["StepWatcher", "Tag", "WatchedExecutor", "WatchedJobs", "copying_out"]
