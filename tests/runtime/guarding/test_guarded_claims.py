@@ -13,7 +13,9 @@ import pytest
 import flowengine as fe
 from flowengine.core import errors
 from flowengine.kernels.provider import MemberRun
+from flowengine.runtime.guarding.claim_members import first_bad_member
 from flowengine.runtime.guarding.guard import Guard
+from flowengine.runtime.guarding.watched import copying_out
 from tests.runtime.claims_of_cold_plans import claim_at_once
 
 SIDE = 64
@@ -218,3 +220,14 @@ def test_a_claim_whose_members_make_good_values_is_named_itself() -> None:
     with pytest.raises(errors.InvalidArgumentError, match="guard: output 0 has 1 NaN") as caught:
         Guard().look(item, (), [np.ones(2)], np.array([1.0, np.nan]))
     assert caught.value.node_name is None, "the executor adds the name of the claim"
+
+
+def test_an_update_on_a_device_with_memory_of_its_own_is_not_made_again() -> None:
+    """Its variables are not copied there, and would be changed once more."""
+    node = SimpleNamespace(attrs={"program": FusedBody()})
+    item: Any = SimpleNamespace(name="last", mutates=True, groups=None, node=node)
+    device: Any = SimpleNamespace(copy_out=np.asarray)
+    bad = [np.array([9.0])]
+    assert first_bad_member(item, bad, None, {"inner": (0.0, 1.0)}) is not None
+    with copying_out(device):
+        assert first_bad_member(item, bad, None, {"inner": (0.0, 1.0)}) is None

@@ -340,3 +340,15 @@ async def test_a_step_whose_turn_never_came(monkeypatch: pytest.MonkeyPatch) -> 
         async with cancelled(session, y, metadata, feeds={"x:0": 1.0}):
             pass
     assert [*unfinished(metadata, "wait")] == ["turn to begin"]
+
+
+async def test_a_step_whose_turn_came_late_has_waited_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    g = fe.Graph()
+    y = fe.negative(g.placeholder("float32", [], name="x"), name="y")
+    metadata, options = fe.RunMetadata(), fe.RunOptions(trace="nodes")
+    async with fe.Session(g) as session:
+        await session.run(y, {"x:0": 1.0})
+        monkeypatch.setattr(session._runner.turns.line, "begins_until", -1.0)
+        await session.run(y, {"x:0": 1.0}, options=options, run_metadata=metadata)
+    (wait,) = [event for event in metadata.events if event.name == "turn to begin"]
+    assert "unfinished" not in wait.detail
