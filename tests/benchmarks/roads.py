@@ -1,12 +1,13 @@
 """The cost of a step as the documentation first shows it: fetches by name, through four APIs (doors).
 
-    python -m tests.benchmarks.roads [--tensorflow PYTHON] [--rounds N] [ROAD ...]
+    python -m tests.benchmarks.roads [--tensorflow PYTHON] [--starlette PYTHON] [--rounds N] [ROAD ...]
 
 Each road is a step as README, the tutorials and guides write it. The first column is the same step with a
 list of fetches through `fe.Session`; the others are what the documentation shows, by `fe.Session`,
 `fe.asyncio`, `fe.anyio` on asyncio and `fe.blocking`, in microseconds a step. Doors take turns; each figure
 is the median of the rounds. With a Python that has TensorFlow 2, its steps of the same graphs stand beside.
 `digits_fit` is a step of the tutorial's `fit`, beside a loop that is written by hand and Keras' `fit`.
+`service` is a request to the tutorial's service, for Pythons that have Starlette.
 
 Goals: a structure at most 1.1 of the list; asyncio and anyio 15 us more, blocking 25 us more; all of these at
 most 0.8 of TensorFlow, 0.3 for one op.
@@ -223,11 +224,25 @@ def peer_times(python: str, roads: Sequence[Road]) -> dict[str, float]:
     return found
 
 
+def service_times(python: str, tensorflow: str | None, rounds: int) -> tuple[float, float | None]:
+    """Return microseconds of a request to the tutorial's service, and to its peer if there is one."""
+    script = Path(__file__).with_name("roads_service.py")
+    sides = [[python, "-m", "tests.benchmarks.roads_service"]]
+    sides += [] if tensorflow is None else [[tensorflow, str(script), "PEER"]]
+    found: list[list[float]] = [[] for _ in sides]
+    for _ in range(rounds):
+        for times, command in zip(found, sides, strict=True):
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            times.append(float(done.stdout.splitlines()[-1]))
+    return median(found[0]), median(found[1]) if tensorflow else None
+
+
 def main() -> None:
     """Time the roads that are named, or all, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("roads", nargs="*", choices=[*ROADS, FIT, []], help="all where none is named")
     parser.add_argument("--tensorflow", help="a Python that has TensorFlow 2")
+    parser.add_argument("--starlette", help="a Python that has Starlette, for the row of the service")
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
     roads = [ROADS[name]() for name in asked.roads or ROADS if name in ROADS]
@@ -249,6 +264,10 @@ def main() -> None:
     if fits:
         row = "".join(f"{fits[door]:10.1f}" if door in fits else f"{'':>10}" for door in DOORS)
         print(f"{FIT:16}{row}" + ("" if keras is None else f"{keras:12.1f}"))
+    if asked.starlette:
+        own, peer_time = service_times(asked.starlette, asked.tensorflow, asked.rounds)
+        row = "".join(f"{own:10.1f}" if door == "anyio" else f"{'':>10}" for door in DOORS)
+        print(f"{'service':16}{row}" + ("" if peer_time is None else f"{peer_time:12.1f}"))
 
 
 if __name__ == "__main__":
