@@ -19,7 +19,7 @@ from flowengine.core.accounting import ask_for
 from flowengine.core.arrays import Array
 from flowengine.core.buffers import recycled
 from flowengine.core.errors import InvalidArgumentError
-from flowengine.kernels.image.jpeg_file import END, SIGNATURE, JpegFile, as_components
+from flowengine.kernels.image.jpeg_file import END, SIGNATURE, JpegFile, as_components, without_gaps
 from flowengine.kernels.image.jpeg_scan import CutScan, follow
 
 #: Spaces of colours that become grey or RGB, and those for printing, which become RGB only.
@@ -156,8 +156,9 @@ def _samples(data: bytes, channels: int, height: int, width: int, options: JpegO
         room[...] = 0
         try:
             found = decode(strict=False)
-        except ValueError:
-            return None
+        except ValueError:  # simplejpeg refuses headers with warnings
+            tidy = without_gaps(data)
+            return _samples(tidy, channels, height, width, options) if tidy != data else None
     if found.shape != room.shape:
         raise _damage(
             data, f"it has {found.shape[0]} x {found.shape[1]} pixels instead of {height} x {width}"
@@ -168,7 +169,7 @@ def _samples(data: bytes, channels: int, height: int, width: int, options: JpegO
 def _completed(data: bytes, file: JpegFile, options: JpegOptions, height: int) -> tuple[bytes, int]:
     """A file without an end, as TensorFlow reads it, and the rows of pixels that it has."""
     if not file.is_one_scan:
-        return data + END, height
+        return _with_torn_segment(data, file) + END, height
     cut = follow(data, file, options.recover)
     if options.recover:
         return data[: file.begin] + cut.read, height
@@ -179,7 +180,16 @@ def _completed(data: bytes, file: JpegFile, options: JpegOptions, height: int) -
             f"it has no end, and {rows} of {height} rows can be read; try_recover_truncated=True decodes "
             "what there is, and acceptable_fraction says how many rows are enough",
         )
-    return data + END, rows
+    return (data[: file.torn - 2] if file.torn else data) + END, rows
+
+
+def _with_torn_segment(data: bytes, file: JpegFile) -> bytes:
+    """The file with its last segment made whole as TensorFlow does it: by reading what there is again."""
+    left = data[file.torn :] if file.torn else b""
+    if not left:
+        return data
+    size = int.from_bytes((left * 2)[:2])
+    return data + left * ((size - 1) // len(left))
 
 
 def _rows_of(cut: CutScan, file: JpegFile, options: JpegOptions, height: int) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from flowengine.core.abandonment import check_wanted
-from flowengine.kernels.image.jpeg_file import END, JpegFile
+from flowengine.kernels.image.jpeg_file import END, JpegFile, Resync, fails_at_end
 
 #: Bits that libjpeg-turbo looks a code up by, and those it fills its buffer to.
 _LOOK_AHEAD: Final = 8
@@ -137,20 +137,33 @@ class _ScanReader:
             length += 1
         return 0
 
-    def restart(self) -> None:
-        """Pass over the next marker."""
+    def restart(self, number: int) -> None:
+        """Go to the restart of this number, 0 to 7, or to where libjpeg goes on without it."""
         self._held = self._count = 0
         again, self._again = self._again, False
-        while not self.marker:
-            if self._byte() == 0xFF:
-                code = 0xFF
-                while code == 0xFF:
-                    code = self._byte()
-                self.marker = code
-            else:
-                self.save()
+        self._find()
+        while (step := Resync.at(self.marker, number)) is Resync.SKIP:
+            self.marker = 0
+            self._find()
+        if step is Resync.PASS:
+            self.marker = 0
         self._again = again
-        self.marker = 0
+
+    def fails_at_end(self) -> bool:
+        """Whether libjpeg fails behind the last MCU, where TensorFlow does not mind to wait."""
+        return fails_at_end(self._data, self._at, self.marker)
+
+    def _find(self) -> None:
+        """Find the next marker, where none was found before."""
+        while not self.marker:
+            if self._byte() != 0xFF:
+                self.save()
+                continue
+            code = 0xFF
+            while code == 0xFF:
+                code = self._byte()
+            self.marker = code
+            self.save()
 
 
 class _Codes:
@@ -200,16 +213,14 @@ def follow(data: bytes, file: JpegFile, again: bool) -> CutScan:
                 check_wanted()
             reader.save()
             if file.interval and done and done % file.interval == 0:
-                reader.restart()
+                reader.restart((done // file.interval - 1) & 7)
             reader.ample = not file.interval and reader.left >= _AMPLE * len(blocks)
             for dc_codes, ac_codes in blocks:
                 _skip_block(reader, dc_codes, ac_codes)
             done += 1
             if reader.marker and not file.interval:
                 done = total
-        reader.save()
-        # The marker after the last MCU, where TensorFlow does not mind to wait.
-        reader.restart()
+        fails = not again and reader.fails_at_end()
     except _WaitsForMore:
         pass
     except _GivesUp:

@@ -32,7 +32,7 @@ _KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "DecodeJpeg": coding.decode_jpeg,
     "DecodeAndCropJpeg": _window,
 }
-_FAMILIES: Final = ("gif", "jpeg", "png")
+_FAMILIES: Final = ("gif", "jpeg", "png", "restarts")
 
 #: {picture: how it differs from TensorFlow 1.15}. All are progressive files that are cut off, decoded with
 #: `try_recover_truncated`: TensorFlow reads the last bytes again and again, and smooths otherwise.
@@ -60,6 +60,14 @@ def test_drawn_pictures_have_tensorflows_values(family: str) -> None:
     cases = [case for case in all_cases() if case[0].startswith(family)]
     differ = {name for name, op, file, attrs in cases if _found(op, file, attrs) != recorded[name]}
     assert differ == {name for name in EXCEPTIONS if name.startswith(family)}
+
+
+def test_files_torn_within_a_table_are_decoded_where_tensorflow_decodes_them() -> None:
+    recorded = json.loads(RECORDED.read_text())
+    cases = [case for case in all_cases() if case[0].startswith("torn")]
+    decoded = {name for name, op, file, attrs in cases if _found(op, file, attrs) != REFUSED}
+    assert len(decoded) >= 5
+    assert decoded == {name for name, *_ in cases if recorded[name] != REFUSED}
 
 
 def test_every_picture_is_recorded() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.kernels.pictures import gif_files, jpeg_files, png_files
+from tests.kernels.pictures import gif_files, jpeg_files, jpeg_restarts, png_files
 
 if TYPE_CHECKING:
     from tests.kernels.pictures.png_files import Case
@@ -25,7 +25,8 @@ REFUSED = "refused"
 
 def all_cases() -> Iterator[Case]:
     """Every drawn picture; {name: (op, file, attributes)} of it is the same everywhere."""
-    return itertools.chain(png_files.cases(), gif_files.cases(), jpeg_files.cases())
+    files = (png_files, gif_files, jpeg_files, jpeg_restarts)
+    return itertools.chain.from_iterable(module.cases() for module in files)
 
 
 def digest(array: Any) -> str:
