@@ -95,10 +95,10 @@ def version_line() -> str:
     """Describe the version in one line, with those of Python, NumPy and oneDNN."""
     import numpy as np
 
-    from flowengine.kernels.onednn.library import search
+    from flowengine.kernels.onednn.library import named_version
 
-    library = search().library
-    onednn = "no oneDNN" if library is None else f"oneDNN {'.'.join(map(str, library.version))}"
+    found = named_version()
+    onednn = f"oneDNN {found}" if found else "no oneDNN"
     python = platform.python_version()
     return f"flowengine {version()} (Python {python}, NumPy {np.__version__}, {onednn})"
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -23,10 +23,8 @@ from flowengine.cli.models.proposals import how_to_go_on, refuse_to_run_nothing
 from flowengine.cli.models.restoring import remedied
 from flowengine.cli.models.signatures import called_signature
 from flowengine.cli.overview import shape_of
-from flowengine.cli.pictures.detections import detections_in, is_detector
-from flowengine.cli.pictures.detections import document as detection_document
 from flowengine.cli.pictures.drawing import checked_pictures
-from flowengine.cli.pictures.view import DetectionView
+from flowengine.cli.pictures.naming import is_detector
 from flowengine.cli.placement import config_of
 from flowengine.cli.running.job import Invocation, RunReport
 from flowengine.cli.running.logdir import RunLog
@@ -37,14 +35,10 @@ from flowengine.cli.running.steps import percentiles, run_job
 from flowengine.cli.running.tracing import step_trace
 from flowengine.cli.running.training import MetaFacts, facts_of, prepared
 from flowengine.cli.shell.commands import SectionedCommand
-from flowengine.cli.tables.planning import table_in
+from flowengine.cli.tables.naming import STDOUT, table_in
 from flowengine.cli.tables.request import TableOptions, check_rows_output
-from flowengine.cli.tables.writing import STDOUT
 from flowengine.cli.tasks.clusterfile import target_at
 from flowengine.core.errors import FailedPreconditionError
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command("run", help=HELP, cls=SectionedCommand, sections=SECTIONS)
@@ -270,7 +264,11 @@ def _show(
     drawn: tuple[Sequence[str], str | None],
 ) -> None:
     everything = report.values | report.finals
-    view = DetectionView(detections_in(everything, chosen), *drawn)
+    view = None
+    if is_detector(everything) or drawn[1] is not None:
+        from flowengine.cli.pictures.view import view_of
+
+        view = view_of(everything, chosen, *drawn)
     document = _document(report, job, everything)
     _keep(report, job, output)
     readable = results.readable
@@ -279,8 +277,8 @@ def _show(
 
         document["stats"] = {name: statistics(each) for name, each in everything.items() if each is not None}
     shown = {name: readable(name, value) for name, value in everything.items() if not as_json}
-    if view.results is not None:
-        document["detections"] = detection_document(view.results)
+    if view is not None and view.results is not None:
+        document["detections"] = view.document()
         shown = view.shown(shown) if not stats else shown
     elif chosen is not None:
         check_fits(chosen, everything)
@@ -291,7 +289,8 @@ def _show(
     elif output is None or chosen is not None or stats:
         for text in shown.values():
             print(text)
-    view.draw()
+    if view is not None:
+        view.draw()
     if report.latencies_ms:
         summary = percentiles(report.latencies_ms)
         _say(f"{len(report.latencies_ms)} runs, ms: " + "  ".join(f"{k} {v:.3g}" for k, v in summary.items()))

@@ -13,6 +13,7 @@ import ctypes.util
 import functools
 import logging
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -259,6 +260,8 @@ class Library:
 
 #: As the system's loader knows it, on Linux.
 _BY_NAME: Final = "libdnnl.so.3"
+#: libdnnl.so.3.2, libdnnl.3.2.dylib, libdnnl.3.dll.
+_VERSION_IN_NAME: Final = re.compile(r"\.(\d+(?:\.\d+)*)(?:\.dylib|\.dll)?$")
 
 
 def candidates() -> Iterator[str]:
@@ -277,6 +280,23 @@ def candidates() -> Iterator[str]:
         yield _BY_NAME
     elif found := ctypes.util.find_library("dnnl"):
         yield found
+
+
+def named_version() -> str:
+    """Return the version of the best candidate as its file says, such as "3.2", without loading it.
+
+    Files say as much of it as their builders wrote: `libdnnl.so.3` lies beside, or points to,
+    `libdnnl.so.3.2`.
+    A name that only the system's loader knows is loaded; "" if there is no library.
+    """
+    path = next(candidates(), "")
+    if not os.path.isfile(path):
+        library = search().library
+        return "" if library is None else ".".join(map(str, library.version))
+    folder, name = os.path.split(os.path.realpath(path))
+    beside = (each for each in os.listdir(folder) if each.startswith(f"{name}.") or each == name)
+    versions = [found[1] for each in beside if (found := _VERSION_IN_NAME.search(each))]
+    return max(versions, key=len, default="of unknown version")
 
 
 @dataclass(frozen=True, slots=True)

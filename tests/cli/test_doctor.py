@@ -11,6 +11,7 @@ import pytest
 import flowengine
 from flowengine.cli import doctor
 from flowengine.cli.main import main
+from flowengine.kernels.onednn import library
 
 Output = pytest.CaptureFixture[str]
 
@@ -87,3 +88,26 @@ def test_the_version_of_a_bare_checkout(monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setattr(importlib.metadata, "version", missing)
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith(f"flowengine {flowengine.__version__} (")
+
+
+@pytest.mark.parametrize("beside", ["libdnnl.so.3.2", "libdnnl.so.3.10.1", None])
+def test_the_version_of_onednn_is_that_of_its_file(
+    beside: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    """Nothing is loaded for it: these files are no libraries."""
+    for name in ("libdnnl.so.3", beside):
+        if name is not None:
+            (tmp_path / name).write_bytes(b"")
+    monkeypatch.setenv("FLOWENGINE_ONEDNN", str(tmp_path / "libdnnl.so.3"))
+    assert main(["--version"]) == 0
+    version = "3" if beside is None else beside.removeprefix("libdnnl.so.")
+    assert f", oneDNN {version})" in capsys.readouterr().out
+
+
+def test_no_version_of_a_missing_onednn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    monkeypatch.setenv("FLOWENGINE_ONEDNN", str(tmp_path / "libdnnl.so.3"))
+    monkeypatch.setattr(library, "_found", None)
+    assert main(["--version"]) == 0
+    assert ", no oneDNN)" in capsys.readouterr().out

@@ -28,7 +28,7 @@ from flowengine.cli.shell.names import (
     complete_node,
     complete_signature,
 )
-from flowengine.cli.tables.planning import table_in
+from flowengine.cli.tables.naming import table_in
 from flowengine.core.errors import FailedPreconditionError
 
 if TYPE_CHECKING:

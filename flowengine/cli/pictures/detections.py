@@ -12,7 +12,7 @@ The dimension N may be missing. `serve/detection_boxes:0` has the same meaning a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -21,13 +21,9 @@ import numpy as np
 from flowengine.cli.digits import widened
 from flowengine.cli.failure import STEP_ERROR, CommandError, printable
 from flowengine.cli.labels import Labels
+from flowengine.cli.pictures.naming import COUNT, NEEDED, is_detector, plain
 from flowengine.core.arrays import to_array
 
-_BOXES: Final = "detection_boxes"
-_SCORES: Final = "detection_scores"
-_CLASSES: Final = "detection_classes"
-_COUNT: Final = "num_detections"
-_NEEDED: Final = (_BOXES, _SCORES, _CLASSES)
 #: Without --top, objects below this score are not shown, and no more than so many: what TensorFlow's own
 #: drawings show.
 _SCORE_MIN: Final = 0.5
@@ -64,11 +60,6 @@ class DetectionResults:
     found: list[int]
 
 
-def is_detector(names: Iterable[str]) -> bool:
-    """Whether values of these names are detected objects."""
-    return set(_NEEDED) <= {_plain(name) for name in names}
-
-
 def detections_in(values: Mapping[str, Any], labels: Labels | None) -> DetectionResults | None:
     """Collect the objects among fetched values; None if the values are no detections.
 
@@ -78,29 +69,25 @@ def detections_in(values: Mapping[str, Any], labels: Labels | None) -> Detection
     """
     if not is_detector(values):
         return None
-    named = {_plain(name): name for name in values if _plain(name) in (*_NEEDED, _COUNT)}
+    named = {plain(name): name for name in values if plain(name) in (*NEEDED, COUNT)}
     arrays = {plain: to_array(values[name]) for plain, name in named.items()}
-    boxes, scores, classes = (arrays[plain] for plain in _NEEDED)
+    boxes, scores, classes = (arrays[plain] for plain in NEEDED)
     if boxes.ndim == scores.ndim + 1 == 2:
         boxes, scores, classes = boxes[np.newaxis], scores[np.newaxis], classes[np.newaxis]
     if boxes.shape != (*scores.shape, 4) or scores.ndim != 2 or classes.shape != scores.shape:
-        shapes = ", ".join(f"{plain} {list(arrays[plain].shape)}" for plain in _NEEDED)
+        shapes = ", ".join(f"{plain} {list(arrays[plain].shape)}" for plain in NEEDED)
         raise CommandError(
             f"the shapes of the detections do not fit together ({shapes}): fetch boxes (N, M, 4), "
             "scores (N, M) and classes (N, M)",
             STEP_ERROR,
         )
-    counts = np.broadcast_to(arrays.get(_COUNT, np.array(scores.shape[1])).ravel(), scores.shape[:1])
+    counts = np.broadcast_to(arrays.get(COUNT, np.array(scores.shape[1])).ravel(), scores.shape[:1])
     found = [min(max(int(count), 0), scores.shape[1]) for count in counts]
     pictures = [
         _objects(boxes[row, :count], scores[row, :count], classes[row, :count], labels)
         for row, count in enumerate(found)
     ]
     return DetectionResults(frozenset(named.values()), pictures, found)
-
-
-def _plain(name: str) -> str:
-    return name.removesuffix(":0").rpartition("/")[2]
 
 
 def _objects(boxes: Any, scores: Any, classes: Any, labels: Labels | None) -> list[DetectedObject]:
@@ -138,4 +125,4 @@ def document(results: DetectionResults) -> list[list[dict[str, Any]]]:
     return [[asdict(each) for each in objects] for objects in results.pictures]
 
 
-__all__ = ["DetectedObject", "DetectionResults", "detections_in", "document", "is_detector", "text"]
+__all__ = ["DetectedObject", "DetectionResults", "detections_in", "document", "text"]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from flowengine.cli.failure import BAD_FEED, STEP_ERROR, USAGE, CommandError
 from flowengine.cli.feeding.images import IMAGE_SUFFIXES, matching_files
-from flowengine.cli.pictures.detections import DetectedObject, DetectionResults
-from flowengine.cli.pictures.palette import colour_of
+
+if TYPE_CHECKING:
+    from flowengine.cli.pictures.detections import DetectedObject, DetectionResults
 
 #: Lines and letters for a picture of this many pixels on its longer side, and the least of either.
 _PIXELS: Final = 600
@@ -96,6 +97,8 @@ def draw(folder: str, paths: Sequence[str], results: DetectionResults) -> int:
 
 def _box(image: Any, each: DetectedObject) -> None:
     from PIL import ImageDraw, ImageFont
+
+    from flowengine.cli.pictures.palette import colour_of
 
     scale = max(image.size) / _PIXELS
     line = max(_LINE_MIN, round(_LINE * scale))

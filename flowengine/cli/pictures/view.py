@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from flowengine.cli.failure import STEP_ERROR, CommandError
-from flowengine.cli.pictures.detections import DetectionResults, text
+from flowengine.cli.labels import Labels
+from flowengine.cli.pictures.detections import DetectionResults, detections_in, document, text
 from flowengine.cli.pictures.drawing import draw
 
 
@@ -25,6 +27,10 @@ class DetectionView:
             return dict(texts)
         kept = {name: each for name, each in texts.items() if name not in self.results.names}
         return kept | {"detections": text(self.results, self.pictures)}
+
+    def document(self) -> list[list[dict[str, Any]]]:
+        """Return the objects of each picture, in a form that JSON can hold."""
+        return [] if self.results is None else document(self.results)
 
     def draw(self) -> None:
         """Draw on the pictures if the user asked for it; CommandError where there is nothing to draw."""
@@ -44,4 +50,14 @@ class DetectionView:
         )
 
 
-__all__ = ["DetectionView"]
+def view_of(
+    values: Mapping[str, Any], labels: Labels | None, pictures: Sequence[str], folder: str | None
+) -> DetectionView:
+    """Return the view of what was fetched, with the pictures that were fed and the folder of `--draw`.
+
+    Raises CommandError for outputs whose shapes do not fit together.
+    """
+    return DetectionView(detections_in(values, labels), pictures, folder)
+
+
+__all__ = ["DetectionView", "view_of"]

@@ -21,7 +21,7 @@ from flowengine.cli.shell.names import (
     complete_node,
     complete_signature,
 )
-from flowengine.cli.tables.running import BATCH_SIZE
+from flowengine.cli.tables.naming import BATCH_SIZE
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

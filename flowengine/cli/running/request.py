@@ -16,9 +16,10 @@ from flowengine.cli.models.signatures import CalledSignature
 from flowengine.cli.models.starting import starting
 from flowengine.cli.running.job import Invocation
 from flowengine.cli.running.training import facts_of
-from flowengine.cli.tables.planning import TableFeed, table_feed
+from flowengine.cli.tables.naming import table_in
 
 if TYPE_CHECKING:
+    from flowengine.cli.tables.planning import TableFeed
     from flowengine.ir.graph import OutputPort
 
 
@@ -59,7 +60,11 @@ class StepRequest:
         Raises CommandError for a name that the graph lacks, and for a value that cannot be read or fed.
         """
         graph, call = self.source.graph, self.call
-        alone, self.table = table_feed(graph, self.given_feeds, call)
+        alone = list(self.given_feeds)
+        if table_in(alone):
+            from flowengine.cli.tables.planning import table_feed
+
+            alone, self.table = table_feed(graph, alone, call)
         self.feeds = read_feeds(graph, alone, images, call)
         self.rows = [] if self.table is None else self.table.tensors
 

@@ -11,7 +11,6 @@ from flowengine.cli.interrupt import Interrupt
 from flowengine.cli.progress import ProgressReport
 from flowengine.cli.running.job import Invocation, RunReport
 from flowengine.cli.running.logdir import log_of
-from flowengine.cli.running.recovery import run_recovering
 
 if TYPE_CHECKING:
     from flowengine.core.run_options import RunOptions
@@ -56,6 +55,8 @@ async def _run_steps(job: Invocation, report: RunReport, interrupt: Interrupt) -
         await _fetch_finals(session, job, report, options)
 
     if job.training is not None and job.training.recovers:
+        from flowengine.cli.running.recovery import run_recovering
+
         await run_recovering(job, report, finish)
         return
     async with Session(job.graph, config=job.config, target=job.at) as session:

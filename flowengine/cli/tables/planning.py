@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from flowengine.cli.failure import BAD_FEED, USAGE, CommandError
+from flowengine.cli.failure import BAD_FEED, CommandError
 from flowengine.cli.feeding.sources import ValueTarget
 from flowengine.cli.models.feeds import wanted_target
 from flowengine.cli.overview import placeholders
 from flowengine.cli.tables.columns import CellFault, converted
-from flowengine.cli.tables.reading import Cells, TableFile, TableRows, is_table, open_table
+from flowengine.cli.tables.naming import table_in
+from flowengine.cli.tables.reading import Cells, TableFile, TableRows, open_table
 from flowengine.core import dtypes
 from flowengine.core.arrays import Array
 from flowengine.saved_model.example_inputs import ExampleFeature, features_of, serialized
@@ -132,19 +133,6 @@ def table_feed(
     return others, TableFeed(table, inputs, [name for name in table.names if name not in used])
 
 
-def table_in(feeds: Sequence[str]) -> str | None:
-    """Return the feed that is a table, if there is one; CommandError (usage) for two."""
-    tables = [feed for feed in feeds if is_table(feed) and not _is_literal(feed)]
-    if len(tables) > 1:
-        raise CommandError(f"--feed {tables[1]}: only one table can be fed, and {tables[0]} is one", USAGE)
-    return tables[0] if tables else None
-
-
-def _is_literal(feed: str) -> bool:
-    """Whether it is a text in quotes, or the bytes of a file, that only ends like the name of a table."""
-    return feed.partition("=")[2].startswith(("@", '"', "["))
-
-
 def _by_name(graph: Graph, call: CalledSignature, table: TableFile, fed: set[str]) -> list[TableInput]:
     """The inputs that have columns; else the only one that there is, of all columns."""
     names = list(call.inputs) or [each.name.removesuffix(":0") for each in placeholders(graph)]
@@ -217,4 +205,4 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 
-__all__ = ["TableFeed", "TableInput", "table_feed", "table_in"]
+__all__ = ["TableFeed", "TableInput", "table_feed"]

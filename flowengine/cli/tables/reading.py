@@ -19,12 +19,8 @@ from types import TracebackType
 from typing import Any, Final, Protocol, TypeAlias
 
 from flowengine.cli.failure import BAD_FEED, CommandError
+from flowengine.cli.tables.naming import DELIMITERS, PARQUET
 
-#: {ending of a table of texts: what parts its columns}
-_DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
-_PARQUET: Final = ".parquet"
-#: Endings of files that are tables.
-_SUFFIXES: Final = (*_DELIMITERS, _PARQUET)
 #: Parts the columns where the comma is a decimal one: what spreadsheets of half of Europe write.
 _OTHER_DELIMITER: Final = ";"
 #: A cell may be a text of many pages, or a picture in base64. Python's own limit is 131,072.
@@ -97,11 +93,6 @@ class TableFile(Protocol):
         ...
 
 
-def is_table(path: str) -> bool:
-    """Whether a file is a table, by its name."""
-    return path.lower().endswith(_SUFFIXES)
-
-
 def open_table(path: str) -> TableFile:
     """Open a table.
 
@@ -120,7 +111,7 @@ def open_table(path: str) -> TableFile:
 
 
 def _opened(path: str, suffix: str) -> TableFile:
-    return _ParquetTable(path) if suffix == _PARQUET else _TextTable(path, _DELIMITERS[suffix])
+    return _ParquetTable(path) if suffix == PARQUET else _TextTable(path, DELIMITERS[suffix])
 
 
 def unreadable(path: str, error: Exception) -> CommandError:
@@ -271,4 +262,4 @@ def _parquet(option: str) -> Any:
     return parquet
 
 
-__all__ = ["Cells", "RowFault", "TableFile", "TableRows", "TextCells", "is_table", "open_table", "unreadable"]
+__all__ = ["Cells", "RowFault", "TableFile", "TableRows", "TextCells", "open_table", "unreadable"]

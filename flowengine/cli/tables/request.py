@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from flowengine.cli.failure import STEP_ERROR, USAGE, CommandError
-from flowengine.cli.tables.planning import TableFeed, table_in
-from flowengine.cli.tables.running import TableRun
-from flowengine.cli.tables.writing import STDOUT, check_can_write, check_table_output, opened_sink
+from flowengine.cli.tables.naming import STDOUT, table_in
 
 if TYPE_CHECKING:
     from flowengine.cli.interrupt import Interrupt
     from flowengine.cli.running.job import Invocation
+    from flowengine.cli.tables.planning import TableFeed
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +45,9 @@ class TableOptions:
         Raises CommandError for a row that fails, or at the end where rows were left out. An interrupted run
         keeps the rows that are done, and raises KeyboardInterrupt.
         """
+        from flowengine.cli.tables.running import TableRun
+        from flowengine.cli.tables.writing import opened_sink
+
         if feed.unused:
             named = ", ".join(feed.unused[:12]) + (", ..." if len(feed.unused) > 12 else "")
             print(f"columns that feed nothing: {named}", file=sys.stderr)
@@ -71,6 +73,8 @@ class TableOptions:
 def check_rows_output(output: str | None, *, force: bool) -> None:
     """CommandError (usage) if rows cannot go there."""
     if output is not None:
+        from flowengine.cli.tables.writing import check_can_write, check_table_output
+
         check_table_output(output, force=force)
         check_can_write(output)
 

@@ -21,6 +21,7 @@ from flowengine.cli.feeding.sources import check_shape
 from flowengine.cli.running.job import Invocation
 from flowengine.cli.running.steps import run_interruptible, set_up
 from flowengine.cli.tables.columns import CellFault
+from flowengine.cli.tables.naming import BATCH_SIZE
 from flowengine.cli.tables.planning import TableFeed
 from flowengine.cli.tables.reading import TableRows
 from flowengine.cli.tables.writing import RowSink
@@ -31,8 +32,6 @@ from flowengine.train.progress.loop_progress import LoopProgress
 if TYPE_CHECKING:
     from flowengine.cli.interrupt import Interrupt
 
-#: Rows of a step unless `--batch-size` says otherwise: from some hundred on a step's own cost does not show.
-BATCH_SIZE: Final = 256
 #: Rows that are read and written together where batches are smaller: a few are slow to convert.
 _READ_ROWS: Final = 2048
 #: Errors that the values of a row may cause. Others end the run, and no half of a batch is tried.
@@ -256,4 +255,4 @@ class BatchStep:
         return [value[:count] if self._size is not None and np.ndim(value) else value for value in values]
 
 
-__all__ = ["BATCH_SIZE", "TableRun"]
+__all__ = ["TableRun"]

@@ -20,12 +20,10 @@ import numpy as np
 from flowengine.cli import results
 from flowengine.cli.digits import widened
 from flowengine.cli.failure import STEP_ERROR, USAGE, CommandError
+from flowengine.cli.tables.naming import DELIMITERS, PARQUET, STDOUT
 from flowengine.core.arrays import Array
 
-#: Standard output, as CSV.
-STDOUT: Final = "-"
-_DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
-TABLE_KINDS: Final = (*_DELIMITERS, ".parquet", ".npz")
+TABLE_KINDS: Final = (*DELIMITERS, PARQUET, ".npz")
 #: Rows of a Parquet file that are written together: groups of a few rows would be slow to read.
 _GROUP_ROWS: Final = 65_536
 
@@ -70,9 +68,9 @@ def opened_sink(path: str) -> Iterator[RowSink]:
         return
     suffix = os.path.splitext(path)[1].lower()
     with results.replacing(path) as temporary:
-        if suffix in _DELIMITERS:
+        if suffix in DELIMITERS:
             with open(temporary, "w", encoding="utf-8", newline="") as file:
-                sink = _TextRows(file, _DELIMITERS[suffix])
+                sink = _TextRows(file, DELIMITERS[suffix])
                 yield sink
                 sink.finish()
             return
@@ -221,4 +219,4 @@ def check_can_write(path: str) -> None:
             ) from None
 
 
-__all__ = ["STDOUT", "RowSink", "check_can_write", "check_table_output", "opened_sink"]
+__all__ = ["RowSink", "check_can_write", "check_table_output", "opened_sink"]
