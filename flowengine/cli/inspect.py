@@ -16,7 +16,7 @@ from flowengine.cli.function_bodies import CalledFunction, called
 from flowengine.cli.graphs import load_graph, tag_option
 from flowengine.cli.imports import import_option
 from flowengine.cli.looking.scopes import broadcasting_both
-from flowengine.cli.models.likely import likely_outputs
+from flowengine.cli.models.likely import likely_outputs, proposed
 from flowengine.cli.overview import TensorFacts, VariableFacts
 from flowengine.cli.results import dumps
 from flowengine.cli.sandbox.running import boxable
@@ -104,7 +104,7 @@ def command(
     if by is not None:
         click.echo(_by_scope(loaded.graph, known, as_json=as_json), nl=False)
         return
-    document = examine(loaded.graph, known, loaded.hidden)
+    document = examine(loaded.graph, known, loaded.hidden, by_products=every or as_json)
     document["unknown_attributes"] = [asdict(each) for each in ignored]
     document["other_graphs"] = (
         [] if loaded.saved is None else [list(each) for each in loaded.saved.other_tags]
@@ -169,14 +169,20 @@ def saved_variables(saved: SavedGraph) -> list[VariableFacts] | None:
 
 
 def examine(
-    graph: Graph, known: list[VariableFacts] | None = None, hidden: Collection[str] = ()
+    graph: Graph,
+    known: list[VariableFacts] | None = None,
+    hidden: Collection[str] = (),
+    *,
+    by_products: bool = True,
 ) -> dict[str, Any]:
     """Compute the facts that the verb shows about the graph itself, in a form that JSON can hold.
 
-    known    its variables; None for those that its nodes are
-    hidden   nodes that are no placeholders and outputs to anybody, such as a saver's
+    known         its variables; None for those that its nodes are
+    hidden        nodes that are no placeholders and outputs to anybody, such as a saver's
+    by_products   whether gradients, and what only reads a variable, are among the outputs, as the last ones
     """
     variables = overview.variables(graph) if known is None else known
+    outputs = likely_outputs(graph, hidden=hidden) if by_products else proposed(graph, hidden)
     functions = called(graph)
     bodies = [graph, *(each.body for each in functions if each.body is not None)]
     floats, constants = map(sum, zip(*map(overview.constant_parameters, bodies), strict=True))
@@ -186,7 +192,7 @@ def examine(
         "producer": graph.producer,
         "ops": overview.op_counts(graph),
         "placeholders": [_facts(each) for each in overview.placeholders(graph, hidden)],
-        "outputs": [_facts(each) for each in likely_outputs(graph, hidden=hidden)],
+        "outputs": [_facts(each) for each in outputs],
         "variables": [_facts(each) for each in variables],
         "parameters": {
             "total": in_variables + floats,

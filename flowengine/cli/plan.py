@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 #: Lines at both ends of a list that are printed unless all are asked for: together a screen.
 _ENDS: Final = {"nodes": (24, 8)}
 _OTHER_ENDS: Final = (8, 4)
+#: Characters of a line: three lines of a narrow terminal.
+_LINE_MAX: Final = 240
 
 #: {contents: the lines of such a list}, in the text of an explanation.
 _LISTS: Final = {
@@ -177,7 +179,13 @@ def _shortened(lines: list[str]) -> list[str]:
     for kind, found in itertools.groupby(lines, _kind):
         run = list(found)
         kept += run if kind is None else _ends(run, kind)
-    return kept
+    return [_clipped(line) for line in kept]
+
+
+def _clipped(line: str) -> str:
+    """Cut a line that would fill a screen, such as the sum of a hundred regularizers."""
+    left = len(line) - _LINE_MAX
+    return line if left <= 0 else f"{line[:_LINE_MAX]} ... {left} more characters: --all"
 
 
 def _ends(lines: list[str], kind: str) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import flowengine as fe
@@ -195,3 +196,19 @@ def test_an_old_placeholder_without_shape_is_unknown(capsys: Output, tmp_path: P
     assert examine(capsys, path)["placeholders"][0]["shape"] is None
     path.write_text(node % 'attr { key: "shape" value { shape {} } }' + " versions { producer: 100 }")
     assert examine(capsys, path)["placeholders"][0]["shape"] == []
+
+
+def test_no_gradients_among_the_likely_outputs_unless_all_are_wanted(
+    capsys: Output, save: Callable[[fe.Graph], str]
+) -> None:
+    graph = fe.Graph()
+    x = graph.placeholder("float32", [3], name="x")
+    w = graph.variable(np.ones(3, np.float32), name="w")
+    loss = graph.ops.Sum(graph.ops.Mul(x, w.value()), 0, name="loss")
+    fe.gradients(loss, [w, x])
+    path = save(graph)
+    assert main(["inspect", path]) == 0
+    shown = capsys.readouterr().out
+    assert "likely outputs: 1\n  loss:0  float32 []\nvariables" in shown
+    assert main(["inspect", path, "--all"]) == 0
+    assert "  loss:0  float32 []\n  gradients/" in capsys.readouterr().out

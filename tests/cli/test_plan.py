@@ -129,3 +129,18 @@ def test_a_saved_model_is_planned_as_its_signature_calls_it(exported: str, capsy
     assert main(["plan", exported, "--tag", "nothing"]) == failure.UNREADABLE_GRAPH
     assert main(["plan", exported, "--signature", "nothing"]) == failure.USAGE
     assert "--signature nothing: there is no such signature" in capsys.readouterr().err
+
+
+def test_a_long_line_is_cut_unless_all_is_wanted(save: Callable[[fe.Graph], str], capsys: Output) -> None:
+    graph = fe.Graph()
+    terms = [graph.ops.Neg(graph.placeholder("float32", [], name=f"term_{i}")) for i in range(200)]
+    graph.ops.AddN(terms, name="total")
+    path = save(graph)
+    assert main(["plan", path]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) < 300
+    assert any(
+        line.startswith("total = AddN(") and line.endswith(" more characters: --all") for line in lines
+    )
+    assert main(["plan", path, "--all"]) == 0
+    assert "Neg_199:0)" in capsys.readouterr().out
