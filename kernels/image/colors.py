@@ -33,20 +33,19 @@ def _channels(images: Array) -> tuple[Array, Array, Array]:
     return images[..., 0], images[..., 1], images[..., 2]
 
 
-def _hue(xp: Any, images: Array) -> tuple[Any, Any, Any]:
-    """Of each pixel: hue in sixths of the circle (-1 to 5), largest channel, largest without smallest."""
+def _hue(xp: Any, images: Array, value: Any, spread: Any) -> Any:
+    """The hue of each pixel in sixths of the circle (-1 to 5): 0 without a spread.
+
+    value    the largest channel
+    spread   the largest without the smallest
+    """
     red, green, blue = _channels(images)
-    value = xp.maximum(xp.maximum(red, green), blue)
-    spread = value - xp.minimum(xp.minimum(red, green), blue)
-    # NaN has neither hue nor saturation.
-    grey = ~(spread > 0)
-    norm = 1 / xp.where(grey, images.dtype.type(1), spread)
-    hue = xp.where(
+    norm = 1 / xp.where(spread > 0, spread, images.dtype.type(1))
+    return xp.where(
         red == value,
         norm * (green - blue),
         xp.where(green == value, norm * (blue - red) + 2, norm * (red - green) + 4),
     )
-    return xp.where(grey, images.dtype.type(0), hue), value, spread
 
 
 def _coloured(xp: Any, hue: Any, low: Any, spread: Any) -> Any:
@@ -59,8 +58,11 @@ def _coloured(xp: Any, hue: Any, low: Any, spread: Any) -> Any:
 def rgb_to_hsv(xp: Any, images: Array) -> Any:
     """Red, green and blue to hue, saturation and value; 0 to 1 each."""
     x = _wide(images)
-    hue, value, spread = _hue(xp, x)
-    turn = hue / x.dtype.type(6)
+    red, green, blue = _channels(x)
+    # NaN is neither the largest nor the smallest channel.
+    value = xp.fmax(xp.fmax(red, green), xp.fmax(blue, x.dtype.type(-np.inf)))
+    spread = value - xp.fmin(xp.fmin(red, green), xp.fmin(blue, x.dtype.type(np.inf)))
+    turn = xp.where(spread > 0, _hue(xp, x, value, spread), x.dtype.type(0)) / x.dtype.type(6)
     turn = xp.where(turn < 0, turn + 1, turn)
     is_black = ~(value > 0)
     saturation = xp.where(is_black, x.dtype.type(0), spread / xp.where(is_black, x.dtype.type(1), value))
@@ -90,8 +92,42 @@ def adjust_hue(xp: Any, images: Array, delta: Array) -> Any:
     """Turn the hue of (..., H, W, 3) by a part of the circle; the largest and smallest channels stay."""
     _check_images(images)
     _check_scalar(delta, "delta")
-    hue, value, spread = _hue(xp, _wide(images))
-    return _coloured(xp, xp.mod(hue + delta * 6, 6), value - spread, spread).astype(images.dtype, copy=False)
+    x = _wide(images)
+    category, top, middle, low = _ordered(xp, *_channels(x))
+    share = (middle - low) / xp.where(top == low, x.dtype.type(1), top - low)
+    hue = category + xp.where(category % 2 == 0, share, 1 - share)
+    hue = xp.where(top == low, x.dtype.type(0), hue) + delta * x.dtype.type(6)
+    return _from_extremes(xp, xp.mod(hue, x.dtype.type(6)), top, low).astype(images.dtype, copy=False)
+
+
+def _ordered(xp: Any, red: Array, green: Array, blue: Array) -> tuple[Any, Any, Any, Any]:
+    """The sixth of the circle that each pixel lies in, 0 to 5, and its channels by falling value.
+
+    Compared as TensorFlow does, which decides where NaN goes.
+    """
+    rises = red < green
+    blue_low, blue_top = xp.where(rises, blue < red, blue < green), xp.where(rises, blue > green, blue > red)
+    category = xp.where(
+        rises,
+        xp.where(blue_low, 1, xp.where(blue_top, 3, 2)),
+        xp.where(blue_low, 0, xp.where(blue_top, 4, 5)),
+    ).astype(red.dtype)
+    larger, smaller = xp.where(rises, green, red), xp.where(rises, red, green)
+    top = xp.where(blue_top & ~blue_low, blue, larger)
+    low = xp.where(blue_low, blue, smaller)
+    middle = xp.where(blue_low, smaller, xp.where(blue_top, larger, blue))
+    return category, top, middle, low
+
+
+def _from_extremes(xp: Any, hue: Any, top: Any, low: Any) -> Any:
+    """Pixels of a hue in sixths with these largest and smallest channels; NaN lies in the last sixth."""
+    sixth = xp.where(hue < 5, xp.floor(hue), hue.dtype.type(5))
+    share = hue - sixth
+    middle = low + xp.where(sixth % 2 == 0, share, 1 - share) * (top - low)
+    red = xp.where((sixth == 0) | (sixth == 5), top, xp.where((sixth == 1) | (sixth == 4), middle, low))
+    green = xp.where((sixth == 1) | (sixth == 2), top, xp.where((sixth == 0) | (sixth == 3), middle, low))
+    blue = xp.where((sixth == 3) | (sixth == 4), top, xp.where((sixth == 2) | (sixth == 5), middle, low))
+    return xp.stack([red, green, blue], axis=-1)
 
 
 @kernel("AdjustSaturation", fresh=True, heavy=_cost)
@@ -100,13 +136,27 @@ def adjust_saturation(xp: Any, images: Array, scale: Array) -> Any:
     _check_images(images)
     _check_scalar(scale, "scale")
     x = _wide(images)
-    hue, value, spread = _hue(xp, x)
+    red, green, blue = _channels(x)
+    value = _larger(xp, red, _larger(xp, green, blue))
+    spread = value - _smaller(xp, red, _smaller(xp, green, blue))
+    hue = xp.where(spread <= 0, x.dtype.type(0), _hue(xp, x, value, spread))
     is_black = ~(value > 0)
     saturation = xp.where(is_black, x.dtype.type(0), spread / xp.where(is_black, x.dtype.type(1), value))
     spread = xp.clip(saturation * scale, 0, 1) * value
-    return _coloured(xp, xp.where(hue < 0, hue + 6, hue), value - spread, spread).astype(
-        images.dtype, copy=False
-    )
+    low = value - spread
+    pixels = _coloured(xp, xp.where(hue < 0, hue + 6, hue), low, spread)
+    # A pixel without a hue, because one channel is NaN, has its lowest value in all of them.
+    return xp.where(xp.isnan(hue)[..., None], low[..., None], pixels).astype(images.dtype, copy=False)
+
+
+def _larger(xp: Any, x: Array, y: Array) -> Any:
+    """The larger of two, the first where one is NaN."""
+    return xp.where(x < y, y, x)
+
+
+def _smaller(xp: Any, x: Array, y: Array) -> Any:
+    """The smaller of two, the first where one is NaN."""
+    return xp.where(y < x, y, x)
 
 
 def _contrast(xp: Any, images: Array, factor: Array) -> Any:

@@ -44,7 +44,12 @@ def check_suppressed(boxes: Array, scores: Array, limit: Any, iou: Any, threshol
 def suppressed(boxes: Array, scores: Array, limit: Any, iou: Any, threshold: Any) -> Array:
     """Indices (int32) of at most `limit` boxes above a threshold, none close to a better one."""
     check_suppressed(boxes, scores, limit, iou, threshold)
-    return chosen_of(boxes, scores, limit, iou, threshold)
+    return chosen_of(boxes, scores, _most(limit, boxes), iou, threshold)
+
+
+def _most(limit: Any, boxes: Array) -> int:
+    """How many boxes may be chosen: all of them for a negative limit, as in TensorFlow."""
+    return int(limit) if limit >= 0 else len(boxes)
 
 
 @kernel("NonMaxSuppression", fresh=True, device="CPU")
@@ -101,7 +106,7 @@ def _suppressed_anywhere(xp: Any, boxes: Array, scores: Array, limit: Any, iou: 
     if in_host_memory(boxes):
         return suppressed(boxes, scores, limit, iou, threshold)
     check_suppressed(boxes, scores, limit, iou, threshold)
-    return chosen_on_device(xp, boxes, scores, int(limit), float(iou), float(threshold))
+    return chosen_on_device(xp, boxes, scores, _most(limit, boxes), float(iou), float(threshold))
 
 
 # Suppression of boxes that also returns scores, uses given overlaps, or handles many classes at once.
@@ -113,6 +118,8 @@ def _suppressed_anywhere(xp: Any, boxes: Array, scores: Array, limit: Any, iou: 
 HOST: Final = "a box is kept or not by those kept before it, one after another"
 
 _ZERO: Final = np.float32(0)
+#: The least int32: no number of boxes is refused.
+_NO_LEAST: Final = -(1 << 31)
 
 
 def _limit(value: Any, name: str, least: int = 0) -> int:
@@ -196,7 +203,7 @@ def non_max_suppression_v5(
 
     With a `soft_nms_sigma` above 0 a score falls by exp(-overlap^2 / (2 sigma)) for each chosen box.
     """
-    limit = _limit(max_output_size, "max_output_size")
+    limit = _most(_limit(max_output_size, "max_output_size", _NO_LEAST), scores)
     _check_scalars(soft_nms_sigma=soft_nms_sigma)
     check_suppressed(boxes, scores, max_output_size, iou_threshold, score_threshold)
     if soft_nms_sigma > 0:
@@ -225,7 +232,7 @@ def non_max_suppression_with_overlaps(
 
     overlaps   (n, n), a row for the box that may have to go
     """
-    limit = _limit(max_output_size, "max_output_size")
+    limit = _most(_limit(max_output_size, "max_output_size", _NO_LEAST), scores)
     _check_scalars(overlap_threshold=overlap_threshold, score_threshold=score_threshold)
     if overlaps.ndim != 2 or overlaps.shape[0] != overlaps.shape[1]:
         raise InvalidArgumentError(f"overlaps must be a square matrix, got shape {shape_text(overlaps)}")

@@ -19,7 +19,7 @@ from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.io.byte_runs import alike, common_lengths
 from flowengine.kernels.io.turns import parsing_turn
-from flowengine.kernels.strings.elements import to_number
+from flowengine.kernels.strings.elements import FLOAT_BYTES_MAX, to_number
 
 #: Records that are looked at together: their fields are as many objects, and one call of Python's makes them.
 _TOGETHER: Final = 1024
@@ -225,7 +225,7 @@ def _numbers(fields: Sequence[bytes], dtype: DType) -> Array:
         # What is beyond 64 bits is read as the last number within them.
         if found.min() <= bounds.min or found.max() >= bounds.max:
             found = _one_by_one(fields, dtype)
-    elif dtype.is_floating and _FLOATS.match(joined):
+    elif dtype.is_floating and _FLOATS.match(joined) and max(map(len, fields)) < FLOAT_BYTES_MAX:
         found = np.fromstring(joined.decode(), np.float64, sep=",")
     else:
         found = _one_by_one(fields, dtype)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from flowengine.core.arrays import Array, is_numpy
+from flowengine.core.arrays import Array, in_host_memory, is_numpy
 from flowengine.core.dtypes import DType
 from flowengine.core.errors import InvalidArgumentError
 from flowengine.kernels.common import lapack
@@ -238,17 +238,29 @@ def matrix_inverse(xp: Any, x: Array, *, adjoint: bool) -> Any:
 @one_of_empty
 def matrix_determinant(xp: Any, x: Array) -> Any:
     """(..., M, M) -> (...); 1 for matrices without rows."""
-    return xp.linalg.det(square_matrices(x)).astype(x.dtype)
+    found = xp.linalg.det(square_matrices(x)).astype(x.dtype)
+    if not in_host_memory(x):
+        return found  # to look for what is not finite would wait for the device
+    finite = xp.isfinite(x).all(axis=(-2, -1))
+    if finite.all():
+        return found
+    sign, logarithm = _signs_and_logarithms(xp, x)
+    return xp.where(finite, found, sign * xp.exp(logarithm)).astype(x.dtype)
 
 
 @kernel("LogMatrixDeterminant", types=_TYPES, fresh=True, heavy=cubic(0.7))
 @one_of_empty
 def log_matrix_determinant(xp: Any, x: Array) -> Any:
     """The determinants' signs (of absolute value 1, or 0) and the logarithms of their absolute values."""
-    sign, logarithm = xp.linalg.slogdet(square_matrices(x))
-    # LAPACK returns a sign for NaN as well.
-    sign = xp.where(xp.isnan(logarithm), logarithm, sign)
+    sign, logarithm = _signs_and_logarithms(xp, square_matrices(x))
     return sign.astype(x.dtype), logarithm.astype(x.dtype)
+
+
+def _signs_and_logarithms(xp: Any, x: Array) -> tuple[Array, Array]:
+    """The sign 0 where the logarithm is not finite, and -inf for NaN, as TensorFlow returns them."""
+    sign, logarithm = xp.linalg.slogdet(x)
+    sign = xp.where(xp.isfinite(logarithm), sign, 0)
+    return sign, xp.where(xp.isnan(logarithm), -np.inf, logarithm)
 
 
 def _of_finite(function: Callable[[Array], Array], x: Array, lost: Array | None = None) -> Array:

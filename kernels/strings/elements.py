@@ -32,6 +32,8 @@ _PLAIN_INTEGER: Final = b"0123456789-"
 _PLAIN_FLOAT: Final = b"0123456789.+-eE"
 #: An integer of more digits is read alone: Python's time for one grows with their square.
 _DIGITS_MAX: Final = 64
+#: TensorFlow converts floating-point numbers of fewer bytes than these, with the white space around them.
+FLOAT_BYTES_MAX: Final = 32
 _HEXADECIMAL: Final = re.compile(rb"[ \t\n\v\f\r]*[+-]?0x[0-9a-f]+[ \t\n\v\f\r]*\Z", re.IGNORECASE)
 _SPACE: Final = b" \t\n\v\f\r"
 _INTEGER: Final = re.compile(rb"[ \t\n\v\f\r]*-?[0-9]+[ \t\n\v\f\r]*\Z")
@@ -158,7 +160,7 @@ def _plain_numbers(texts: Sequence[bytes], dtype: DType) -> Sequence[float | int
         return None
     try:
         if dtype.is_floating:
-            return list(map(float, texts))
+            return None if max(map(len, texts), default=0) >= FLOAT_BYTES_MAX else list(map(float, texts))
         if max(map(len, texts), default=0) >= _DIGITS_MAX:
             return None
         numbers = list(map(int, texts))
@@ -172,9 +174,10 @@ def _plain_numbers(texts: Sequence[bytes], dtype: DType) -> Sequence[float | int
 def to_number(text: bytes, dtype: DType, complaint: str) -> float | int:
     """One number, white space around it allowed; InvalidArgumentError beginning with `complaint`."""
     if dtype.is_floating:
-        if _FLOAT.match(text):
+        fits = len(text) < FLOAT_BYTES_MAX
+        if fits and _FLOAT.match(text):
             return float(text)
-        if _HEXADECIMAL.match(text) and len(text) < 64:
+        if fits and _HEXADECIMAL.match(text):
             return float(int(text, 16))
     elif _INTEGER.match(text) and len(text) < _DIGITS_MAX and not (dtype.min == 0 and b"-" in text):
         number = int(text)

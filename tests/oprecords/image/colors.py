@@ -61,7 +61,7 @@ RECORDS: Final = [
             sample(_COLOURS),
             sample([0.3, 0.2, 0.25]),
             sample(_EMPTY),
-            told([[np.nan] * 3], [[0.0, 0.0, np.nan]], {}),
+            told([[np.nan] * 3], [[0.0, 0.0, -np.inf]], {}),
         ],
         _pixels(colorsys.rgb_to_hsv),
         [bad(_INVALID, "4", [[0.0] * 4]), bad(_INVALID, "", 1.0)],

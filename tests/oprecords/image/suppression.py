@@ -157,7 +157,6 @@ _OF_SCORED_SUPPRESSION: Final = [
         ],
         _scored,
         [
-            bad("InvalidArgumentError", "-1", _BOXES, _SCORES, -1, 0.5, 0.3, 0.0),
             bad("InvalidArgumentError", "[0, 1]", _BOXES, _SCORES, 1, 1.5, 0.3, 0.0),
             bad("InvalidArgumentError", "[3]", _BOXES, _SCORES[:3], 1, 0.5, 0.3, 0.0),
             bad("InvalidArgumentError", "soft_nms_sigma", _BOXES, _SCORES, 1, 0.5, 0.3, [0.0]),
@@ -177,7 +176,6 @@ _OF_SCORED_SUPPRESSION: Final = [
         [
             bad("InvalidArgumentError", "[4,5]", _SHARED[:4], _SCORES, 3, 0.5, 0.3),
             bad("InvalidArgumentError", "[4]", _SHARED, _SCORES[:4], 3, 0.5, 0.3),
-            bad("InvalidArgumentError", "-2", _SHARED, _SCORES, -2, 0.5, 0.3),
         ],
         partial=True,
     ),
