@@ -69,6 +69,18 @@ def test_ls_of_a_directory(tmp_path: Path, capsys: Output) -> None:
     assert [each["latest"] for each in found] == [False, True]
 
 
+def test_ls_of_a_relative_directory_names_the_latest_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    """Absolute paths in the file `checkpoint` are those of the same files."""
+    write_state(str(tmp_path), [write(tmp_path / "m-5")], relative=False)
+    monkeypatch.chdir(tmp_path.parent)
+    assert main(["checkpoint", "ls", tmp_path.name]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith(f"{tmp_path.name}/m-5  5 tensors, ")
+    assert line.endswith("  latest")
+
+
 def test_ls_of_a_directory_of_format_v1(tmp_path: Path, capsys: Output) -> None:
     whole = write(tmp_path / "m-2", kind=V1Writer)
     (tmp_path / "m-2.meta").write_bytes(b"")

@@ -62,3 +62,12 @@ def test_the_line_to_go_on_is_for_a_shell(tmp_path: Path, capsys: Output) -> Non
 def test_what_has_a_default_is_shown_with_it(counter: str, capsys: Output) -> None:
     assert main(["run", counter]) == 0
     assert "step:0  float32 [] = 1.0, if it is not fed" in capsys.readouterr().out
+
+
+def test_a_fingerprint_alone_is_no_graph_to_name(tmp_path: Path, capsys: Output) -> None:
+    (tmp_path / "fingerprint.pb").write_bytes(b"\x11\x22")
+    for path in (tmp_path, tmp_path / "fingerprint.pb"):
+        assert main(["inspect", str(path)]) == failure.UNREADABLE_GRAPH
+        shown = capsys.readouterr().err
+        assert "the fingerprint of a SavedModel that is not here: name a GraphDef" in shown
+        assert "name the folder" not in shown

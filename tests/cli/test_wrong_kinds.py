@@ -150,7 +150,7 @@ KINDS: Final[dict[str, tuple[Write, str]]] = {
     "x.parquet": (content(b"PAR1" + bytes(20)), "a Parquet file"),
     "x.db": (database, "a SQLite database"),
     "x.json": (document(x=[1, 2]), "a JSON document"),
-    "x.csv": (content("a,b\n1,2\n"), "is text, but no graph"),
+    "x.csv": (content("a,b\n1,2\n"), "is a table"),
     "paper.pdf": (content(b"%PDF-1.7\n"), "a PDF document"),
     # Programs and what lies around a model.
     "train.py": (content("import tensorflow as tf\n"), "a Python program"),

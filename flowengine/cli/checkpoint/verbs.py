@@ -98,8 +98,11 @@ def _checkpoints_in(folder: str) -> list[dict[str, Any]]:
     with readable(folder):
         latest = latest_checkpoint(folder)
     prefixes = complete(folder)
-    if latest is not None and latest not in prefixes:
-        prefixes.append(latest)
+    if latest is not None:
+        # The file `checkpoint` may have absolute paths where the argument is a relative one.
+        places = {os.path.abspath(prefix): prefix for prefix in prefixes}
+        latest = places.get(os.path.abspath(latest), latest)
+        prefixes += [] if latest in prefixes else [latest]
     found = []
     for prefix in prefixes:
         with opened(prefix) as reader:

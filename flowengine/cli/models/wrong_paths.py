@@ -16,6 +16,8 @@ SAVED_MODEL: Final = ("saved_model.pb", "saved_model.pbtxt")
 _FINGERPRINT: Final = "fingerprint.pb"
 #: Endings of a checkpoint's files.
 _CHECKPOINT: Final = (".index", ".data-00000-of-")
+#: Endings of tables in text form, which look like any other text.
+_TABLES: Final = (".csv", ".tsv")
 #: What GRAPH may be.
 REMEDY: Final = "name a GraphDef (.pb, .pbtxt), a MetaGraphDef (.meta) or a SavedModel's folder"
 #: A field of a graph in text form.
@@ -55,6 +57,8 @@ def _others(folder: Path, names: Sequence[str]) -> str:
     """Name the first file of a known kind in a folder without a graph."""
     if not names:
         return f": it is empty: {REMEDY}"
+    if _FINGERPRINT in names:
+        return f": {_FINGERPRINT} in it is the fingerprint of a SavedModel that is not here: {REMEDY}"
     for name in names[:_FILES]:
         try:
             with open(folder / name, "rb") as file:
@@ -70,7 +74,8 @@ def _graphs(folder: Path, names: Sequence[str]) -> list[Path]:
     """Files of graphs, the newest MetaGraphDef first."""
     metas = [folder / name for name in names if name.endswith(".meta")]
     metas.sort(key=lambda file: file.stat().st_mtime, reverse=True)
-    return metas + [folder / name for name in names if name.endswith((".pb", ".pbtxt"))]
+    others = [name for name in names if name.endswith((".pb", ".pbtxt")) and name != _FINGERPRINT]
+    return metas + [folder / name for name in others]
 
 
 def _is_checkpoint(name: str) -> bool:
@@ -85,11 +90,14 @@ def describe_file(path: str, data: bytes) -> str | None:
         prefix = path.partition(".data-")[0].removesuffix(".index")
         return f"{path} is a part of a checkpoint: {_graph_of(prefix)}"
     if os.path.basename(path) == _FINGERPRINT:
-        folder = os.path.dirname(path) or "."
-        return (
-            f"{path} is the fingerprint of a SavedModel, whose graph is beside it: name the folder {folder}"
-        )
+        folder = Path(path).parent
+        if any((folder / each).is_file() for each in SAVED_MODEL):
+            told = "the fingerprint of a SavedModel, whose graph is beside it: name the folder"
+            return f"{path} is {told} {folder}"
+        return f"{path} is the fingerprint of a SavedModel that is not here: {REMEDY}"
     kind = kind_of(data)
+    if kind is None and path.lower().endswith(_TABLES) and _is_text(data[:_BEGINNING]):
+        kind = "a table, whose columns --feed FILE feeds to a graph: name the graph first"
     return None if kind is None else f"{path} is {kind}"
 
 
