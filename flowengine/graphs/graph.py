@@ -346,7 +346,11 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
 
     @builds
     def colocate_with(self, *inputs: Tensor | Operation | str) -> AbstractContextManager[None]:
-        """Ask for the devices of the nodes of `inputs` for the nodes built inside."""
+        """Ask for the devices of the nodes of `inputs` for the nodes built inside.
+
+        Device scopes around do not count inside, as in TensorFlow 1. Where the nodes of `inputs` ask for a
+        device themselves, those built inside ask for the same.
+        """
         return self.scopes.colocate_with(self.node_names(inputs))
 
     @builds
@@ -416,7 +420,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
         )
         self._inference().add(node)
         node = self.add(node)
-        return decided(self, node) if scopes.deciders else node
+        return decided(self, node) if scopes.deciders or scopes.colocation else node
 
     def append_constant(self, value: TensorAttr, name: str) -> Tensor:
         """Add a Const of this `value` under exactly this name."""

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
 
 def decided(graph: Graph, node: Node) -> Node:
-    """A node of the graph on the device that the functions around it choose, and the scopes around those."""
+    """A node of the graph on the device that scopes and functions around it choose, or that it goes with."""
     for function, around in graph.scopes.deciders:
         chosen = function(Operation(graph, node.name))
         device = filled("" if chosen is None else chosen, around)
         if device != node.device:
             node = graph.put(replace(node, device=device))
-    return node
+    beside = [graph[other].device for other in graph.scopes.colocation if other in graph.nodes]
+    device = next(filter(None, beside), node.device)
+    return node if device == node.device else graph.put(replace(node, device=device))

@@ -148,12 +148,15 @@ class Scopes:
 
     @contextmanager
     def colocate_with(self, names: Iterable[str]) -> Iterator[None]:
-        before = self.colocation
-        self.colocation = tuple(dict.fromkeys((*before, *names)))
+        """Ask for the devices of these nodes, whatever device scopes are around; of none, change nothing."""
+        before = self.colocation, self.device, self.deciders
+        colocation = tuple(dict.fromkeys((*self.colocation, *names)))
+        if colocation != self.colocation:
+            self.colocation, self.device, self.deciders = colocation, "", ()
         try:
             yield
         finally:
-            self.colocation = before
+            self.colocation, self.device, self.deciders = before
 
     @contextmanager
     def placed(self, pivot: str | None) -> Iterator[None]:

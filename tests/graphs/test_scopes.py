@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -143,6 +144,35 @@ def test_group_waits_for_all(graph: Graph) -> None:
     made = graph.group(graph.ops.NoOp(name="a"), graph.constant(1, name="b"), name="all")
     assert made.name == "all"
     assert made.node.control_inputs == ("a", "b")
+
+
+def test_colocation_is_stronger_than_the_devices_around(graph: Graph) -> None:
+    """TensorFlow 1.15's devices."""
+    turn = itertools.count()
+    with graph.device(lambda op: f"/job:ps/task:{next(turn) % 2}" if op.type == "VarHandleOp" else op.device):
+        a = graph.ops.VarHandleOp(shape=[], dtype="float32", name="a")
+        b = graph.constant(1.0, name="b")
+        with graph.device("/job:worker"), graph.colocate_with(a):
+            c = graph.constant(1.0, name="c")
+            with graph.device("/job:master/task:3"):
+                graph.constant(1.0, name="d")
+        with graph.device("/job:worker"), graph.colocate_with(b):
+            graph.constant(1.0, name="e")
+            with graph.device("/job:master"), graph.colocate_with(c):
+                graph.constant(1.0, name="f")
+            graph.ops.VarHandleOp(shape=[], dtype="float32", name="g")
+        with graph.device("/job:worker"), graph.colocate_with():
+            graph.constant(1.0, name="h")
+    assert {name: graph[name].device for name in "abcdefgh"} == {
+        "a": "/job:ps/task:0",
+        "b": "",
+        "c": "/job:ps/task:0",
+        "d": "/job:ps/task:0",
+        "e": "",
+        "f": "/job:ps/task:0",
+        "g": "",
+        "h": "/job:worker",
+    }
 
 
 def test_colocation_is_an_attribute(graph: Graph) -> None:

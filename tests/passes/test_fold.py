@@ -103,7 +103,7 @@ def test_the_constant_waits_for_all_that_its_parts_waited_for() -> None:
 def test_the_device_and_colocation_stay() -> None:
     g = Graph()
     x = g.placeholder("float32", [], name="x")
-    with g.device("/device:CPU:1"), g.colocate_with(x):
+    with g.colocate_with(x), g.device("/device:CPU:1"):
         y = g.ops.Neg(g.constant(1.0), name="y")
     node = folded(g, y, feeds=(x,))["y"]
     assert (node.op, node.device, node.attrs["_class"]) == ("Const", "/device:CPU:1", (b"loc:@x",))

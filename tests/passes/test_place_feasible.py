@@ -6,6 +6,7 @@ import logging
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import flowengine.kernels.load
@@ -121,18 +122,89 @@ def test_a_kernel_for_any_device_serves_what_a_device_holds() -> None:
     assert placement.relaxed == {"refused": "GPU holds no bfloat16"}
 
 
-def test_an_impossible_constraint_names_the_nodes_and_their_demands() -> None:
+def test_an_impossible_constraint_names_two_nodes_and_why_they_are_together() -> None:
     g = Graph()
+    x = g.placeholder("float32", [], name="x")
     with g.device("/cpu:0"):
-        v = g.ops.VariableV2(shape=[], dtype="float32", name="v")
+        g.ops.Neg(x, name="v")
+    g.ops["Neg"](x, name="between", _class=[b"loc:@v"])
+    g.ops["Neg"](x, name="other", _class=[b"loc:@v"])
     with g.device("/cpu:1"):
-        g.ops.AssignAdd(v, 1.0, name="step")
+        g.ops["Neg"](x, name="step", _class=[b"loc:@between"])
     with pytest.raises(InvalidArgumentError) as caught:
         placed(g, cpu_offers(2))
     text = str(caught.value)
-    for part in ("'v' asks for /device:CPU:0", "'step' asks for /device:CPU:1", "'step' works on", "CPU:1"):
+    for part in (
+        "'v' asks for /device:CPU:0 and 'step' asks for /device:CPU:1, but they must be on one device",
+        "because 'between' asks to be with 'v'; 'step' asks to be with 'between'. Devices: ",
+        "CPU:1. Change a demand",
+    ):
         assert part in text
-    assert caught.value.node_name == "v"
+    assert "'other'" not in text
+    assert caught.value.node_name == "step"
+
+
+def test_three_nodes_that_cannot_be_together_are_all_named() -> None:
+    g = Graph()
+    x = g.placeholder("float32", [], name="x")
+    with g.device("/job:worker"):
+        g.ops.Neg(x, name="a")
+    for name, device in (("b", "/task:1"), ("c", "/device:CPU:0")):
+        with g.device(device):
+            g.ops["Neg"](x, name=name, _class=[b"loc:@a"])
+    devices = [
+        Offer(DeviceName.parse(text).merge_with(DeviceName("ps", 0, 0, "CPU", 0)))
+        for text in ("/job:worker/task:1/device:CPU:1", "/job:worker/task:0", "/task:1")
+    ]
+    with pytest.raises(
+        InvalidArgumentError, match="nodes that must be on one device cannot .* 'a', 'b', 'c'"
+    ):
+        placed(g, devices)
+
+
+def _with_resource(worker: str = "/cpu:1") -> Graph:
+    g = Graph()
+    with g.device("/cpu:0"):
+        v = g.ops.VarHandleOp(shape=[], dtype="float32", name="v")
+        q = g.ops.FIFOQueueV2(component_types=["float32"], shapes=[[]], name="q")
+    with g.device(worker):
+        g.ops.AssignAddVariableOp(v, np.float32(1), name="step")
+        passed = g.ops.Identity(v, name="passed")
+        g.ops.ReadVariableOp(passed, dtype="float32", name="read")
+        g.ops.QueueDequeueV2(q, component_types=["float32"], name="take")
+    return g
+
+
+def test_an_op_goes_to_its_resource(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "flowengine.placement"):
+        placement = placed(_with_resource(), cpu_offers(2))
+    for name in ("step", "passed", "read", "take"):
+        assert tail(placement, name) == "CPU:0"
+        resource = "q" if name == "take" else "v"
+        told = f"asked for /device:CPU:1, but works on '{resource}', which asks for /device:CPU:0"
+        assert placement.reasons[name] == told
+        assert f"'{name}' {told}: it goes there" in caplog.messages
+    assert not placement.relaxed
+
+
+def test_parts_that_a_resource_leaves_open_are_as_its_op_asks() -> None:
+    g = Graph()
+    with g.device("/job:ps"):
+        v = g.ops.VarHandleOp(shape=[], dtype="float32", name="v")
+    with g.device("/job:worker/task:1/device:CPU:0"):
+        g.ops.AssignAddVariableOp(v, np.float32(1), name="step")
+    devices = [Offer(DeviceName(job, 0, task, "CPU", 0)) for job in ("ps", "worker") for task in (0, 1)]
+    placement = placed(g, devices)
+    assert placement.device_of["v"] == placement.device_of["step"] == "/job:ps/replica:0/task:1/device:CPU:0"
+
+
+def test_a_resource_without_a_demand_goes_to_its_op() -> None:
+    g = Graph()
+    v = g.ops.VarHandleOp(shape=[], dtype="float32", name="v")
+    with g.device("/cpu:1"):
+        g.ops.AssignAddVariableOp(v, np.float32(1), name="step")
+    placement = placed(g, cpu_offers(2))
+    assert tail(placement, "v") == tail(placement, "step") == "CPU:1"
 
 
 def test_a_device_that_is_not_there_and_one_without_a_kernel() -> None:
@@ -165,10 +237,11 @@ def test_soft_placement_comes_as_near_as_it_can_and_says_so(caplog: pytest.LogCa
 
 def test_soft_placement_of_a_group_with_two_minds_keeps_it_together() -> None:
     g = Graph()
+    x = g.placeholder("float32", [], name="x")
     with g.device("/cpu:0"):
-        v = g.ops.VariableV2(shape=[], dtype="float32", name="v")
+        g.ops.Neg(x, name="v")
     with g.device("/cpu:1"):
-        g.ops.AssignAdd(v, 1.0, name="step")
+        g.ops["Neg"](x, name="step", _class=[b"loc:@v"])
     placement = placed(g, cpu_offers(2), soft=True)
     assert tail(placement, "v") == tail(placement, "step") == "CPU:0"
     assert placement.relaxed == {"step": "not possible for what is placed with it"}

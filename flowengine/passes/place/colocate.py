@@ -52,6 +52,7 @@ class Groups:
     members    {representative: indices of the group, ascending}, filled in by `settle`
     bonds      the reasons for joining nodes, in the order of their discovery
     preferred  bonds that hold unless a demand contradicts
+    givers     {node: the nodes that it takes a reference, a resource or the handle of an object from}
     """
 
     def __init__(self, graph: NodeGraph) -> None:
@@ -59,6 +60,7 @@ class Groups:
         self.index: dict[str, int] = {name: index for index, name in enumerate(self.names)}
         self.bonds: list[Bond] = []
         self.preferred: list[tuple[int, int, Bond]] = []
+        self.givers: dict[str, list[str]] = {}
         self._parent = list(range(len(self.names)))
         self._size = [1] * len(self.names)
         #: {name of a node that is not in the graph: index of the first node that wants to be with it}
@@ -124,7 +126,9 @@ def colocate(
         bound, loose = demands.of(node)
         for slot in bound:
             if slot < len(node.inputs) and node.inputs[slot] not in supplied:
-                groups.bind(node.name, node.inputs[slot].node, "works on what it is given by")
+                giver = node.inputs[slot].node
+                groups.bind(node.name, giver, "works on what it is given by")
+                groups.givers.setdefault(node.name, []).append(giver)
         for slot in loose:
             if slot < len(node.inputs) and node.inputs[slot] not in supplied:
                 _prefer(groups, node.name, node.inputs[slot].node, "takes a variant from")

@@ -24,14 +24,14 @@ from flowengine.ir.traits import Constant, HandsOn, Orders
 from flowengine.kernels.registry import Holds, KernelRegistry
 from flowengine.passes.place.colocate import Groups, absent_anchors, follow_preferences
 from flowengine.passes.place.device_profiles import DeviceKind, Offer
+from flowengine.passes.place.refusals import PlacementClaim, refusal
+from flowengine.passes.place.resource_devices import followed, overruled
 
 logger: Final = logging.getLogger("flowengine.placement")
 
 #: Ops that the runtime runs itself, on any device, without a kernel.
 _ANYWHERE: Final = CONTROL_FLOW_OPS | {CONTROL_TRIGGER, ARGUMENT, RESULT}
 _WITHOUT_KERNEL: Final = frozenset({HandsOn, Constant, Orders})
-#: The number of a group's nodes that an error names.
-_NAMED_MAX: Final = 6
 
 
 class Feasible:
@@ -39,6 +39,7 @@ class Feasible:
 
     masks        {representative of a group: bit mask}
     relaxed      {node name: the reason why its demand is not met}, under soft placement
+    overruled    {node name: its demand}, of nodes that go with their resource instead
     impossible   representatives of the groups that no device can take, if that is not an error (`lenient`)
     """
 
@@ -62,7 +63,10 @@ class Feasible:
         self.kernels = kernels
         self.soft = soft
         #: {node name: its constraint}, of nodes that have one, also of anchors that passes removed.
-        self.demands = requested(graph) if demands is None else demands
+        self.demands: Mapping[str, DeviceName] = requested(graph) if demands is None else demands
+        self.overruled = overruled(groups, self.demands)
+        if self.overruled:
+            self.demands = followed(self.demands, self.overruled)
         self.lenient = lenient
         self.relaxed: dict[str, str] = {}
         self.impossible: set[int] = set()
@@ -227,7 +231,12 @@ class Feasible:
 
     def _impossible(self, representative: int, names: Iterable[str]) -> OpError:
         members = [i for i in range(len(self.groups.names)) if self.groups.find(i) == representative]
-        demands = [f"'{name}' asks for {self.demands[name]}" for name in names]
+        claims = [
+            PlacementClaim(
+                name, f"'{name}' asks for {self.demands[name]}", self._matching(self.demands[name])
+            )
+            for name in names
+        ]
         nodes = list(self.graph)
         for index in members:
             mask = self._kernel_masks.get(index)
@@ -235,25 +244,14 @@ class Feasible:
                 kinds = sorted({kind.type for kind, bits in self._by_kind.items() if bits & mask})
                 node, why = nodes[index], self.why_not(index)
                 text = f"'{node.name}' ({node.op}) has a kernel for {' or '.join(kinds) or 'no device'} only"
-                demands.append(f"{text} ({why})" if why else text)
-        shown = demands[:_NAMED_MAX]
-        if len(demands) > _NAMED_MAX:
-            shown.append(f"{len(demands) - _NAMED_MAX} more demands")
-        first = self.groups.names[members[0]]
-        if len(members) == 1:
-            who = f"'{first}' cannot be placed"
-        else:
-            listed = ", ".join(f"'{self.groups.names[i]}'" for i in members[:_NAMED_MAX])
-            more = f" and {len(members) - _NAMED_MAX} more" if len(members) > _NAMED_MAX else ""
-            who = f"nodes that must be on one device cannot be placed: {listed}{more}"
-        bonds = "; ".join(str(bond) for bond in self.groups.bonds_of(representative)[:_NAMED_MAX])
+                claims.append(PlacementClaim(node.name, f"{text} ({why})" if why else text, mask))
+        name, text = refusal(self.groups, representative, [self.groups.names[i] for i in members], claims)
         offered = ", ".join(str(offer.name) for offer in self.offers)
-        text = f"{who}: {'; '.join(shown)}. Devices: {offered}."
-        if bonds:
-            text += f" They are together because {bonds}."
-        text += " Change the demands, or allow soft placement (Config(allow_soft_placement=True))."
-        error = InvalidArgumentError(text)
-        node = nodes[members[0]]
+        error = InvalidArgumentError(
+            f"{text}. Devices: {offered}. Change a demand, or allow soft placement "
+            "(Config(allow_soft_placement=True))."
+        )
+        node = self.graph[name] if name in self.graph.nodes else nodes[members[0]]
         return error.locate(
             node_name=node.name,
             op_type=node.op,

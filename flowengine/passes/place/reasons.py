@@ -49,6 +49,8 @@ class Reasons(Mapping[str, str]):
             return f"asked for {self._feasible.demands[name]}: {self._feasible.relaxed[name]}; soft placement"
         if self._pinned.get(name) == str(self._offers[self._found.places[self._group_of[index]]].name):
             return "its state is there"
+        if name in self._feasible.overruled:
+            return str(self._feasible.overruled[name])
         demand = self._feasible.demands.get(name)
         if demand is not None:
             asked = f"asked for {demand}"
