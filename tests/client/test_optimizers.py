@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,11 @@ RECORDED: dict[str, Any] = json.loads(Path(__file__).with_name("optimizers_of_te
 def problem(name: str, sparse: bool, use_resource: bool) -> tuple[fe.Graph, Any, Any]:
     """A graph with the loss of the recorded cases, its variable, and the operation that takes a step."""
     graph = fe.Graph()
+    return graph, *problem_in(graph, name, sparse, use_resource)
+
+
+def problem_in(graph: fe.Graph, name: str, sparse: bool, use_resource: bool) -> tuple[Any, Any]:
+    """As `problem`, in a graph."""
     ops = graph.ops
     step = graph.variable(0, name="global_step", dtype="int64", trainable=False, use_resource=use_resource)
     w = graph.variable(cases.START, name="w", use_resource=use_resource)
@@ -33,7 +39,30 @@ def problem(name: str, sparse: bool, use_resource: bool) -> tuple[fe.Graph, Any,
     kind, _, arguments, _ = cases.CASES[name]
     extra = {"global_step": step} if kind == "AdaGradDA" else {}
     optimizer = getattr(fe.optimizers, kind)(**arguments, **extra)
-    return graph, w, optimizer.minimize(loss, global_step=step)
+    return w, optimizer.minimize(loss, global_step=step)
+
+
+@pytest.mark.parametrize("use_resource", [True, False], ids=["resource", "reference"])
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("name", cases.CASES)
+def test_variables_are_placed_in_turn(name: str, sparse: bool, use_resource: bool) -> None:
+    turns = itertools.count()
+
+    def in_turn(op: fe.Operation) -> str:
+        return f"/device:CPU:{next(turns) % 3}" if op.type in ("VarHandleOp", "VariableV2") else op.device
+
+    graph = fe.Graph()
+    with graph.device(in_turn):
+        w, train = problem_in(graph, name, sparse, use_resource)
+    devices = {node.device for node in graph if node.op in ("VarHandleOp", "VariableV2")}
+    assert len(devices) > 1
+    with fe.blocking.Session(graph, config=fe.Config(device_count={"CPU": 3})) as session:
+        session.initialize()
+        for _ in range(cases.SEEN[0]):
+            session.run([], targets=[train])
+        seen = session.run(w.value()).ravel()
+    recorded = RECORDED[name]["sparse" if sparse else "dense"]
+    np.testing.assert_allclose(seen, recorded["seen"][0], rtol=2e-5, atol=2e-6)
 
 
 @pytest.mark.parametrize("use_resource", [True, False], ids=["resource", "reference"])
