@@ -346,11 +346,7 @@ class Graph(GraphVariables, GraphControlFlow, GraphReader, GraphNodes):
 
     @builds
     def colocate_with(self, *inputs: Tensor | Operation | str) -> AbstractContextManager[None]:
-        """Ask for the devices of the nodes of `inputs` for the nodes built inside.
-
-        Device scopes around do not count inside, as in TensorFlow 1. Where the nodes of `inputs` ask for a
-        device themselves, those built inside ask for the same.
-        """
+        """Ask for the devices of `inputs` for the nodes built inside, whatever device scopes are around."""
         return self.scopes.colocate_with(self.node_names(inputs))
 
     @builds

@@ -1,4 +1,4 @@
-"""Why no device takes a group of nodes, in words: the one node, or the two, that cannot be together."""
+"""The reason why no device takes a group of nodes: the one node, or the two, that cannot be together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAMED_MAX: Final = 6
 
 
 class PlacementClaim(NamedTuple):
-    """What restricts the devices of a node: in words, and the mask of the devices that are left."""
+    """A restriction of the devices of a node: in words, and the mask of the devices that are left."""
 
     node: str
     text: str
