@@ -55,6 +55,8 @@ class ServedModel:
 
     def __init__(self, settings: ModelSettings) -> None:
         self.settings = settings
+        #: Whether the configuration lists it; its versions end if it does not.
+        self.is_listed = True
         self.versions: dict[int, ServedVersion] = {}
         #: What went wrong when its folder was read last.
         self.error: OpError | None = None
@@ -269,19 +271,24 @@ class ModelManager:
             return
         assert self._nursery is not None
         for name, settings in found.items():
-            if name in self.models:
-                self.models[name].settings = settings
-            else:
-                self.models[name] = ServedModel(settings)
-                if not self.is_explicit:
-                    self._wanted.add(name)
+            model = self.models.get(name)
+            if model is not None and model.is_listed:
+                model.settings = settings
+                continue
+            if model is None:
+                model = self.models[name] = ServedModel(settings)
+            model.settings, model.is_listed = settings, True
+            if not self.is_explicit:
+                self._wanted.add(name)
         for name in [each for each in self.models if each not in found]:
+            self.models[name].is_listed = False
             self._wanted.discard(name)
             self._nursery.start_soon(self._remove, self.models[name])
 
     async def _remove(self, model: ServedModel) -> None:
         await self._end(model, list(model.versions))
-        if self.models.get(model.settings.name) is model and not model.versions:
+        is_gone = not (model.versions or model.is_listed)
+        if is_gone and self.models.get(model.settings.name) is model:
             del self.models[model.settings.name]
 
     async def _look_at(self, model: ServedModel, *, waits: bool = False) -> None:
@@ -298,6 +305,8 @@ class ModelManager:
             model.error = None if present else _without_versions(model.settings)
             chosen = model.settings.policy.chosen(list(present))
             new = [number for number in chosen if await self._is_new(model, number, present[number])]
+            if model.settings.name not in self._wanted:
+                return  # it was unloaded while its folder was read
             for number in new:
                 model.versions[number] = ServedVersion(number, present[number])
         if waits:
@@ -330,6 +339,8 @@ class ModelManager:
 
     async def _load(self, model: ServedModel, version: ServedVersion) -> None:
         """Load, plan and warm up a version; whatever goes wrong is its error."""
+        if version.state is not VersionState.START:
+            return  # it was ended before it began
         with trio.CancelScope() as model.loading[version.number]:
             try:
                 self._set(model, version, VersionState.LOADING)
@@ -372,7 +383,7 @@ class ModelManager:
         except OSError:
             now = None
         if now != version.fingerprint:
-            version.fingerprint = now
+            # The old fingerprint stays, so that the next look reads the files again, as they are then.
             raise DataLossError(
                 f"the files of version {version.number} changed while they were read: it is read again once "
                 "they stay as they are"
@@ -395,6 +406,8 @@ class ModelManager:
                 version = model.versions[number]
                 if number in model.loading:
                     model.loading[number].cancel()
+                elif version.state is VersionState.START:
+                    self._set(model, version, VersionState.END)
                 elif version.state is VersionState.AVAILABLE:
                     nursery.start_soon(self._close, model, version)
         ended = [number for number, each in model.versions.items() if each.state is VersionState.END]
