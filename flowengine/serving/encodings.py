@@ -23,17 +23,23 @@ _LEVEL: Final = 1
 def expanding(body: bytes, encoding: str, limits: RequestLimits) -> Pieces[bytes]:
     """Expand a body, as far as the limit.
 
-    Raises RequestError beyond it, InvalidArgumentError for a body that is not encoded so.
+    Raises RequestError beyond it, InvalidArgumentError for a body that is not encoded so, or goes on
+    behind its stream.
     """
     if not encoding:
         return body
     expander = zlib.decompressobj(wbits=_WINDOWS[encoding])
-    found, size, rest = [], 0, body
+    found, size, place, view = [], 0, 0, memoryview(body)
+    rest: bytes | memoryview = b""
     try:
         while not expander.eof:
+            if not rest:
+                # A part: zlib copies the rest of what it is given at each call.
+                rest = view[place : place + _EXPANDED]
+                place += len(rest)
             piece = expander.decompress(rest, _EXPANDED)
             rest = expander.unconsumed_tail
-            if not piece and not rest and not expander.eof:
+            if not (piece or rest or expander.eof) and place == len(body):
                 raise InvalidArgumentError(f"the body is no whole {encoding} stream")
             size += len(piece)
             if size > limits.body_bytes:
@@ -44,6 +50,8 @@ def expanding(body: bytes, encoding: str, limits: RequestLimits) -> Pieces[bytes
         raise InvalidArgumentError(
             f"the body is no {encoding} stream, though its Content-Encoding says so"
         ) from None
+    if expander.unused_data or place < len(body):
+        raise InvalidArgumentError(f"bytes follow the {encoding} stream of the body: send one stream")
     return b"".join(found)
 
 
