@@ -8,13 +8,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import trio
+import trio.testing
 
 import flowengine as fe
 from flowengine.serving.application import ServingApplication
 from flowengine.serving.models.manager import ModelManager
 from flowengine.serving.models.settings import ModelSettings, VersionPolicy
-from tests.serving.clients import ask, rows
-from tests.serving.exports import export_factor, export_scalar
+from tests.serving.clients import Reply, ask, rows
+from tests.serving.exports import export_factor, export_gate, export_scalar
 from tests.serving.models.test_changes_meanwhile import settled
 from tests.serving.v2.test_open_inference import floats
 
@@ -95,3 +97,32 @@ async def test_loads_are_counted_and_ends_are_not(tmp_path: Path) -> None:
         text = (await ask(application, "/metrics")).body.decode()
         counts = [line for line in text.splitlines() if "load_attempt_count{" in line]
         assert [line.rpartition(" ")[2] for line in counts] == ["1.0"]
+
+
+async def test_leaving_an_application_waits_for_its_requests(tmp_path: Path) -> None:
+    export_gate(tmp_path / "gate" / "1")
+    replies: list[Reply] = []
+    application = fe.serving.app(tmp_path, poll_seconds=None)
+    leave = trio.Event()
+
+    async def serve() -> None:
+        async with application:
+            await leave.wait()
+
+    async def asked() -> None:
+        replies.append(await ask(application, "/v1/models/gate:predict", rows(2.0)))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve)
+        with trio.fail_after(60):
+            while not application.manager.models["gate"].available:
+                await trio.testing.wait_all_tasks_blocked()
+        version = application.manager.models["gate"].available[0]
+        nursery.start_soon(asked)
+        await trio.testing.wait_all_tasks_blocked()
+        leave.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert not application.manager.is_ready
+        assert version.requests == 1
+        await version.call("open", {"token": [0.0]})
+    assert replies[0].json == {"predictions": [4.0]}
