@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from flowengine.cli import failure
 from flowengine.cli.main import main
+from flowengine.serving import server as running
+from flowengine.serving.application import ServingApplication
+from flowengine.serving.models.settings import RowBatching
+from flowengine.serving.requests import RequestLimits
 from tests.serving.clients import rows
 from tests.serving.exports import export_factor, export_gate
 from tests.serving.processes import PATIENCE, serving
@@ -93,6 +98,23 @@ def test_files_of_tensorflow_serving(tmp_path: Path) -> None:
         stable = server.ask("/v1/models/multiply/labels/stable:predict", rows(2.0))
         assert stable == (200, {"predictions": [2.0]})
         assert ":tensorflow:serving:request_count" in server.ask("/counted")[1]
+
+
+def test_options_are_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    export_factor(tmp_path / "m" / "1", 3.0)
+    given: list[tuple[ServingApplication, dict[str, Any]]] = []
+    monkeypatch.setattr(running, "run", lambda application, **options: given.append((application, options)))
+    numbers = ("--timeout", "3", "--max-body", "2", "--drain", "4", "--memory", "5", "--batch", "6")
+    others = ("--port", "7", "--connections", "8", "--model-control", "explicit")
+    assert main(["serve", str(tmp_path), *numbers, *others]) == 0
+    ((application, options),) = given
+    assert application.limits == RequestLimits(body_bytes=2 << 20, timeout_seconds=3.0)
+    assert application.drain_seconds == 4.0
+    manager = application.manager
+    assert (manager.options.memory_bytes, manager.is_explicit) == (5 << 20, True)
+    batching = manager.models["m"].settings.batching
+    assert batching == RowBatching(max_rows=6, max_waiting_rows=96)
+    assert (options["port"], options["limit_concurrency"]) == (7, 8)
 
 
 @pytest.mark.parametrize(

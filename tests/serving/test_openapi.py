@@ -44,6 +44,10 @@ async def test_what_is_described(tmp_path: Path) -> None:
         assert infer["properties"]["inputs"]["items"]["properties"]["datatype"] == {"const": "FP32"}
         titles = [each["title"] for each in schema_of(document, "/v2/models/gate/infer", "request")["anyOf"]]
         assert sorted(titles) == ["signature open", "signature read", "signature serving_default"]
+        named = schema_of(document, "/v1/models/gate:predict", "request")["anyOf"]
+        required = {each["title"]: each["required"] for each in named}
+        assert required["signature open"] == ["signature_name"]
+        assert required["signature serving_default"] == []
         mounted = (await ask(application, "/openapi.json", root_path="/models")).json
         assert mounted["servers"] == [{"url": "/models"}]
 

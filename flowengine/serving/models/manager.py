@@ -339,7 +339,7 @@ class ModelManager:
 
     async def _load(self, model: ServedModel, version: ServedVersion) -> None:
         """Load, plan and warm up a version; whatever goes wrong is its error."""
-        if version.state is not VersionState.START:
+        if version.state is VersionState.END:
             return  # it was ended before it began
         with trio.CancelScope() as model.loading[version.number]:
             try:

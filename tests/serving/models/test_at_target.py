@@ -129,6 +129,6 @@ async def test_a_session_is_closed_though_its_cluster_is_gone(
     monkeypatch.setattr(FakeSession, "failure", error)
     saved = read_saved_model(export_factor(tmp_path / "m", 3.0))
     model = await open_at("trio://nowhere:1", saved, None, restoring)
-    with pytest.raises(OSError) if isinstance(error, OSError) else nullcontext():
+    with pytest.raises(OSError, match="reset") if isinstance(error, OSError) else nullcontext():
         await model.close()
     assert sessions[0].calls[-1] == "closed"

@@ -18,7 +18,7 @@ import trio.testing
 from flowengine.core.errors import NotFoundError
 from flowengine.serving.models import manager as managing
 from flowengine.serving.models.manager import ModelManager
-from flowengine.serving.models.settings import ModelSettings, models_in
+from flowengine.serving.models.settings import ModelSettings, VersionPolicy, models_in
 from flowengine.serving.models.sources import load_version
 from flowengine.serving.models.versions import ServedVersion, fingerprint
 from tests.serving.exports import export_factor
@@ -113,8 +113,7 @@ async def test_a_model_that_is_unloaded_while_its_folder_is_read(
 async def test_a_label_follows_the_settings(tmp_path: Path) -> None:
     for number in (1, 2):
         export_factor(tmp_path / "m" / str(number), number)
-    policy = managing.ModelSettings("m", tmp_path / "m").policy
-    settings = ModelSettings("m", tmp_path / "m", replace(policy, latest=None), {"stable": 1})
+    settings = ModelSettings("m", tmp_path / "m", VersionPolicy(latest=None), {"stable": 1})
     async with rereading(lambda: [settings]) as manager:
         await settled(manager)
         assert await answer(manager, "m", "stable") == 1.0

@@ -1,4 +1,4 @@
-"""What a version gives back when it ends: its place among requests, its memory, and its name in the status."""
+"""Versions give back what they held when they end: requests, memory, and their place in the status."""
 
 from __future__ import annotations
 

@@ -7,7 +7,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
+import flowengine as fe
 from flowengine.ir.proto.example_pb2 import Example
+from flowengine.ir.tensorproto import encode_tensor
 from flowengine.resources.event_files import framed
 from flowengine.serving.models.warmup import warm_up
 from flowengine.serving.proto import PredictionLog
@@ -28,8 +32,8 @@ def _values(serialized: bytes) -> dict[str, list[int]]:
 async def test_signatures_and_inputs(tmp_path: Path) -> None:
     predict, classify, regress = PredictionLog(), PredictionLog(), PredictionLog()
     predict.predict_log.request.model_spec.signature_name = "other"
-    predict.predict_log.request.inputs.get_or_create("x").dtype = 1
-    predict.predict_log.request.inputs["x"].float_val.append(2.0)
+    two = encode_tensor(np.float32(2.0), fe.dtypes.float32).SerializeToString()
+    predict.predict_log.request.inputs["x"].ParseFromString(two)
     classify.classify_log.request.model_spec.signature_name = "classes"
     given = classify.classify_log.request.input.example_list_with_context
     given.context.ParseFromString(_example(a=1, b=2).SerializeToString())

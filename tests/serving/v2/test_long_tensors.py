@@ -53,6 +53,11 @@ def test_numbers_in_json(count: int) -> None:
         np.testing.assert_array_equal(read.ravel(), values)
 
 
+def test_a_transposed_array_is_written_by_rows() -> None:
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert b"".join(at_once(write_binary(values.T))) == values.T.tobytes()
+
+
 async def test_outputs_in_the_order_of_the_request(tmp_path: Path) -> None:
     export_identity(tmp_path / "m" / "1", "FP32")
     values = np.arange(6, dtype=np.float32).reshape(2, 3)
