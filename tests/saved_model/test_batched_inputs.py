@@ -98,6 +98,6 @@ async def test_the_rows_of_a_call_count_for_the_bound() -> None:
         nursery.start_soon(signature.call, {"b": array(1), "a": array(1)})
         await trio.testing.wait_all_tasks_blocked()
         three = np.zeros((3, 1), np.float32)
-        with pytest.raises(ResourceExhaustedError):
+        with trio.fail_after(10), pytest.raises(ResourceExhaustedError):
             await signature.call({"b": three, "a": three})
         await session.run("open", {"token": 0.0})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import zlib
@@ -15,8 +16,9 @@ import trio.testing
 
 from flowengine.core.errors import DeadlineExceededError, InvalidArgumentError
 from flowengine.core.work_pieces import at_once
+from flowengine.serving.bodies import received_body
 from flowengine.serving.encodings import expanding
-from flowengine.serving.requests import HttpRequest, RequestLimits
+from flowengine.serving.requests import HttpRequest, RequestError, RequestLimits
 from tests.serving.clients import Reply, ask, rows, served
 from tests.serving.exports import export_factor, export_gate
 from tests.serving.v2.test_open_inference import floats
@@ -52,6 +54,21 @@ def test_the_time_of_the_body_is_part_of_the_timeout() -> None:
 def test_a_prefix_is_a_whole_part_of_the_path() -> None:
     assert request("/models/v2", "/models").path == "/v2"
     assert request("/models-of-others/v2", "/models").path == "/models-of-others/v2"
+
+
+def test_a_body_must_come_in_time_to_an_asyncio_server_too() -> None:
+    async def receive() -> dict[str, Any]:
+        await asyncio.Event().wait()
+        return {}
+
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": []}
+
+    async def main() -> None:
+        body = received_body(HttpRequest(scope, receive), RequestLimits(body_seconds=0.01))
+        with pytest.raises(RequestError, match="did not come within"):
+            await asyncio.wait_for(body, 60)
+
+    asyncio.run(main())
 
 
 async def test_all_pieces_of_a_body_count(tmp_path: Path) -> None:

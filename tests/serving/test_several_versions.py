@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -22,7 +23,9 @@ from tests.serving.v2.test_open_inference import floats
 
 
 @asynccontextmanager
-async def two_versions(folder: Path) -> AsyncIterator[ServingApplication]:
+async def two_versions(
+    folder: Path, access_log: Callable[[Mapping[str, Any]], None] | None = None
+) -> AsyncIterator[ServingApplication]:
     """Return a context in which versions 1 and 2 answer, "stable" is the first; a version 3 has failed.
 
     Version 1 multiplies by 3, version 2 doubles a number without dimensions.
@@ -31,7 +34,8 @@ async def two_versions(folder: Path) -> AsyncIterator[ServingApplication]:
     export_scalar(folder / "2")
     (folder / "3").mkdir()
     settings = ModelSettings("m", folder, VersionPolicy(latest=None), {"stable": 1})
-    async with ServingApplication(ModelManager([settings], poll_seconds=None)) as application:
+    manager = ModelManager([settings], poll_seconds=None)
+    async with ServingApplication(manager, access_log=access_log) as application:
         await settled(application.manager)
         yield application
 
@@ -62,6 +66,15 @@ async def test_versions_of_the_open_inference_protocol(tmp_path: Path) -> None:
         assert (await ask(application, "/v2/models/m")).json["inputs"][0]["datatype"] == "FP64"
         ready = [(await ask(application, f"/v2/models/m/versions/{n}/ready")).status for n in (1, 2, 3)]
         assert ready == [200, 200, 503]
+
+
+async def test_the_access_log_has_the_version_that_answered(tmp_path: Path) -> None:
+    logged: list[Any] = []
+    async with two_versions(tmp_path, logged.append) as application:
+        await ask(application, "/v1/models/m/labels/stable:predict", rows(2.0))
+        await ask(application, "/v2/models/m/versions/1/infer", floats(2.0))
+        await ask(application, "/v1/models/m:predict", b'{"inputs": 2.0}')
+    assert [each["version"] for each in logged] == [1, 1, 2]
 
 
 async def test_the_latest_version_is_described(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import flowengine as fe
 from flowengine.saved_model.batching import BatchedSignature
 from flowengine.saved_model.model import AwaitedModel
 from flowengine.serving.models.settings import RowBatching, VersionPolicy, read_batching, read_models
+from flowengine.serving.models.sources import load_version
 from flowengine.serving.models.versions import ServedVersion
 from tests.serving.exports import export_factor
 from tests.serving.models.test_manager import watched
@@ -72,6 +73,26 @@ async def test_a_version_batches_by_all_of_its_settings(
     version.open(model, batching)
     await version.close()
     assert given == [{each.name: getattr(batching, each.name) for each in fields(batching)}]
+
+
+async def test_a_model_whose_signatures_cannot_be_planned_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[AwaitedModel] = []
+    close = AwaitedModel.close
+
+    async def fail(signature: fe.saved_model.ModelSignature) -> None:
+        raise fe.errors.InternalError("no plan")
+
+    async def note(model: AwaitedModel) -> None:
+        closed.append(model)
+        await close(model)
+
+    monkeypatch.setattr(fe.saved_model.ModelSignature, "prepare", fail)
+    monkeypatch.setattr(AwaitedModel, "close", note)
+    with pytest.raises(fe.errors.InternalError, match="no plan"):
+        await load_version(export_factor(tmp_path / "m", 2.0))
+    assert len(closed) == 1
 
 
 async def test_all_initializers_of_tables_run(tmp_path: Path) -> None:

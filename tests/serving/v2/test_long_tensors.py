@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 
 from flowengine.core import dtypes
+from flowengine.core.errors import InvalidArgumentError
+from flowengine.core.shapes import TensorShape
 from flowengine.core.work_pieces import at_once
+from flowengine.saved_model.signatures import SignatureFacts, SignatureTensor
 from flowengine.serving.v2.answers import write_infer
 from flowengine.serving.v2.binary import read_binary, write_binary
 from flowengine.serving.v2.data import read_data
-from flowengine.serving.v2.inference import InferRequest
+from flowengine.serving.v2.inference import InferRequest, read_infer
 from tests.serving.clients import ask, served
 from tests.serving.v2.exports import export_identity
 from tests.serving.v2.test_open_inference import as_binary
@@ -56,6 +59,16 @@ def test_numbers_in_json(count: int) -> None:
 def test_a_transposed_array_is_written_by_rows() -> None:
     values = np.arange(6, dtype=np.float32).reshape(2, 3)
     assert b"".join(at_once(write_binary(values.T))) == values.T.tobytes()
+
+
+def test_nothing_may_follow_a_long_request() -> None:
+    tensor = SignatureTensor(("x:0",), dtypes.float32, TensorShape([None]))
+    facts = SignatureFacts("serving_default", {"x": tensor}, {"y": tensor})
+    entry = {"name": "x", "shape": [20_000], "datatype": "FP32", "data": list(range(20_000))}
+    body = json.dumps({"inputs": [entry]}).encode()
+    assert at_once(read_infer(body + b" \n", None, "m", {facts.name: facts})).inputs["x"][-1] == 19_999
+    with pytest.raises(InvalidArgumentError, match="must not be followed by other values"):
+        at_once(read_infer(body + b" 1", None, "m", {facts.name: facts}))
 
 
 async def test_outputs_in_the_order_of_the_request(tmp_path: Path) -> None:
