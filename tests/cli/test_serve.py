@@ -11,6 +11,7 @@ import pytest
 
 from flowengine.cli import failure
 from flowengine.cli.main import main
+from flowengine.serving import app
 from flowengine.serving import server as running
 from flowengine.serving.application import ServingApplication
 from flowengine.serving.models.settings import RowBatching
@@ -98,6 +99,16 @@ def test_files_of_tensorflow_serving(tmp_path: Path) -> None:
         stable = server.ask("/v1/models/multiply/labels/stable:predict", rows(2.0))
         assert stable == (200, {"predictions": [2.0]})
         assert ":tensorflow:serving:request_count" in server.ask("/counted")[1]
+
+
+def test_the_first_signal_takes_readiness_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import uvicorn
+
+    export_factor(tmp_path / "m" / "1", 3.0)
+    application = app(tmp_path)
+    monkeypatch.setattr(uvicorn.Server, "run", lambda self: self.handle_exit(signal.SIGTERM, None))
+    running.run(application, host="127.0.0.1", port=0)
+    assert application.manager.is_draining
 
 
 def test_options_are_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
