@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import itertools
 import json
 import pickle
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from flowengine.cli.feeding.sources import ValueTarget, read_source
 from flowengine.cli.main import main
 from flowengine.core.dtypes import DType, float32, string
 from flowengine.core.shapes import TensorShape
+from flowengine.ir.proto.example_pb2 import Example
 from flowengine.resources.event_files import framed
 
 Output = pytest.CaptureFixture[str]
@@ -92,6 +94,21 @@ def test_an_array_of_objects_may_hold_texts(tmp_path: Path) -> None:
             assert fed(path) == values.reshape(shape).tolist()
     np.save(path, np.array(["é", b"b"], dtype=object), allow_pickle=True)
     assert fed(path) == ["é".encode(), b"b"]
+
+
+def test_examples_in_an_array_of_bytes_keep_the_zeros_at_their_end(tmp_path: Path) -> None:
+    """NumPy drops them; a tf.Example whose last number is 0 is no message without."""
+    examples = []
+    for number in (5, 0, 300):
+        example = Example()
+        example.features.feature["n"].int64_list.value.append(number)
+        examples.append(example.SerializeToString())
+    texts = [b"\n", b"\nab", b"\x00\x01", b"b", b"", b"\n\x03\n\x01"]
+    values = np.array([*examples, *texts])
+    assert values[1] + b"\0" == examples[1]
+    path = tmp_path / "x.npy"
+    np.save(path, values.reshape(3, 3))
+    assert list(itertools.chain(*fed(path))) == [*examples, *texts]
 
 
 @pytest.mark.parametrize("protocol", range(6))

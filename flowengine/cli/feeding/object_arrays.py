@@ -1,4 +1,7 @@
-"""Arrays of texts and bytes in `.npy` files, as `np.save` writes them of dtype object: pickled.
+"""Arrays of texts and bytes in `.npy` files: of dtype object, which `np.save` pickles, or of bytes.
+
+An array of bytes keeps no zeros at the end of an element. A serialized tf.Example may end in one, and is no
+message without it: so many are added that it is one.
 
 A pickle may call anything that it names. Here the names of NumPy's own pickles stand for functions of this
 module and every other name is an error, so that nothing of the file is ever run.
@@ -10,6 +13,9 @@ import pickle
 from typing import Any, BinaryIO, Final
 
 import numpy as np
+
+#: The tag that a tf.Example with features begins with.
+_EXAMPLE: Final = b"\n"
 
 
 def read_array(file: BinaryIO) -> Any:
@@ -23,7 +29,8 @@ def read_array(file: BinaryIO) -> Any:
     shape, fortran, dtype = header(file)
     if not dtype.hasobject:
         file.seek(start)
-        return np.load(file, allow_pickle=False)
+        found = np.load(file, allow_pickle=False)
+        return found if found.dtype.kind != "S" else _with_whole_examples(found)
     try:
         held = _Texts(file).load()
     except (pickle.UnpicklingError, AttributeError, IndexError, KeyError, TypeError) as error:
@@ -37,6 +44,34 @@ def read_array(file: BinaryIO) -> Any:
     array = np.empty(size, dtype=object)
     array[:] = items
     return array.reshape(shape, order="F" if fortran else "C")
+
+
+def _with_whole_examples(array: Any) -> Any:
+    """Return an array of bytes, as objects where zeros are added to the end of some tf.Example."""
+    texts = [_whole_example(each, array.dtype.itemsize) for each in array.ravel().tolist()]
+    if not any(each.endswith(b"\0") for each in texts):
+        return array
+    whole = np.empty(len(texts), dtype=object)
+    whole[:] = texts
+    return whole.reshape(array.shape)
+
+
+def _whole_example(data: bytes, width: int) -> bytes:
+    """Return the shortest tf.Example that an element of so many bytes was; other bytes as they are."""
+    if data[:1] != _EXAMPLE or len(data) == width:
+        return data
+    from google.protobuf.message import DecodeError
+
+    from flowengine.ir.proto.example_pb2 import Example
+
+    for zeros in range(width - len(data) + 1):
+        try:
+            found = Example.FromString(data + bytes(zeros))
+        except DecodeError:
+            continue
+        if found.features.feature:
+            return data + bytes(zeros)
+    return data
 
 
 def _later_header(file: BinaryIO) -> Any:
