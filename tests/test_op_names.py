@@ -22,7 +22,10 @@ ROOMS = {
     *("ops", "kernels", "transport", "gradients", "functions", "graphs", "client", "saved_model", "tools"),
     *("tf1", "testing"),
 }
-FILES = {"core/public_names/elsewhere.py", "ir/names.py", "ir/make.py", "train/saver_nodes.py"}
+FILES = {
+    *("core/public_names/elsewhere.py", "ir/names.py", "ir/make.py"),
+    *("train/replica_devices.py", "train/saver_nodes.py"),
+}
 #: Words that are the name of an op and something else: a kind of resource, the name of a node, a class.
 OTHER_WORDS = {
     "resources/accumulator.py": {"ConditionalAccumulator", "SparseConditionalAccumulator"},

@@ -69,6 +69,10 @@ if TYPE_CHECKING:
     )
     from flowengine.train.queues import GraphQueue
     from flowengine.train.recovery import RecoveredRun, Restart, run_with_recovery
+    from flowengine.train.replica_devices import GreedyLoadBalancingStrategy as GreedyLoadBalancingStrategy
+    from flowengine.train.replica_devices import RoundRobinStrategy as RoundRobinStrategy
+    from flowengine.train.replica_devices import byte_size_load as byte_size_load
+    from flowengine.train.replica_devices import replica_device_setter as replica_device_setter
     from flowengine.train.saver import Saver
     from flowengine.train.snapshot import Snapshot
     from flowengine.train.training_loop import LoopResult as LoopResult
@@ -82,6 +86,7 @@ _PUBLIC: Final[dict[str, str]] = {
     "EarlyStopping": "flowengine.train.hooks.hook",
     "Evaluation": "flowengine.train.hooks.hook",
     "GraphQueue": "flowengine.train.queues",
+    "GreedyLoadBalancingStrategy": "flowengine.train.replica_devices",
     "Hook": "flowengine.train.hooks.hook",
     "LoopResult": "flowengine.train.training_loop",
     "LoopState": "flowengine.train.hooks.hook",
@@ -92,6 +97,7 @@ _PUBLIC: Final[dict[str, str]] = {
     "QueueRunners": "flowengine.train.queue_runners",
     "RecoveredRun": "flowengine.train.recovery",
     "Restart": "flowengine.train.recovery",
+    "RoundRobinStrategy": "flowengine.train.replica_devices",
     "Saver": "flowengine.train.saver",
     "Snapshot": "flowengine.train.snapshot",
     "StepGuard": "flowengine.train.hooks.step_guard",
@@ -103,6 +109,7 @@ _PUBLIC: Final[dict[str, str]] = {
     "batch_join": "flowengine.train.inputs",
     "bucket": "flowengine.train.bucketing",
     "bucket_by_sequence_length": "flowengine.train.bucketing",
+    "byte_size_load": "flowengine.train.replica_devices",
     "fit": "flowengine.train.fitting.fit",
     "get_checkpoint_state": "flowengine.checkpoint.state:read_state",
     "initialize_local_variables": "flowengine.train.queue_runners",
@@ -113,6 +120,7 @@ _PUBLIC: Final[dict[str, str]] = {
     "match_filenames_once": "flowengine.train.producers",
     "queue_runners_of": "flowengine.train.queue_runners",
     "range_input_producer": "flowengine.train.producers",
+    "replica_device_setter": "flowengine.train.replica_devices",
     "run_with_recovery": "flowengine.train.recovery",
     "save_every": "flowengine.train.periodic",
     "shuffle_batch": "flowengine.train.inputs",
@@ -129,6 +137,7 @@ __all__ = [
     "EarlyStopping",
     "Evaluation",
     "GraphQueue",
+    "GreedyLoadBalancingStrategy",
     "Hook",
     "LoopResult",
     "LoopState",
@@ -139,6 +148,7 @@ __all__ = [
     "QueueRunners",
     "RecoveredRun",
     "Restart",
+    "RoundRobinStrategy",
     "Saver",
     "Snapshot",
     "StepGuard",
@@ -150,6 +160,7 @@ __all__ = [
     "batch_join",
     "bucket",
     "bucket_by_sequence_length",
+    "byte_size_load",
     "fit",
     "get_checkpoint_state",
     "initialize_local_variables",
@@ -160,6 +171,7 @@ __all__ = [
     "match_filenames_once",
     "queue_runners_of",
     "range_input_producer",
+    "replica_device_setter",
     "run_with_recovery",
     "save_every",
     "shuffle_batch",

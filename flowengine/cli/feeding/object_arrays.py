@@ -60,14 +60,14 @@ def _whole_example(data: bytes, width: int) -> bytes:
     """Return the shortest tf.Example that an element of so many bytes was; other bytes as they are."""
     if data[:1] != _EXAMPLE or len(data) == width:
         return data
-    from google.protobuf.message import DecodeError
-
+    from flowengine.core.errors import InvalidArgumentError
     from flowengine.ir.proto.example_pb2 import Example
+    from flowengine.ir.proto.reading import parsed
 
     for zeros in range(width - len(data) + 1):
         try:
-            found = Example.FromString(data + bytes(zeros))
-        except DecodeError:
+            found = parsed(data + bytes(zeros), Example())
+        except InvalidArgumentError:
             continue
         if found.features.feature:
             return data + bytes(zeros)
