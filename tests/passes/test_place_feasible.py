@@ -144,6 +144,19 @@ def test_an_impossible_constraint_names_two_nodes_and_why_they_are_together() ->
     assert caught.value.node_name == "step"
 
 
+def test_a_node_that_passes_removed_is_one_of_the_two() -> None:
+    g = Graph()
+    with g.device("/cpu:1"):
+        g.ops["Neg"](g.constant(1.0), name="step", _class=[b"loc:@gone"])
+    told = (
+        "'gone' asks for /device:CPU:0, but they must be on one device, because 'step' asks to be with 'gone'"
+    )
+    demands = {"step": DeviceName.parse("/cpu:1"), "gone": DeviceName.parse("/cpu:0")}
+    with pytest.raises(InvalidArgumentError, match=told) as caught:
+        placed(g, cpu_offers(2), demands=demands)
+    assert caught.value.node_name == "step"
+
+
 def test_three_nodes_that_cannot_be_together_are_all_named() -> None:
     g = Graph()
     x = g.placeholder("float32", [], name="x")

@@ -27,15 +27,14 @@ def refusal(
     """Return the node to blame, and what is wrong.
 
     members   the names of the group's nodes
-    claims    all that restricts the group, which together leave no device
+    claims    all that restricts the group, which together leave no device; also of nodes that passes removed
     """
     for each in claims:
         if not each.mask:
             return each.node, f"'{each.node}' cannot be placed: {each.text}"
-    if len(members) > 1:
-        for one, other in itertools.combinations(claims, 2):
-            if not one.mask & other.mask:
-                return other.node, _disagreement(groups, representative, one, other)
+    for one, other in itertools.combinations(claims, 2):
+        if not one.mask & other.mask:
+            return other.node, _disagreement(groups, representative, one, other)
     texts = [each.text for each in claims]
     shown = "; ".join(texts[:_NAMED_MAX])
     if len(texts) > _NAMED_MAX:
