@@ -6,12 +6,15 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from flowengine.core.errors import DeadlineExceededError
 
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
+
+#: Bytes of an answer that are sent in one turn of the event loop.
+_SENT_AT_ONCE: Final = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +162,16 @@ def too_large(limits: RequestLimits) -> RequestError:
     return RequestError(413, f"the body has more than {limits.body_bytes:,} bytes")
 
 
+async def _turn_of_others() -> None:
+    """Let the event loop go round once."""
+    import sniffio  # which trio brings along
+
+    if sniffio.current_async_library() == "asyncio":
+        import asyncio
+
+        await asyncio.sleep(0)
+
+
 async def send(answer: Answer, send_message: Send) -> None:
     """Send an answer."""
     headers = [
@@ -167,6 +180,12 @@ async def send(answer: Answer, send_message: Send) -> None:
         *answer.headers,
     ]
     await send_message({"type": "http.response.start", "status": answer.status, "headers": headers})
+    sent = 0
     for piece in answer.pieces[:-1]:
         await send_message({"type": "http.response.body", "body": piece, "more_body": True})
+        sent += len(piece)
+        if sent >= _SENT_AT_ONCE:
+            # A server waits only for slow clients: to a fast one, all would go in one turn of the loop.
+            sent = 0
+            await _turn_of_others()
     await send_message({"type": "http.response.body", "body": answer.pieces[-1] if answer.pieces else b""})

@@ -48,6 +48,13 @@ def test_float32_has_the_fewest_digits(bits: int) -> None:
     assert digits(text) == digits(str(value))
 
 
+@given(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=8))
+def test_few_numbers_are_written_as_many_are(bits: list[int]) -> None:
+    values = np.array(bits, np.uint32).view(np.float32)
+    many = text_of(np.tile(values, 40))[1:-1].split(",")
+    assert text_of(values)[1:-1].split(",") == many[: len(bits)]
+
+
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_every_half_has_the_fewest_digits(dtype: Any) -> None:
     values = np.arange(2**16, dtype=np.uint16).view(dtype)
