@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import trio
 
 from flowengine.core.errors import FailedPreconditionError
 from flowengine.portal import Portal, PortalCall
 from flowengine.serving.requests import ClientGone
+
+#: Seconds after which a call is cancelled if its client hangs up.
+_UNWATCHED: Final = 0.005
 
 
 class TrioSide:
@@ -83,16 +87,28 @@ class TrioSide:
             return await self._call_in_trio(gone, function, *args)
         import asyncio
 
-        watch = asyncio.ensure_future(gone())
-        work = asyncio.ensure_future(self.call(function, *args))
+        call = self._portal.start(partial(function, *args))
+        work = asyncio.wrap_future(call.future)
+        watch: asyncio.Future[None] | None = None
         try:
-            await asyncio.wait({watch, work}, return_when=asyncio.FIRST_COMPLETED)
+            # A quick call is not watched: that would cost a task of its own.
+            await asyncio.wait([work], timeout=_UNWATCHED)
+            if not work.done():
+                watch = asyncio.ensure_future(gone())
+                await asyncio.wait([work, watch], return_when=asyncio.FIRST_COMPLETED)
             if work.done():
                 return work.result()
         finally:
-            for task in (watch, work):
-                task.cancel()
-            await asyncio.gather(watch, work, return_exceptions=True)
+            if watch is not None:
+                watch.cancel()
+                await asyncio.gather(watch, return_exceptions=True)
+            if not work.done():
+                call.cancel()
+                while not work.done():  # however often this task is cancelled
+                    with suppress(asyncio.CancelledError):
+                        await asyncio.wait([work])
+                if not work.cancelled():
+                    work.exception()  # that it was cancelled is no news
         raise ClientGone
 
     async def _call_in_trio(
