@@ -114,10 +114,10 @@ def csv_rows(source: RecordSource, delimiter: bytes, *, has_quotes: bool) -> Ite
 
 
 def _row(delimiter: bytes) -> re.Pattern[bytes]:
-    """A row as far as its line goes. The quantifiers give nothing back, so that its time is linear."""
+    """A row as far as its line goes. Each byte fits in one way only, so that its time is linear."""
     other = b"[^\\r\\n" + re.escape(delimiter) + b"]"
-    field = b'(?:"(?:[^"]|"")*+"' + other + b'*+|(?!")' + other + b"*+)"
-    return re.compile(field + b"(?:" + re.escape(delimiter) + field + b")*+")
+    field = b'(?:"[^"]*(?:""[^"]*)*"(?!")' + other + b'*|(?!")' + other + b"*)"
+    return re.compile(field + b"(?:" + re.escape(delimiter) + field + b")*")
 
 
 def _quoted_rows(data: bytes, row: re.Pattern[bytes]) -> tuple[list[bytes], int]:

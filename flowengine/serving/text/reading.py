@@ -27,7 +27,7 @@ _NUMBERS_MIN: Final = 512
 _RANK_MAX: Final = 32
 
 _SPACE: Final = re.compile(rb"[ \t\n\r]*")
-_STRING: Final = re.compile(rb'"((?:[^"\\\x00-\x1f]|\\.)*+)"', re.DOTALL)
+_STRING: Final = re.compile(rb'"([^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*)"', re.DOTALL)
 _NUMBER: Final = re.compile(rb"-?(?:0|[1-9][0-9]*)((?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)")
 _NUMERIC: Final = re.compile(rb"[-+0-9.eE,\s\[\]]*")
 _WORDS: Final = {
