@@ -180,7 +180,7 @@ class Model:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.session.close()
+        await self.close()
 
     def __enter__(self) -> Self:
         if getattr(self.session, "_await", "") != "":
@@ -193,7 +193,7 @@ class Model:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.session.close()
+        self.close()
 
 
 class AwaitedModel(Model):

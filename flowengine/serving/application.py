@@ -12,8 +12,7 @@ from typing import Any, Final, Self
 import trio
 
 from flowengine.core.errors import DeadlineExceededError, InternalError, OpError
-from flowengine.serving.bodies import received_body
-from flowengine.serving.encodings import expanding
+from flowengine.serving.bodies import expanded_body, received_body
 from flowengine.serving.long_texts import TextThread
 from flowengine.serving.metrics import ServerMetrics
 from flowengine.serving.models.manager import ModelManager
@@ -32,6 +31,7 @@ from flowengine.serving.requests import (
     send,
 )
 from flowengine.serving.text.reading import SLICE_BYTES
+from flowengine.serving.text.values import rows_of
 from flowengine.serving.trio_side import TrioSide
 from flowengine.serving.v1.describing import write_metadata, write_status
 from flowengine.serving.v1.examples import (
@@ -221,15 +221,12 @@ class ServingApplication:
         """Read a request, call the model, and write the answer; in the trio program."""
         left = request.left(seconds)
         with trio.move_on_after(float("inf") if left is None else left) as scope:
-            if request.encoding:
-                body = await self._texts.finish(
-                    expanding(body, request.encoding, self.limits), 32 * len(body)
-                )
+            body = await expanded_body(request, body, self._texts, self.limits)
             with self.manager.request(asked.model, asked.version, asked.label) as version:
                 facts["version"] = version.number
                 signature, inputs, by_rows = await self._read(asked, body, version)
                 facts["signature"] = signature
-                facts["rows"] = rows = _rows(inputs)
+                facts["rows"] = rows = rows_of(inputs)
                 outputs = await version.call(signature, inputs, request.left(seconds))
                 if asked.what == "predict":
                     writing = write_predict(outputs, by_rows=by_rows)
@@ -275,12 +272,6 @@ class ServingApplication:
                     **{key: facts[key] for key in ("model", "version", "signature", "rows") if key in facts},
                 }
             )
-
-
-def _rows(inputs: Mapping[str, Any]) -> int | None:
-    for each in inputs.values():
-        return len(each) if each.ndim else None
-    return None
 
 
 def json_lines(write: Callable[[str], object]) -> Callable[[Mapping[str, Any]], None]:

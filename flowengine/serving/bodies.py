@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Final
 
-import trio
-
+from flowengine.serving.encodings import expanding
+from flowengine.serving.event_loops import within
+from flowengine.serving.long_texts import TextThread
 from flowengine.serving.requests import HttpRequest, RequestError, RequestLimits
+
+#: Bytes of a compressed body take as long as so many bytes of JSON, because of what they expand to.
+_EXPANDS_TO: Final = 32
 
 
 async def received_body(request: HttpRequest, limits: RequestLimits) -> bytes:
@@ -17,25 +20,19 @@ async def received_body(request: HttpRequest, limits: RequestLimits) -> bytes:
     hangs up before its end.
     """
     try:
-        return await _within(limits.body_seconds, request.body, limits)  # type: ignore[no-any-return]
+        return await within(limits.body_seconds, request.body, limits)
     except TimeoutError:
         raise RequestError(408, f"the body did not come within {limits.body_seconds:g} s") from None
 
 
-async def _within(seconds: float, function: Callable[..., Any], *args: Any) -> Any:
-    """Call a coroutine function on either event loop; TimeoutError when the time is over."""
-    import sniffio  # which trio brings along
+async def expanded_body(request: HttpRequest, sent: bytes, texts: TextThread, limits: RequestLimits) -> bytes:
+    """Return the body of a request without its compression; in the trio program.
 
-    if sniffio.current_async_library() == "trio":
-        try:
-            with trio.fail_after(seconds):
-                return await function(*args)
-        except trio.TooSlowError:
-            raise TimeoutError from None
-    import asyncio
-
-    async with asyncio.timeout(seconds):
-        return await function(*args)
+    Raises RequestError if it is too large then, InvalidArgumentError if it is not compressed as it says.
+    """
+    if not request.encoding:
+        return sent
+    return await texts.finish(expanding(sent, request.encoding, limits), _EXPANDS_TO * len(sent))
 
 
-__all__ = ["received_body"]
+__all__ = ["expanded_body", "received_body"]

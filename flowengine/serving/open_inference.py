@@ -12,13 +12,13 @@ import trio
 from flowengine.core import dtypes
 from flowengine.core.errors import DeadlineExceededError, NotFoundError, OpError
 from flowengine.saved_model.signatures import SignatureFacts
-from flowengine.serving.bodies import received_body
-from flowengine.serving.encodings import accepted_encoding, compressing, expanding
+from flowengine.serving.bodies import expanded_body, received_body
+from flowengine.serving.encodings import accepted_encoding, compressing
 from flowengine.serving.long_texts import TextThread
 from flowengine.serving.models.manager import ModelManager
 from flowengine.serving.models.versions import ServedVersion, load_failure
 from flowengine.serving.requests import Answer, HttpRequest, RequestError, RequestLimits
-from flowengine.serving.text.values import array_of
+from flowengine.serving.text.values import array_of, rows_of
 from flowengine.serving.trio_side import TrioSide
 from flowengine.serving.v2.answers import write_infer
 from flowengine.serving.v2.describing import write_model, write_ready, write_server
@@ -127,12 +127,12 @@ class OpenInference:
         """Read a request, call the model, and write the answer; in the trio program."""
         left = request.left(seconds)
         with trio.move_on_after(float("inf") if left is None else left) as scope:
-            body = await self._expanded(request, sent)
+            body = await expanded_body(request, sent, self._texts, self._limits)
             with self._version(asked) as version:
                 facts["version"] = version.number
                 read = await self._read(request, body, asked.model or "", version)
                 facts["signature"] = read.signature
-                facts["rows"] = _rows(read.inputs)
+                facts["rows"] = rows_of(read.inputs)
                 if read.timeout_seconds is not None:
                     seconds = min(read.timeout_seconds, float("inf") if seconds is None else seconds)
                     scope.deadline = min(scope.deadline, trio.current_time() + (request.left(seconds) or 0.0))
@@ -140,11 +140,6 @@ class OpenInference:
                 return await self._written(request, asked.model or "", version.number, read, outputs)
         assert scope.cancelled_caught
         raise DeadlineExceededError(f"the request was not answered within {seconds:g} s")
-
-    async def _expanded(self, request: HttpRequest, sent: bytes) -> bytes:
-        if not request.encoding:
-            return sent
-        return await self._texts.finish(expanding(sent, request.encoding, self._limits), 32 * len(sent))
 
     async def _read(
         self, request: HttpRequest, body: bytes, model: str, version: ServedVersion
@@ -184,7 +179,7 @@ class OpenInference:
 
     async def _control(self, request: HttpRequest, asked: ProtocolRoute, sent: bytes) -> Answer:
         """Answer for the index, or load or unload a model, if that is allowed."""
-        body = await self._expanded(request, sent)
+        body = await expanded_body(request, sent, self._texts, self._limits)
         read = await self._texts.finish(read_repository_request(asked.what, body), len(body))
         if asked.what == "index":
             return Answer(200, [write_index(self._manager.models.values(), ready_only=read.ready_only)])
@@ -214,12 +209,6 @@ def _unknown(name: str) -> NotFoundError:
 
 def _has_strings(signatures: Mapping[str, SignatureFacts]) -> bool:
     return any(each.dtype is dtypes.string for facts in signatures.values() for each in facts.inputs.values())
-
-
-def _rows(inputs: Mapping[str, Any]) -> int | None:
-    for each in inputs.values():
-        return len(each) if each.ndim else None
-    return None
 
 
 __all__ = ["OpenInference"]

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any, Final, TypeAlias
 
 from flowengine.core.errors import DeadlineExceededError
+from flowengine.serving.event_loops import turn_of_others
 
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
@@ -162,16 +163,6 @@ def too_large(limits: RequestLimits) -> RequestError:
     return RequestError(413, f"the body has more than {limits.body_bytes:,} bytes")
 
 
-async def _turn_of_others() -> None:
-    """Let the event loop go round once."""
-    import sniffio  # which trio brings along
-
-    if sniffio.current_async_library() == "asyncio":
-        import asyncio
-
-        await asyncio.sleep(0)
-
-
 async def send(answer: Answer, send_message: Send) -> None:
     """Send an answer."""
     headers = [
@@ -187,5 +178,5 @@ async def send(answer: Answer, send_message: Send) -> None:
         if sent >= _SENT_AT_ONCE:
             # A server waits only for slow clients: to a fast one, all would go in one turn of the loop.
             sent = 0
-            await _turn_of_others()
+            await turn_of_others()
     await send_message({"type": "http.response.body", "body": answer.pieces[-1] if answer.pieces else b""})

@@ -13,9 +13,10 @@ import trio
 
 from flowengine.core.errors import FailedPreconditionError
 from flowengine.portal import Portal, PortalCall
+from flowengine.serving.event_loops import runs_on_trio
 from flowengine.serving.requests import ClientGone
 
-#: Seconds after which a call is cancelled if its client hangs up.
+#: A call that takes longer than so many seconds is watched: if its client hangs up, it is cancelled.
 _UNWATCHED: Final = 0.005
 
 
@@ -36,9 +37,7 @@ class TrioSide:
         self._scope: trio.CancelScope | None = None
 
     async def __aenter__(self) -> Self:
-        import sniffio  # which trio brings along
-
-        if sniffio.current_async_library() == "trio":
+        if runs_on_trio():
             self._nursery = trio.open_nursery()
             nursery = await self._nursery.__aenter__()
             self._scope = nursery.cancel_scope

@@ -209,6 +209,21 @@ def test_parts_that_a_resource_leaves_open_are_as_its_op_asks() -> None:
     assert placement.device_of["v"] == placement.device_of["step"] == "/job:ps/replica:0/task:1/device:CPU:0"
 
 
+def test_each_of_two_resources_counts() -> None:
+    g = Graph()
+    with g.device("/job:ps"):
+        v = g.ops.VarHandleOp(shape=[], dtype="float32", name="v")
+    with g.device("/device:CPU:1"):
+        slot = g.ops.VarHandleOp(shape=[], dtype="float32", name="slot")
+    with g.device("/job:worker/device:CPU:0"):
+        g.ops.ResourceApplyMomentum(v, slot, np.float32(1), np.float32(1), np.float32(1), name="step")
+    devices = [Offer(DeviceName(job, 0, 0, "CPU", index)) for job in ("ps", "worker") for index in (0, 1)]
+    placement = placed(g, devices)
+    assert {placement.device_of[name] for name in ("v", "slot", "step")} == {
+        "/job:ps/replica:0/task:0/device:CPU:1"
+    }
+
+
 def test_a_resource_without_a_demand_goes_to_its_op() -> None:
     g = Graph()
     v = g.ops.VarHandleOp(shape=[], dtype="float32", name="v")

@@ -1,4 +1,4 @@
-"""A server that is told to end while requests run: each is answered, or refused before it began."""
+"""The end of a server while requests run: it answers each, or refuses it before it has begun."""
 
 from __future__ import annotations
 

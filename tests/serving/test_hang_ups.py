@@ -37,7 +37,7 @@ def _hang_up(server: Server, chance: random.Random) -> None:
                     connection.settimeout(0.01)
                     connection.recv(100)
             if chance.random() < 0.3:
-                # What is sent when such a socket is closed is a reset.
+                # Closing such a socket sends a reset.
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             if chance.random() < 0.3:
                 connection.settimeout(0.02)

@@ -1,4 +1,4 @@
-"""A long answer is sent in several turns of the event loop, whoever reads it."""
+"""The application sends a long answer in several turns of the event loop, also to a fast client."""
 
 from __future__ import annotations
 

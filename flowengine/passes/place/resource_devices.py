@@ -18,11 +18,17 @@ logger: Final = logging.getLogger("flowengine.placement")
 
 
 class OverruledDemand(NamedTuple):
-    """A demand that does not count: what the node asked for, and the resource with its device."""
+    """A demand that does not count as it is.
+
+    asked              what the node asked for
+    resource, device   the resource that it works on, the last one that disagrees, and what that asks for
+    counts             the demand that counts instead
+    """
 
     asked: DeviceName
     resource: str
     device: DeviceName
+    counts: DeviceName
 
     def __str__(self) -> str:
         return f"asked for {self.asked}, but works on '{self.resource}', which asks for {self.device}"
@@ -37,14 +43,15 @@ def overruled(groups: Groups, demands: Mapping[str, DeviceName]) -> dict[str, Ov
     """
     found: dict[str, OverruledDemand] = {}
     for name in groups.givers:
-        asked = demand = demands.get(name)
-        if asked is None or demand is None:
+        asked = demands.get(name)
+        if asked is None:
             continue
+        counts = asked
         for resource in _resources(groups, name):
             device = demands.get(resource)
-            if device is not None and _disagree(device, demand):
-                found[name] = OverruledDemand(asked, resource, device)
-                demand = device.merge_with(demand)
+            if device is not None and _disagree(device, counts):
+                counts = device.merge_with(counts)
+                found[name] = OverruledDemand(asked, resource, device, counts)
     return found
 
 
@@ -54,7 +61,7 @@ def followed(
     """Return the demands as they count, and log those that do not."""
     for name, each in dropped.items():
         logger.info("'%s' %s: it goes there", name, each)
-    return {**demands, **{name: each.device.merge_with(each.asked) for name, each in dropped.items()}}
+    return {**demands, **{name: each.counts for name, each in dropped.items()}}
 
 
 def _resources(groups: Groups, name: str) -> Iterator[str]:

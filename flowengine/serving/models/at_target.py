@@ -10,7 +10,6 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
-from types import TracebackType
 from typing import Final
 
 import trio
@@ -48,11 +47,6 @@ class ModelAtTarget(AwaitedModel):
             logger.warning("container %r stays at the cluster: %s", self._container, error.message)
         finally:
             await self.session.close()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 async def open_at(

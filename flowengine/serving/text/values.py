@@ -7,6 +7,7 @@ float32 is an infinity.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +20,13 @@ from flowengine.core.dtypes import DType
 _SHOWN: Final = 256
 _FLOATING: Final = ("float16", "bfloat16", "float32", "float64")
 _WHOLE: Final = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+
+def rows_of(inputs: Mapping[str, Array]) -> int | None:
+    """Return how many rows a request has, by its first input; None if that is a scalar or there is none."""
+    for each in inputs.values():
+        return len(each) if each.ndim else None
+    return None
 
 
 def is_number(dtype: DType) -> bool:
@@ -94,4 +102,4 @@ def _beginning(array: Any) -> Any:
     return array.reshape(-1)[:_SHOWN].tolist()
 
 
-__all__ = ["array_of", "encoded", "is_number", "kind_of", "numbers_of", "shown"]
+__all__ = ["array_of", "encoded", "is_number", "kind_of", "numbers_of", "rows_of", "shown"]

@@ -93,7 +93,7 @@ def one_job(monkeypatch: pytest.MonkeyPatch) -> tuple[TracedJobs, Recorder, Job]
     node = Node("product", "MatMul")
     item: Any = SimpleNamespace(kind=Kind.GENERAL, node=node, name=node.name, is_product=False)
     iteration: Any = SimpleNamespace(serial=0)
-    inbox: Any = None  # nobody is told of the end
+    inbox: Any = None  # no step waits for its end
     job = Job(lambda: 3, (), {}, lambda job: None, inbox)
     monkeypatch.setattr(POOL, "submit", lambda job: None)
     jobs.submit(job, item, iteration)

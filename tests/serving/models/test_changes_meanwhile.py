@@ -132,7 +132,7 @@ async def test_a_new_model_waits_until_a_client_loads_it(tmp_path: Path) -> None
         assert not manager.models["b"].versions
         await manager.load("b")
         assert await answer(manager, "b") == 3.0
-        # What a client has unloaded does not come back by itself.
+        # A model that a client has unloaded stays unloaded.
         await manager.unload("b")
         await settled(manager)
         assert not manager.models["b"].available

@@ -69,7 +69,7 @@ PIECES: Final = (
     b"\xff\xff\xff\xff",
     b"\5\0\0\0",
 )
-#: {what is lied about: what is said instead}
+#: {field: the false values that a request gives for it}
 FIELDS: Final[dict[str, tuple[Any, ...]]] = {
     "name": ("other", "", 1, None, "FP32", "BYTES"),
     "shape": SHAPES,

@@ -162,7 +162,8 @@ class _Server:
 
     def ask(self, data: bytes) -> tuple[int, bytes]:
         """Return the status and the body of an answer."""
-        return self._portal.call(functools.partial(self._ask, data))  # type: ignore[no-any-return]
+        answer: tuple[int, bytes] = self._portal.call(functools.partial(self._ask, data))
+        return answer
 
     async def _ask(self, data: bytes) -> tuple[int, bytes]:
         head, _, body = data.partition(b"\n\n")
